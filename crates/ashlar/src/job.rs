@@ -284,6 +284,13 @@ fn table(jobs: &[Job]) -> Table {
 }
 
 /// A job, for people.
+fn format(job: &Job) -> String {
+    match job.format_unrecognised {
+        true => format!("{}: the format was not recognised", job.format),
+        false => job.format.to_string(),
+    }
+}
+
 pub fn show(job: &Job) -> String {
     let mut lines = vec![
         ("job", job.id.to_string()),
@@ -295,10 +302,7 @@ pub fn show(job: &Job) -> String {
     match (&job.to_pool, &job.source) {
         (Some(pool), _) => lines.push(("to pool", pool.clone())),
         (None, Some(source)) => lines.push(("source", source.clone())),
-        (None, None) => lines.extend([
-            ("file", job.file.clone()),
-            ("format", job.format.to_string()),
-        ]),
+        (None, None) => lines.extend([("file", job.file.clone()), ("format", format(job))]),
     }
     lines.extend([
         ("began", utc(job.began_unix_s)),
@@ -352,6 +356,7 @@ mod tests {
             source: None,
             file: "/i/v.raw".to_owned(),
             format: Format::Raw,
+            format_unrecognised: false,
             began_unix_s: 0,
             size_bytes: 4 << 20,
             done_bytes: 1 << 20,

@@ -41,6 +41,32 @@ fn a_raw_image_comes_in_and_goes_out_without_other_programs() {
     assert!(fs::read(to).unwrap() == bytes);
     let listed = serving.json(&["job", "list"]);
     assert_eq!(listed, json!([job, out]));
+    assert_eq!(job["format_unrecognised"], false);
+    // Neither its name nor its content says what it is.
+    let unknown = images.path().join("disk.backup");
+    fs::copy(from, &unknown).unwrap();
+    let import = [
+        "volume",
+        "import",
+        unknown.to_str().unwrap(),
+        "--pool",
+        "p0",
+        "--name",
+    ];
+    let said = serving.run(&[&import[..], &["taken"]].concat());
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("not recognised"), "{said}");
+    let shown = serving.json(&["job", "show", "3"]);
+    assert_eq!(
+        (&shown["format"], &shown["format_unrecognised"]),
+        (&json!("raw"), &json!(true))
+    );
+    let text = serving.run(&["job", "show", "3"]).stdout;
+    assert!(String::from_utf8(text).unwrap().contains("not recognised"));
+    serving.done(&["job", "cancel", "3"]);
+    let plainly = [&import[..], &["said", "--format", "raw"]].concat();
+    assert_eq!(serving.json(&plainly)["format_unrecognised"], false);
+    serving.done(&["job", "cancel", "4"]);
     // What is known of jobs survives a restart; numbers are not given twice.
     assert!(serving.stop("TERM").success());
     let serving = home.serve();

@@ -72,6 +72,9 @@ pub(crate) struct Order {
     pub(crate) kind: JobKind,
     pub(crate) file: PathBuf,
     pub(crate) format: Format,
+    /// Of an import: the format was not recognised.
+    #[serde(default)]
+    pub(crate) is_unrecognised: bool,
     pub(crate) pool: String,
     pub(crate) volume: String,
     /// Read back in the end.
@@ -141,6 +144,9 @@ pub struct JobInfo {
     pub file: String,
     /// Format of the file; says nothing of a move or a copy.
     pub format: Format,
+    /// Whether Ashlar did not recognise the format of an import, and takes the file as raw.
+    #[serde(default)]
+    pub format_unrecognised: bool,
     /// When it was asked for, in seconds since 1970.
     pub began_unix_s: u64,
     /// Size of the disk.

@@ -386,6 +386,7 @@ fn info(entry: &Entry) -> JobInfo {
         source: job.order.copy.as_ref().map(|copy| copy.source.clone()),
         file: job.order.file.display().to_string(),
         format: job.order.format,
+        format_unrecognised: job.order.is_unrecognised,
         began_unix_s: job.began_unix_s,
         size_bytes: job.size_bytes,
         done_bytes,

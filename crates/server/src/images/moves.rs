@@ -54,6 +54,7 @@ impl Images {
             kind: JobKind::Move,
             file: PathBuf::new(),
             format: Format::Raw,
+            is_unrecognised: false,
             pool: there.pool.clone(),
             volume: new.volume,
             verify: false,

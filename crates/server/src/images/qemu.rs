@@ -82,6 +82,7 @@ impl Served {
         let layer = Layer {
             path: path.to_owned(),
             format,
+            is_unrecognised: false,
             size_bytes: 0,
             extents: Vec::new(),
             backing: None,
@@ -397,6 +398,7 @@ mod tests {
         Layer {
             path: path.into(),
             format,
+            is_unrecognised: false,
             size_bytes: 0,
             extents: Vec::new(),
             backing: backing.map(Box::new),

@@ -94,6 +94,7 @@ impl Images {
             kind: JobKind::Copy,
             file: PathBuf::new(),
             format: Format::Raw,
+            is_unrecognised: false,
             pool: pool.clone(),
             volume: new.target.clone(),
             verify: false,

@@ -59,6 +59,8 @@ impl fmt::Display for Format {
 pub(crate) struct Layer {
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
+    /// Nobody said the format, and neither name nor content has one: it is taken as raw.
+    pub(crate) is_unrecognised: bool,
     /// Size of the disk, as the header claims.
     pub(crate) size_bytes: u64,
     /// Files that it consists of beside its own.
@@ -124,10 +126,11 @@ fn layer(
         )));
     }
     let file = File::open(&path).map_err(|error| failed(error.to_string()))?;
-    let format = match format {
-        Some(format) => format,
+    let known = match format {
+        Some(format) => Some(format),
         None => tell(&path, &file).map_err(failed)?,
     };
+    let format = known.unwrap_or(Format::Raw);
     let beside = |name: &Path| beside(allowed, &path, name);
     let said = match format {
         Format::Raw => raw(&file),
@@ -164,6 +167,7 @@ fn layer(
     Ok(Layer {
         path,
         format,
+        is_unrecognised: known.is_none(),
         size_bytes: said.size_bytes,
         extents,
         backing,
@@ -210,8 +214,9 @@ fn raw(file: &File) -> Result<Said, String> {
     })
 }
 
-/// The format of an image when nobody says: its name and its content have to agree.
-fn tell(path: &Path, file: &File) -> Result<Format, String> {
+/// The format of an image when nobody says: its name and its content have to agree. None where
+/// neither has one.
+fn tell(path: &Path, file: &File) -> Result<Option<Format>, String> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let ending = ending.unwrap_or_default().to_ascii_lowercase();
     let named = match ending.as_str() {
@@ -240,8 +245,8 @@ fn tell(path: &Path, file: &File) -> Result<Format, String> {
         _ => Format::Raw,
     };
     match named {
-        Some(named) if named == looks => Ok(named),
-        None if looks == Format::Raw => Ok(Format::Raw),
+        Some(named) if named == looks => Ok(Some(named)),
+        None if looks == Format::Raw => Ok(None),
         Some(named) => Err(format!(
             "by its name it is {named}, by its content {looks}; say which with --format"
         )),

@@ -135,10 +135,14 @@ fn a_format_is_never_guessed_against_the_name() {
     // Said to be raw, it is a disk like any other.
     let raw = home.inspect("guest.raw", Some(Format::Raw)).unwrap();
     assert_eq!((raw.format, raw.size_bytes), (Format::Raw, 4096));
+    assert!(!raw.is_unrecognised);
     home.put("plain.qcow2", &[0; 4096]);
     home.refused("plain.qcow2", "--format");
     home.put("plain", &[0; 4096]);
-    assert_eq!(home.inspect("plain", None).unwrap().format, Format::Raw);
+    let plain = home.inspect("plain", None).unwrap();
+    assert_eq!((plain.format, plain.is_unrecognised), (Format::Raw, true));
+    home.put("plain.raw", &[0; 4096]);
+    assert!(!home.inspect("plain.raw", None).unwrap().is_unrecognised);
 }
 
 fn vmdk(extents: &str) -> String {
