@@ -124,7 +124,10 @@ fn progress_line(pool: &str, progress: &Progress, took: Duration) -> String {
     let (done, all) = (progress.done_blocks.get(), progress.all_blocks.get());
     let read = human(progress.read_bytes.get());
     let seconds = took.as_secs_f64().max(1e-9);
-    let rate = human((progress.read_bytes.get() as f64 / seconds) as u64);
+    let rate = match (progress.read_bytes.get() as f64 / seconds) as u64 {
+        0 => String::new(),
+        rate => format!(" at {}/s", human(rate)),
+    };
     let left = match done {
         0 => String::new(),
         _ => {
@@ -133,7 +136,7 @@ fn progress_line(pool: &str, progress: &Progress, took: Duration) -> String {
         }
     };
     let share = percent(done, all);
-    format!("pool {pool}: {share} checked, {read} read at {rate}/s{left}")
+    format!("pool {pool}: {share} checked, {read} read{rate}{left}")
 }
 
 #[cfg(test)]
@@ -144,7 +147,7 @@ mod tests {
     fn progress_is_a_line() {
         let progress = Progress::default();
         let line = |took| progress_line("p", &progress, Duration::from_secs(took));
-        assert_eq!(line(1), "pool p: - checked, 0 B read at 0 B/s");
+        assert_eq!(line(1), "pool p: - checked, 0 B read");
         progress.read_bytes.set(6 << 20);
         progress.done_blocks.set(1);
         progress.all_blocks.set(4);

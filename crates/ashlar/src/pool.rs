@@ -142,11 +142,11 @@ pub enum Command {
     Rates {
         /// Name of the pool
         name: String,
-        /// Limit of rebuilds, and of moves between groups: bytes a second, such as "200 MiB", or
-        /// unlimited
+        /// Limit of rebuilds, and of moves between groups: bytes a second, such as "200 MiB"; 0 or
+        /// unlimited for none
         #[arg(long, value_name = "RATE", value_parser = rate)]
         rebuild: Option<u64>,
-        /// Limit of scrubs: bytes of drives a second, or unlimited
+        /// Limit of scrubs: bytes of drives a second; 0 or unlimited for none
         #[arg(long, value_name = "RATE", value_parser = rate)]
         scrub: Option<u64>,
         /// Work at full speed, even while hosts send commands
@@ -163,9 +163,9 @@ pub enum Command {
 /// A limit, as the API takes it: 0 is none.
 fn rate(text: &str) -> Result<u64, String> {
     match text {
-        "unlimited" => Ok(0),
+        "unlimited" | "0" => Ok(0),
         _ => site::parse_size(text)
-            .ok_or_else(|| format!("allowed: \"unlimited\", or {}", site::SIZE_RULE)),
+            .ok_or_else(|| format!("allowed: \"unlimited\", 0, or {}", site::SIZE_RULE)),
     }
 }
 

@@ -341,7 +341,14 @@ fn files_that_cannot_be_used_are_told_apart() {
             Duration::from_secs(1),
         );
         match run_whole(&plan) {
-            Err(RunError::Targets(errors)) => assert_eq!(errors[0].kind, kind, "{}", errors[0]),
+            Err(RunError::Targets(errors)) => {
+                assert_eq!(errors[0].kind, kind, "{}", errors[0]);
+                if kind == TargetErrorKind::Capacity {
+                    // Sizes are for people.
+                    let said = errors[0].to_string();
+                    assert!(said.contains("8 KiB") && !said.contains("8192"), "{said}");
+                }
+            }
             other => panic!("{url}: {other:?}"),
         }
     }

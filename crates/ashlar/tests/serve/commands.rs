@@ -513,6 +513,11 @@ fn what_changes_a_pool_or_a_drive_says_what_came_of_it() {
     let serving = home.serve();
     let pool = serving.json(&["pool", "rates", "p0", "--scrub", "5 MiB"]);
     assert_eq!(pool["rates"]["scrub_bytes_per_s"], 5 << 20);
+    for none in ["0", "unlimited"] {
+        serving.done(&["pool", "rates", "p0", "--rebuild", "9 MiB"]);
+        let pool = serving.json(&["pool", "rates", "p0", "--rebuild", none]);
+        assert_eq!(pool["rates"]["rebuild_bytes_per_s"], json!(null), "{none}");
+    }
     let pool = serving.json(&["pool", "thresholds", "p0", "--warn", "70"]);
     assert_eq!(pool["thresholds"]["warn_percent"], 70);
     assert_eq!(serving.json(&["pool", "scrub", "p0"])["name"], "p0");

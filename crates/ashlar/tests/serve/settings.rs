@@ -2,6 +2,7 @@
 //! restarts and kills, and comes back as a site file.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar, said};
+use crate::commands::request;
 use crate::strangers::{is_root, open_directory, said_to};
 use serde_json::{Value, json};
 use std::fs;
@@ -267,8 +268,18 @@ fn rates_thresholds_and_cache_stay_after_a_kill() {
     drop(serving);
     let serving = home.serve();
     assert_eq!(of(&serving), before);
-    let (_, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "4 KiB"]);
-    assert!(said.contains("scrub_bytes_per_s: found 4096;"), "{said}");
+    let (kind, said) = serving.refusal(&["pool", "rates", "p0", "--scrub", "4 KiB"]);
+    assert_eq!(kind, "invalid");
+    for part in ["scrub rate", "4 KiB/s", "1 MiB/s", "1 PiB/s"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let odd = r#"{"name": "odd", "pool": "p0", "size_bytes": 1000}"#;
+    let said = request(&serving.api, "POST /api/v1/volumes", "", odd);
+    assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    assert!(
+        said.contains("1000 B") && !said.contains("size_bytes"),
+        "{said}"
+    );
     assert_eq!(of(&serving), before);
     // The file says otherwise, and counts when it is applied. Values are exact.
     let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
@@ -316,8 +327,12 @@ fn portals_open_and_close_while_targets_are_served() {
     assert_eq!(kind, "exists", "{said}");
     assert!(said.contains("127.0.0.2:0"), "{said}");
     let (kind, said) = serving.refusal(&["portal", "add", &at]);
-    assert_eq!(kind, "invalid", "{said}");
+    assert_eq!(kind, "busy", "{said}");
     assert!(said.contains(&at) && said.contains("in use"), "{said}");
+    // An address of documents (RFC 5737), which no machine has.
+    let (kind, said) = serving.refusal(&["portal", "add", "192.0.2.1:3260"]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(said.contains("192.0.2.1:3260"), "{said}");
     let (_, said) = serving.refused(&["portal", "add", "0.0.0.0:0"]);
     assert!(
         said.contains("portal.address: found \"0.0.0.0:0\""),

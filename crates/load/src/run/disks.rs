@@ -104,10 +104,12 @@ impl Disks {
         }
         let (start_bytes, bytes) = place.extent(geometry.capacity_bytes);
         if bytes < needed {
+            let sizes = [geometry.capacity_bytes, bytes, needed].map(site::human);
+            let [capacity, share, least] = sizes;
             let detail = format!(
-                "is too small: {} bytes, of which VM {} gets {bytes} for a disk and needs at \
-                 least {needed}",
-                geometry.capacity_bytes, vm.name
+                "is too small: {capacity}, of which VM {} gets {share} for a disk and needs at \
+                 least {least}",
+                vm.name
             );
             return refused(TargetErrorKind::Capacity, detail);
         }

@@ -156,7 +156,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     let is_block = |bytes: &u32| bytes.is_power_of_two() && (512..=4096).contains(bytes);
     if let Some(bytes) = physical_block_bytes.filter(|bytes| !is_block(bytes)) {
         let message =
-            format!("physical_block_bytes: found {bytes}; allowed: 512, 1024, 2048 or 4096");
+            format!("physical block: found {bytes} B; allowed: 512 B, 1 KiB, 2 KiB or 4 KiB");
         return Err(Problem::invalid(message));
     }
     let by_name = match by_name {

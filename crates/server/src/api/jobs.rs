@@ -203,8 +203,8 @@ pub(super) async fn cancel_job(
 fn rate(bytes_per_s: Option<u64>) -> Result<Option<u64>, Problem> {
     match bytes_per_s {
         Some(found) if !(1..=site::RATE_BYTES_MAX).contains(&found) => {
-            let most = site::RATE_BYTES_MAX;
-            let message = format!("rate_bytes_per_s: found {found}; allowed: 1 to {most}");
+            let [found, least, most] = [found, 1, site::RATE_BYTES_MAX].map(site::human);
+            let message = format!("rate: found {found}/s; allowed: {least}/s to {most}/s");
             Err(Problem::invalid(message))
         }
         rate => Ok(rate),

@@ -96,15 +96,17 @@ pub(super) async fn change_rates(
 /// That there can be such limits.
 fn check(change: &RatesChange) -> Result<(), Problem> {
     let found = [
-        ("rebuild_bytes_per_s", change.rebuild_bytes_per_s),
-        ("scrub_bytes_per_s", change.scrub_bytes_per_s),
+        ("rebuild rate", change.rebuild_bytes_per_s),
+        ("scrub rate", change.scrub_bytes_per_s),
     ];
-    for (key, found) in found {
+    for (what, found) in found {
         let (least, most) = (1 << 20, site::RATE_BYTES_MAX);
         let is_wrong = |found: &u64| *found != 0 && !(least..=most).contains(found);
         if let Some(found) = found.filter(is_wrong) {
-            let message =
-                format!("{key}: found {found}; allowed: {least} to {most}, or 0 for no limit");
+            let [found, least, most] = [found, least, most].map(site::human);
+            let message = format!(
+                "{what}: found {found}/s; allowed: {least}/s to {most}/s, or 0 for no limit"
+            );
             return Err(Problem::invalid(message));
         }
     }

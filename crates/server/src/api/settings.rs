@@ -148,7 +148,7 @@ fn portals(array: &Array) -> Vec<Portal> {
     responses(
         (status = 201, description = "All portals by now", body = Vec<Portal>),
         (status = 400, description = "It can't be opened", body = Problem),
-        (status = 409, description = "There is that portal already", body = Problem)
+        (status = 409, description = "There is that portal already, or the address is in use", body = Problem)
     )
 )]
 pub(super) async fn add_portal(

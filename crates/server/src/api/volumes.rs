@@ -221,7 +221,8 @@ pub(super) fn check_size(size_bytes: u64) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!(
-        "size_bytes: found {size_bytes}; allowed: {}",
+        "size: found {}; allowed: {}",
+        site::human(size_bytes),
         site::VOLUME_SIZES.rule_near(size_bytes)
     );
     Err(Problem::invalid(message))

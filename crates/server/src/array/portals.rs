@@ -7,7 +7,7 @@
 
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::directory;
-use crate::front::Portals;
+use crate::front::{PortalError, Portals};
 use site::{Portal, Site};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,9 +35,7 @@ impl Array {
             let Some(front) = array.portals.get().filter(|_| !array.has_one_portal_only()) else {
                 return array.keep_settings(settings).await;
             };
-            let bound = front
-                .open(address)
-                .map_err(|error| ArrayError::new(ArrayErrorKind::Invalid, error.to_string()))?;
+            let bound = front.open(address).map_err(not_open)?;
             if let Err(error) = array.keep_settings(settings).await {
                 front.close(bound);
                 return Err(error);
@@ -197,4 +195,13 @@ impl Array {
 fn no_portal(address: SocketAddr) -> ArrayError {
     let context = format!("there is no portal {address}");
     ArrayError::new(ArrayErrorKind::NotFound, context)
+}
+
+/// Why a portal can't be opened.
+fn not_open(error: PortalError) -> ArrayError {
+    let kind = match error.source.kind() {
+        std::io::ErrorKind::AddrInUse => ArrayErrorKind::Busy,
+        _ => ArrayErrorKind::Invalid,
+    };
+    ArrayError::new(kind, error.to_string())
 }
