@@ -60,6 +60,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Who reads the answer.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// Follows a job that has begun to its end, if that is wanted.
     pub fn begun(self, client: &Client, begun: Job) -> Result<(), Failure> {
         match self.detach {

@@ -1,60 +1,47 @@
-//! Warns that the volumes of a pool have more space between them than the pool can hold.
-//!
-//! That is what thin volumes are for, and it is also a mistake that shows when writes fail.
+//! Warns of volumes that come to be more than their pool can hold.
 
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Format;
 use server::api::types::{Pool, Volume};
-use site::human;
+use server::overcommitment::{Sizes, warnings};
 
-/// Says on standard error that `volume`, which had `before_bytes` until now, is larger than its
-/// pool, or brings the sum of the volumes above what the pool can hold. A pool that was
-/// overcommitted before is not told of again. The volume is made: where the array does not answer,
-/// nothing is said.
-pub fn warn(client: &Client, volume: &Volume, before_bytes: u64, format: Format) {
-    if format.is_json() || volume.size_bytes <= before_bytes {
-        return;
+/// The volumes before a change; none are looked at where programs read.
+pub struct Before(Option<Vec<Volume>>);
+
+impl Before {
+    /// Looks at the volumes.
+    ///
+    /// # Errors
+    /// The array does not answer.
+    pub fn look(client: &Client, format: Format) -> Result<Before, Failure> {
+        Ok(Before(match format.is_json() {
+            true => None,
+            false => Some(client.get(&["volumes"])?),
+        }))
     }
-    let pool: Result<Pool, Failure> = client.get(&["pools", &volume.pool]);
-    let all: Result<Vec<Volume>, Failure> = client.get(&["volumes"]);
-    let (Ok(pool), Ok(all)) = (pool, all) else {
-        return;
-    };
-    let ours = all.iter().filter(|other| other.pool == volume.pool);
-    let sizes = ours.map(|other| other.size_bytes);
-    let sum_bytes = sizes.fold(0, u64::saturating_add);
-    let sums = (
-        sum_bytes.saturating_sub(volume.size_bytes - before_bytes),
-        sum_bytes,
-    );
-    if let Some(warning) = warning((&pool.name, pool.capacity_bytes), volume, sums) {
-        eprintln!("{warning}");
+
+    /// Warns on standard error of the volumes that are larger by now than their pool, or bring
+    /// the sum above what it can hold. The change is made: where the array does not answer any
+    /// more, nothing is said.
+    pub fn warn(&self, client: &Client) {
+        let Some(before) = &self.0 else { return };
+        let after: Result<Vec<Volume>, Failure> = client.get(&["volumes"]);
+        let pools: Result<Vec<Pool>, Failure> = client.get(&["pools"]);
+        let (Ok(after), Ok(pools)) = (after, pools) else {
+            return;
+        };
+        for pool in &pools {
+            let (before, after) = (sizes(before, pool), sizes(&after, pool));
+            for warning in warnings((&pool.name, pool.capacity_bytes), &before, &after) {
+                eprintln!("warning: {warning}");
+            }
+        }
     }
 }
 
-/// What to say, given the sums of the volumes before and after.
-fn warning(
-    (pool, capacity_bytes): (&str, u64),
-    volume: &Volume,
-    (before_bytes, after_bytes): (u64, u64),
-) -> Option<String> {
-    let holds = format!("pool {pool} holds {}", human(capacity_bytes));
-    let what = if volume.size_bytes > capacity_bytes {
-        format!(
-            "{holds}, and volume {} has {}",
-            volume.name,
-            human(volume.size_bytes)
-        )
-    } else if before_bytes <= capacity_bytes && after_bytes > capacity_bytes {
-        format!(
-            "{holds}, and its volumes have {} in all",
-            human(after_bytes)
-        )
-    } else {
-        return None;
-    };
-    Some(format!(
-        "warning: {what}: writes fail when the pool is full; grow the pool in time"
-    ))
+fn sizes<'a>(volumes: &'a [Volume], pool: &Pool) -> Sizes<'a> {
+    let ours = volumes.iter().filter(|volume| volume.pool == pool.name);
+    ours.map(|volume| (volume.name.as_str(), volume.size_bytes))
+        .collect()
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::job;
 use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
-use crate::overcommitment;
+use crate::overcommitment::Before;
 use crate::shared_space;
 use server::api::types::{
     Deleted, Format as ImageFormat, Job, Provisioning, Session, Shrinking, Volume, VolumeChange,
@@ -272,9 +272,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 provisioning,
                 detect_zeroes,
             };
+            let before = Before::look(client, format)?;
             let volume: Volume = client.post(&["volumes"], &create)?;
             format.print_text(&volume, show)?;
-            overcommitment::warn(client, &volume, 0, format);
+            before.warn(client);
             Ok(())
         }
         Command::Resize {
@@ -292,10 +293,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 force_shrink,
                 ..VolumeChange::default()
             };
-            let before: Volume = client.get(&["volumes", &name])?;
+            let before = Before::look(client, format)?;
             let volume: Volume = client.patch(&["volumes", &name], &change)?;
             format.print_text(&volume, show)?;
-            overcommitment::warn(client, &volume, before.size_bytes, format);
+            before.warn(client);
             Ok(())
         }
         Command::Clone {
@@ -415,7 +416,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 verify,
                 rate_bytes_per_s: work.rate,
             };
+            let before = Before::look(client, work.format())?;
             let job: Job = client.post(&["volumes", &name, "import"], &import)?;
+            before.warn(client);
             work.begun(client, job)
         }
         Command::Export {

@@ -11,6 +11,7 @@
 //! - `images`: volumes from image files, and image files from volumes.
 //! - `memory`: how much of it initiators may make the array hold.
 //! - `offload`: copies that initiators have the array make.
+//! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - `own_files`: which files are of which data directory.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
@@ -31,6 +32,7 @@ pub mod front;
 mod images;
 mod memory;
 mod offload;
+pub mod overcommitment;
 mod own_files;
 pub mod panics;
 mod private;

@@ -202,3 +202,49 @@ fn a_full_pool_is_in_the_log_and_in_the_health() {
     home.wait_log("found no free page");
     assert!(home.has_logged("WARN", &["pool p0: ", "found no free page"]));
 }
+
+#[test]
+fn a_site_file_and_an_image_that_are_too_much_are_warned_of() {
+    let images = tempfile::tempdir().unwrap();
+    let site = format!("[images]\ndirectories = [{:?}]\n{SITE}", images.path());
+    let large = site.replace("size = \"8 MiB\"", "size = \"1 GiB\"");
+    assert_ne!(site, large);
+    let is_told = |home: &Home| home.has_logged("WARN", &["pool p0 holds ", "volume v0 has 1 GiB"]);
+    let home = Home::new(&large);
+    let serving = home.serve();
+    assert!(is_told(&home), "{}", home.log());
+    assert!(serving.stop("TERM").success());
+    // The volumes are there by now.
+    let serving = home.serve();
+    assert!(!is_told(&home), "{}", home.log());
+    drop(serving);
+
+    let home = Home::new(&site);
+    let serving = home.serve();
+    let more = "[[volume]]\nname = \"more\"\npool = \"p0\"\nsize = \"2 GiB\"\n";
+    home.set_site(&format!("{site}{more}"));
+    let warning = |args: &[&str]| {
+        let output = serving.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let mut warnings = said.lines().filter(|line| line.starts_with("warning: "));
+        let first = warnings.next().map(str::to_owned);
+        assert_eq!(warnings.next(), None, "{said}");
+        first.unwrap_or_else(|| panic!("{args:?}: {said}"))
+    };
+    let said = warning(&["site", "apply", "--yes", home.site().to_str().unwrap()]);
+    assert!(
+        said.contains("pool p0") && said.contains("volume more has 2 GiB"),
+        "{said}"
+    );
+    let image = images.path().join("a.raw");
+    let file = std::fs::File::create(&image).unwrap();
+    // Nothing but a hole.
+    file.set_len(1 << 30).unwrap();
+    let image = image.to_str().unwrap();
+    let said = warning(&["volume", "import", image, "--pool", "p0", "--name", "in"]);
+    assert!(
+        said.contains("pool p0") && said.contains("volume in has 1 GiB"),
+        "{said}"
+    );
+}

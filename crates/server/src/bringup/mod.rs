@@ -38,6 +38,7 @@ use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
+use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 pub(crate) use data_dir::DataDir;
 use futures_util::future::join_all;
@@ -246,6 +247,9 @@ async fn furnish(
     if !is_complete {
         make_volumes(volumes, site, &array).await?;
     }
+    if is_first {
+        tell_overcommitted(&array).await?;
+    }
     configuration::restore(beginning, &array).await?;
     let is_complete_now = is_complete || array.closed_names().is_none();
     if is_first || is_old || is_complete_now != is_complete {
@@ -291,6 +295,20 @@ async fn make_volumes(
         }
     }
     apply::apply_words(site, array).await?;
+    Ok(())
+}
+
+/// Says in the log which pools have more volumes than they can hold.
+async fn tell_overcommitted(array: &Array) -> Result<(), BringUpError> {
+    let volumes = array.volumes().await?;
+    for (_, pool) in array.pools().await? {
+        let ours = volumes.iter().filter(|volume| volume.pool == pool.name);
+        let sizes = ours.map(|volume| (&volume.info.name[..], volume.info.size_bytes));
+        let place = (&pool.name[..], pool.capacity_bytes);
+        for warning in warnings(place, &Sizes::new(), &sizes.collect()) {
+            tracing::warn!("{warning}");
+        }
+    }
     Ok(())
 }
 
