@@ -352,7 +352,7 @@ pub enum Initiators {
 pub struct Export {
     /// iSCSI qualified name of the target, unique over the site.
     pub target: String,
-    /// Names of volumes.
+    /// Names of the volumes that it shows as its LUNs.
     pub volumes: Vec<String>,
     /// The LUN of each of them, in their order; below [`LUNS_MAX`], none twice.
     pub luns: Vec<u16>,
