@@ -75,3 +75,8 @@ fn events_are_quoted_as_the_program_says_them() {
 fn doc_comments_say_more_than_names() {
     no_complaints(tidy::comments::check);
 }
+
+#[test]
+fn functions_are_short() {
+    no_complaints(tidy::functions::check);
+}

@@ -76,6 +76,20 @@ fn a_first_start_needs_a_site_file() {
     }
 }
 
+#[test]
+fn a_start_without_the_record_of_an_array_names_it() {
+    let home = Home::new(SITE);
+    assert!(home.serve().stop("TERM").success());
+    fs::remove_file(home.file("ashlar-configuration.json")).unwrap();
+    let mut command = ashlar();
+    command.arg("serve").arg("--data").arg(home.data());
+    let (code, said) = said(command.output().unwrap());
+    assert_eq!(code, 1, "{said}");
+    for part in ["ashlar-configuration.json", "--site", "site apply"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
 /// As with a data directory that was restored from a backup, while the drives are not mounted.
 #[test]
 fn a_pool_that_no_record_knows_is_not_made_again_at_a_start() {

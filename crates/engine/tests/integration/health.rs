@@ -262,7 +262,7 @@ fn a_drive_that_the_next_start_will_not_find_is_suspect_at_once() {
         let text = told(&pool, EventKind::DriveSuspect, "d1").unwrap();
         assert!(text.ends_with(&trouble), "{text}");
         mislay(false);
-        pool.world().sleep(window * 20).await;
+        pool.world().sleep(window * 2).await;
         let well = pool.info().members[1].clone();
         assert_eq!((well.state, well.trouble), (MemberState::Healthy, None));
     });

@@ -1,6 +1,7 @@
 //! Chooses the configuration to start with: the record, or at first the site file.
 
 use super::data_dir::DataDir;
+use super::made::Made;
 use super::{BringUpError, BringUpErrorKind};
 use crate::apply;
 use crate::array::Array;
@@ -49,9 +50,16 @@ pub(super) fn described(
         }
         (None, None) => {
             let path = data.path().display();
-            let context = format!(
-                "data directory {path}: no array is kept there; say which with --site FILE"
-            );
+            let context = match Made::read(data)?.pools.is_empty() {
+                true => format!(
+                    "data directory {path}: no array is kept there; say which with --site FILE"
+                ),
+                false => format!(
+                    "data directory {path}: it has pools, and ashlar-configuration.json, the record \
+                     of targets and settings, is not there. Put the record back, or start with \
+                     --site FILE and then run `ashlar site apply FILE`"
+                ),
+            };
             Err(BringUpError::new(BringUpErrorKind::Data, context))
         }
     }

@@ -364,7 +364,7 @@ impl Drive for RealDrive {
         } else if self.path_now.is_elsewhere.get() {
             let path = self.path.as_deref().unwrap_or_default().to_string_lossy();
             let context = format!(
-                "its file is not at {path} any more, where the next start looks for it: move the file back, or have another drive take its place"
+                "its file was not at {path} a moment ago, where the next start looks for it: move the file back, or have another drive take its place"
             );
             (DriveErrorKind::Other, context)
         } else {

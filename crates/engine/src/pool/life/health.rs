@@ -116,6 +116,8 @@ fn said(error: DriveError) -> String {
 struct Streak {
     bad: u32,
     quiet: u32,
+    /// The drive itself said that it is not well: it is again when it says so no more.
+    by_its_word: bool,
 }
 
 /// What is wrong with a drive, beside the `others` of its group. Of one that is suspect
@@ -342,12 +344,15 @@ impl<W: World> Inner<W> {
                 }
                 let streak = watch.streaks.entry(member.uuid).or_default();
                 let wrong = watch.checks.wrong.borrow().get(&member.uuid).cloned();
-                if wrong.is_some() {
-                    // The drive itself says so: that is no matter of a bad moment.
-                    streak.bad = limits.bad_windows;
-                }
+                let says_so = wrong.is_some();
                 let trouble =
                     wrong.or_else(|| trouble(window, &others, limits, member.is_suspect()));
+                if says_so {
+                    // That is no matter of a bad moment.
+                    (streak.bad, streak.by_its_word) = (limits.bad_windows, true);
+                } else if trouble.is_some() {
+                    streak.by_its_word = false;
+                }
                 self.doubt(member, trouble, streak, limits);
             }
         }
@@ -365,10 +370,15 @@ impl<W: World> Inner<W> {
             Some(_) => Streak {
                 bad: streak.bad + 1,
                 quiet: 0,
+                ..*streak
+            },
+            None if streak.by_its_word => Streak {
+                quiet: limits.quiet_windows,
+                ..Streak::default()
             },
             None => Streak {
-                bad: 0,
                 quiet: streak.quiet + 1,
+                ..Streak::default()
             },
         };
         if trouble.is_some() {
@@ -389,9 +399,8 @@ impl<W: World> Inner<W> {
                 EventKind::DriveHealthy,
                 "suspect drive healthy again",
                 format!(
-                    "drive '{}' is healthy again: nothing was wrong with it for {:?}",
-                    member.name,
-                    limits.window * streak.quiet
+                    "drive '{}' is healthy again: nothing is wrong with it any more",
+                    member.name
                 ),
             ),
             _ => return,
