@@ -375,7 +375,7 @@ fn the_background_has_limits_from_the_site_and_by_command() {
     );
     let (code, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "fast"]);
     assert_eq!(code, 2);
-    assert!(said.contains("\"unlimited\", or a number"), "{said}");
+    assert!(said.contains("\"unlimited\", 0, or a number"), "{said}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod older_server;
 mod one_truth;
 mod openapi;
 mod panics;
+mod pools;
 mod provisioning;
 mod refusals;
 mod restore;

@@ -199,8 +199,8 @@ fn a_full_pool_is_in_the_log_and_in_the_health() {
     serving.wait(&["pool", "show", "p0"], is_full);
     let status = serving.json(&["status"]);
     assert_eq!(status["health"], "full", "{status}");
-    home.wait_log("found no free page");
-    assert!(home.has_logged("WARN", &["pool p0: ", "found no free page"]));
+    home.wait_log("writes that need space fail");
+    assert!(home.has_logged("WARN", &["pool p0: ", "writes that need space fail"]));
 }
 
 #[test]
