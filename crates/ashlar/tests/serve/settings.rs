@@ -1,5 +1,5 @@
-//! What a site file can say, said while the array serves: portals, settings, pools of a start. It stays over
-//! restarts and kills, and comes back as a site file.
+//! What a site file can say, said while the array serves: settings, portals, discovery. It stays
+//! over restarts and kills, and comes back as a site file.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar, said};
 use crate::commands::request;
