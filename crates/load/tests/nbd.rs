@@ -332,7 +332,7 @@ fn targets_that_cannot_be_used_are_told_apart() {
     let small = nbdkit(&["memory", "1M"]);
     let refused = refusal(&small.url, "seq-read-256k");
     assert_eq!(refused.kind, TargetErrorKind::Capacity);
-    assert!(refused.detail.contains("4194304"), "{refused}");
+    assert!(refused.detail.contains("4 MiB"), "{refused}");
     let exports = nbdkit(&[
         "--filter=exportname",
         "memory",
