@@ -97,11 +97,6 @@ pub fn new_size(text: &str) -> Result<u64, String> {
     site::NEW_DRIVE_SIZES.parse(text)
 }
 
-/// A size of anything; the API says what it may be.
-pub fn size(text: &str) -> Result<u64, String> {
-    site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
-}
-
 impl PlaceArgs {
     fn named(self, name: String) -> DriveAdd {
         DriveAdd {

@@ -37,7 +37,7 @@ pub struct CreateArgs {
     cache: Option<u64>,
     /// Size of the write log on each drive that carries it [default: a sixteenth of a drive, 64 MiB
     /// at most]
-    #[arg(long, value_parser = crate::drive::size)]
+    #[arg(long, value_parser = crate::volume::size)]
     log: Option<u64>,
     /// Data that one drive holds before the next drive's turn, a power of two [default: 64 KiB]
     #[arg(long, value_parser = power)]
@@ -67,7 +67,7 @@ pub struct DestroyArgs {
 pub fn cache(text: &str) -> Result<u64, String> {
     match text {
         "none" | "0" => Ok(0),
-        _ => crate::drive::size(text),
+        _ => crate::volume::size(text),
     }
 }
 
@@ -76,7 +76,7 @@ fn new_size(text: &str) -> Result<u64, String> {
 }
 
 fn power(text: &str) -> Result<u32, String> {
-    let bytes = crate::drive::size(text)?;
+    let bytes = crate::volume::size(text)?;
     u32::try_from(bytes).map_err(|_| "allowed: less than 4 GiB".to_owned())
 }
 

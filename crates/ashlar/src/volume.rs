@@ -621,6 +621,7 @@ fn volume_size(text: &str) -> Result<u64, String> {
     site::VOLUME_SIZES.parse(text)
 }
 
+/// A size of anything; the API says what it may be.
 pub fn size(text: &str) -> Result<u64, String> {
     site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
 }

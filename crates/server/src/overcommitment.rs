@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 /// Sizes of volumes in bytes, by name.
 pub type Sizes<'a> = BTreeMap<&'a str, u64>;
 
-/// Warnings about `pool`, whose volumes were `before` and are `after`: of each volume that has
-/// grown and is larger than the pool, and of the one that brings the sum above what the pool can
-/// hold. A pool that was overcommitted before is not told of again.
+/// Warnings about `pool`, whose volumes were `before` and are `after`. Each volume that has grown
+/// and is larger than the pool gets one. So does the volume that brings the sum above what the pool
+/// can hold. A pool that was overcommitted before is not told of again.
 pub fn warnings(
     (pool, capacity_bytes): (&str, u64),
     before: &Sizes<'_>,

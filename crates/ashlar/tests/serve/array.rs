@@ -342,6 +342,13 @@ impl Serving {
         );
     }
 
+    /// Runs a command that has to end well; what it says on standard error, such as warnings.
+    pub fn warnings(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     /// Runs a command that has to fail; gives exit code and what it said.
     pub fn refused(&self, args: &[&str]) -> (i32, String) {
         let output = self.run(args);

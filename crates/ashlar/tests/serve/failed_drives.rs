@@ -348,6 +348,16 @@ fn io(serving: &Serving, command: &str) -> bool {
     output.status.success() && !said.contains("failed")
 }
 
+/// Brings d1 back, which has the newest data, and reads that once the target is served.
+fn bring_back_d1(home: &Home, serving: &Serving) {
+    fs::rename(home.file("away.img"), home.file("d1.img")).unwrap();
+    let is_open = |status: &Value| status["closed_pools"] == json!([]);
+    serving.wait(&["status"], is_open);
+    let target = ["export", "show", "iqn.2026-11.dev.ashlar:a"];
+    serving.wait(&target, |export| export["withheld"].is_null());
+    assert!(io(serving, "read -P 0x56 0 4M"));
+}
+
 #[test]
 fn a_drive_that_was_taken_out_serves_no_old_data_when_the_other_is_away() {
     let home = Home::new(SITE);
@@ -362,12 +372,7 @@ fn a_drive_that_was_taken_out_serves_no_old_data_when_the_other_is_away() {
     for part in ["d1.img is not there", "d0", "may lack the last writes"] {
         assert!(closed.contains(part), "{part}: {closed}");
     }
-    fs::rename(home.file("away.img"), home.file("d1.img")).unwrap();
-    let is_open = |status: &Value| status["closed_pools"] == json!([]);
-    serving.wait(&["status"], is_open);
-    let target = ["export", "show", "iqn.2026-11.dev.ashlar:a"];
-    serving.wait(&target, |export| export["withheld"].is_null());
-    assert!(io(&serving, "read -P 0x56 0 4M"));
+    bring_back_d1(&home, &serving);
     serving.done(&["drive", "replace", "d0"]);
     serving.wait_healthy();
     assert!(io(&serving, "read -P 0x56 0 4M"));
@@ -400,12 +405,7 @@ fn a_drive_that_failed_serves_no_old_data_when_the_other_is_away() {
         let serving = home.serve();
         let closed = serving.json(&["status"])["closed_pools"].to_string();
         assert!(closed.contains("drive d0 is out of use since"), "{closed}");
-        fs::rename(home.file("away.img"), home.file("d1.img")).unwrap();
-        let is_open = |status: &Value| status["closed_pools"] == json!([]);
-        serving.wait(&["status"], is_open);
-        let target = ["export", "show", "iqn.2026-11.dev.ashlar:a"];
-        serving.wait(&target, |export| export["withheld"].is_null());
-        assert!(io(&serving, "read -P 0x56 0 4M"));
+        bring_back_d1(&home, &serving);
     }
 }
 

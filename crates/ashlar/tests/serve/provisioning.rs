@@ -149,11 +149,7 @@ fn what_is_promised_counts_as_used_wherever_fullness_is_told() {
 fn volumes_of_more_than_the_pool_holds_are_warned_of_once() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let said = |args: &[&str]| {
-        let output = serving.run(args);
-        assert!(output.status.success(), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let said = |args: &[&str]| serving.warnings(args);
     let create = |name: &str, size_bytes: u64| {
         let size = format!("{size_bytes} B");
         said(&["volume", "create", name, "--pool", "p0", "--size", &size])
@@ -224,9 +220,7 @@ fn a_site_file_and_an_image_that_are_too_much_are_warned_of() {
     let more = "[[volume]]\nname = \"more\"\npool = \"p0\"\nsize = \"2 GiB\"\n";
     home.set_site(&format!("{site}{more}"));
     let warning = |args: &[&str]| {
-        let output = serving.run(args);
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
+        let said = serving.warnings(args);
         let mut warnings = said.lines().filter(|line| line.starts_with("warning: "));
         let first = warnings.next().map(str::to_owned);
         assert_eq!(warnings.next(), None, "{said}");

@@ -256,11 +256,7 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
 fn a_snapshot_in_a_pool_with_little_room_is_warned_of() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let said = |args: &[&str]| {
-        let output = serving.run(args);
-        assert!(output.status.success(), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let said = |args: &[&str]| serving.warnings(args);
     fill(&serving);
     assert_eq!(said(&["snapshot", "create", "v0@roomy"]), "");
     let pool = serving.json(&["pool", "show", "p0"]);

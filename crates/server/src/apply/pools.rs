@@ -277,14 +277,10 @@ fn regrouped<'a>(
     site: &'a Site,
     settings: &'a Site,
 ) -> impl Iterator<Item = (&'a site::Portal, &'a site::Portal)> {
-    let wanted = |is: &&site::Portal| {
-        let mut said = site.portals.iter();
-        let address = is.address;
-        said.find(move |says| says.address == address)
-    };
-    let both = settings.portals.iter();
-    both.filter_map(move |is| wanted(&is).map(|says| (is, says)))
-        .filter(|(is, says)| is.group != says.group)
+    settings.portals.iter().filter_map(|is| {
+        let is_other = |says: &&site::Portal| says.address == is.address && says.group != is.group;
+        Some((is, site.portals.iter().find(is_other)?))
+    })
 }
 
 /// Opens the portals that the file has and the array has not, and has the others in their groups.

@@ -22,8 +22,8 @@ pub(super) fn failed(looks: &[Look], failed: &BTreeMap<String, String>) -> Vec<S
     of.map(|look| look.place.name.clone()).collect()
 }
 
-/// Why a pool is not opened of which some drives are away and all others are out of use: the drives
-/// that were in use went on without these, and their labels, which say so, are away.
+/// Why a pool is not opened: some of its drives are away, and all others are out of use. The drives
+/// that are away went on without these. Only their labels say so.
 pub(super) fn refusal(
     name: &str,
     looks: &[Look],
