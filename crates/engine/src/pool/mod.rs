@@ -130,7 +130,7 @@ pub struct MemberInfo {
     pub place: u16,
     /// In use or not.
     pub state: MemberState,
-    /// Why it is suspect, where that was found since the pool was opened.
+    /// Why it is suspect, or can't stand in, where that was found since the pool was opened.
     pub trouble: Option<String>,
     /// Capacity of the drive.
     pub capacity_bytes: u64,

@@ -212,6 +212,11 @@ impl<W: World> Member<W> {
         self.state.get()
     }
 
+    /// Whether its trouble counts: a drive in use may have recovered from a bad moment.
+    fn is_doubted(&self) -> bool {
+        matches!(self.state(), MemberState::Suspect | MemberState::Spare)
+    }
+
     /// Changes its state in memory, not in labels.
     pub fn set_state(&self, state: MemberState) {
         self.state.set(state);
@@ -220,6 +225,11 @@ impl<W: World> Member<W> {
     /// Keeps or takes back the reason for which it is suspect, or may become so.
     pub fn set_trouble(&self, trouble: Option<String>) {
         self.trouble.replace(trouble);
+    }
+
+    /// Whether something was found against it, and it is not healthy again.
+    pub fn has_trouble(&self) -> bool {
+        self.trouble.borrow().is_some()
     }
 
     /// The zones whose content on it is whole, while it is being rebuilt.
@@ -457,7 +467,7 @@ impl<W: World> Member<W> {
             group: self.group(),
             place: self.place(),
             state: self.state.get(),
-            trouble: self.trouble.borrow().clone().filter(|_| self.is_suspect()),
+            trouble: self.trouble.borrow().clone().filter(|_| self.is_doubted()),
             capacity_bytes: self.capacity_bytes,
             serial: self.serial(),
             reads: self.vitals.reads.get(),

@@ -1,14 +1,15 @@
 //! Drives that are slow, have errors, or hang: noticed in time, read last, taken out,
 //! trusted again.
 
-use crate::common::{PAGE, Shelf, bytes, content};
+use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, media};
 use base::{Prng, Time, VolumeOffset};
+use engine::pool::NamedDrive;
 use engine::pool::drives::EventKind;
 use engine::pool::life::health::Limits;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world::sim::{SimDrive, SimWorld};
 
 const BLOCK: usize = 4096;
 const RAID10: Level = Level::Raid10 { copies: 2 };
@@ -265,6 +266,31 @@ fn a_drive_that_the_next_start_will_not_find_is_suspect_at_once() {
         pool.world().sleep(window * 2).await;
         let well = pool.info().members[1].clone();
         assert_eq!((well.state, well.trouble), (MemberState::Healthy, None));
+    });
+}
+
+#[test]
+fn a_spare_that_the_next_start_will_not_find_stands_in_for_none() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        let window = Limits::default().window;
+        let spare = media("s", DRIVE_BYTES);
+        let drive = SimDrive::adversarial(pool.world(), &spare);
+        let name = "s".to_owned();
+        pool.add_spare(NamedDrive { name, drive }).await.unwrap();
+        let mislay = |is_so| spare.with_faults(|faults| faults.mislaid = is_so);
+        mislay(true);
+        pool.world().sleep(window + window / 2).await;
+        let trouble = pool.info().spares[0].trouble.clone().unwrap();
+        let text = told(&pool, EventKind::DriveSuspect, "s").unwrap();
+        assert!(text.ends_with(&trouble), "{text}");
+        pool.fail_drive("d1").await.unwrap();
+        pool.world().sleep(window * 3).await;
+        assert_eq!(state(&pool, 1), MemberState::Failed);
+        mislay(false);
+        pool.world().sleep(window * 3).await;
+        assert_eq!(pool.info().members[1].name, "s");
+        assert_eq!(pool.info().spares.len(), 0);
     });
 }
 

@@ -77,6 +77,15 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         };
         members.for_each(|member| found.add(health, named(member)));
     }
+    for spare in &info.spares {
+        if let Some(why) = &spare.trouble {
+            let name = &spare.name;
+            let why = format!(
+                "spare {name} can't stand in: {why}; if that stays so: `ashlar drive replace {name}`"
+            );
+            found.add(Health::Attention, why);
+        }
+    }
     for drive in array.departed_failures(info) {
         found.add(Health::Attention, departed(info, &drive));
     }

@@ -292,8 +292,14 @@ impl<W: World> Inner<W> {
     /// Asks each drive whether it is still what it was: one that was cut off goes out of use
     /// before somebody needs what is gone. Nobody waits for one that does not answer.
     fn check_drives(&self, checks: &Rc<Checks>) {
-        for member in self.drives.members() {
-            if !member.is_writable() || !checks.under_way.borrow_mut().insert(member.uuid) {
+        for member in self
+            .drives
+            .members()
+            .into_iter()
+            .chain(self.drives.spares())
+        {
+            let is_in_use = member.is_writable() || member.state() == MemberState::Spare;
+            if !is_in_use || !checks.under_way.borrow_mut().insert(member.uuid) {
                 continue;
             }
             let (drives, checks) = (Rc::clone(&self.drives), Rc::clone(checks));
@@ -321,9 +327,31 @@ impl<W: World> Inner<W> {
         }
     }
 
+    /// Has spares that say that they are not well stand in for no other drive, and tells of it.
+    fn judge_spares(&self, checks: &Checks) {
+        for spare in self.drives.spares() {
+            let wrong = checks.wrong.borrow().get(&spare.uuid).cloned();
+            let (kind, text) = match (&wrong, spare.has_trouble()) {
+                (Some(why), false) => {
+                    let text = format!("spare '{}' can't stand in: {why}", spare.name);
+                    (EventKind::DriveSuspect, text)
+                }
+                (None, true) => {
+                    let text = format!("spare '{}' can stand in again", spare.name);
+                    (EventKind::DriveHealthy, text)
+                }
+                _ => continue,
+            };
+            spare.set_trouble(wrong);
+            self.drives.event(kind, text);
+            self.wake_life();
+        }
+    }
+
     /// Looks at the window that ends now.
     fn judge(&self, limits: &Limits, watch: &mut Watch) {
         let disturbed = std::mem::take(&mut watch.disturbed);
+        self.judge_spares(&watch.checks);
         for group in self.drives.groups() {
             let places = group.places().into_iter();
             let seen: Vec<(Rc<Member<W>>, Window)> = places

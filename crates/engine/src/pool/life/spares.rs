@@ -68,6 +68,7 @@ impl<W: World> Inner<W> {
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
             !spare.is_reserved()
+                && !spare.has_trouble()
                 && spare.capacity_bytes >= needed
                 && lane.commons.could_stand(lane.index, spare.uuid, standing)
         })
