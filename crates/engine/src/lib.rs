@@ -5,8 +5,9 @@
 //! [`Drive`]s, which are parameters. The engine touches no socket, no thread, no
 //! wall clock and no ambient randomness, so one seed replays any run.
 //!
-//! Reading order: [`world`] and [`drive`] (the seams), [`volume`] (what the
-//! protocols use), [`pool`] (what holds volumes), [`raid`], [`meta`], [`label`].
+//! Reading order: from the ground up, as `tests/tidy/src/floors.rs` lists the modules; each uses
+//! those before it. Or from the top: [`volume`] (what the protocols use), [`pool`] (what holds
+//! volumes), [`space`] (an open lane), then down.
 //! On-drive format: `docs/internals/format.md`.
 //!
 //! Operations run to their end: a future of the engine that has been polled once
@@ -15,6 +16,8 @@
 pub mod cache;
 mod codec;
 pub mod drive;
+pub mod drives;
+pub mod error;
 pub mod fsck;
 pub mod group_commit;
 pub mod integrity;
@@ -22,14 +25,17 @@ pub mod label;
 pub mod lane;
 pub mod layout;
 pub mod meta;
+pub mod pages;
 pub mod pool;
 pub mod raid;
 pub mod range_lock;
 pub mod rare;
 pub mod ring;
 pub mod salvage;
+pub mod space;
 pub mod store;
 pub mod volume;
+pub mod volume_io;
 pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};

@@ -20,11 +20,11 @@
 )]
 
 use base::{BLOCK_BYTES, PageIndex, Uuid, VolumeOffset};
+use engine::drives::{zone_capacity, zone_pages};
 use engine::label::{GroupEntry, Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
 use engine::meta::checkpoint::{self, Encoder, Step};
 use engine::meta::page_map::UNMAPPED;
 use engine::meta::{Record, State, VolumeId};
-use engine::pool::drives::{zone_capacity, zone_pages};
 use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use std::cell::{Cell, RefCell};
 use std::error::Error;

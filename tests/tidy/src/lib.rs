@@ -10,6 +10,7 @@
 pub mod arrows;
 pub mod comments;
 pub mod determinism;
+pub mod floors;
 pub mod functions;
 pub mod glossary;
 pub mod headers;

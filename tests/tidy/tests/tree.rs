@@ -80,3 +80,8 @@ fn doc_comments_say_more_than_names() {
 fn functions_are_short() {
     no_complaints(tidy::functions::check);
 }
+
+#[test]
+fn modules_stand_on_those_below_them() {
+    no_complaints(tidy::floors::check);
+}

@@ -3,7 +3,7 @@
 
 use super::report::Severity;
 use super::subject::Subject;
-use crate::raid::Member;
+use crate::drives::Member;
 use crate::ring::RingSpec;
 use crate::ring::format::{self, SUPERBLOCKS_BYTES, Superblock, Whole};
 use crate::world::World;

@@ -1,7 +1,7 @@
 //! The content of the logs: blocks and parity rows that cannot be judged by the data in place.
 
+use crate::drives::Zone;
 use crate::integrity::block::SUMS;
-use crate::pool::drives::Zone;
 use crate::store::StripeRef;
 use crate::store::address::ZoneAddress;
 use crate::store::entry::{Intent, Item};

@@ -8,11 +8,11 @@ use super::metadata::metadata;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
 use crate::codec::Reader;
+use crate::drives::Member;
 use crate::meta::journal::{
     BATCHES_AT_ONCE, BatchId, any_batch, batch_bytes, begins_like, whole_batch,
 };
 use crate::meta::{Record, State};
-use crate::raid::Member;
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset};
 use std::ops::Range;

@@ -5,7 +5,7 @@ use super::chain::Chain;
 use super::held::Held;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
-use crate::raid::Member;
+use crate::drives::Member;
 use crate::ring::RingSpec;
 use crate::ring::format::Superblock;
 use crate::store::entry::{decode_intents, decode_items};

@@ -5,8 +5,8 @@
 use super::metadata::metadata;
 use super::report::{Run, Severity};
 use super::subject::Subject;
+use crate::drives::zone_capacity;
 use crate::meta::{State, VolumeCore};
-use crate::pool::drives::zone_capacity;
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,8 +6,8 @@
 use super::journal;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
+use crate::drives::Member;
 use crate::meta::{State, checkpoint};
-use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, crc32c};
 use checkpoint::{HEADER_BYTES, Header};

@@ -30,8 +30,10 @@ mod table;
 
 pub use report::{Counts, Finding, Report, Severity};
 
+use crate::drives::NamedDrive;
+use crate::drives::heartbeat;
+use crate::error::{PoolError, PoolErrorKind};
 use crate::lane::{Lane, Part};
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
 use slots::Shared;
 use std::cell::Cell;

@@ -6,9 +6,9 @@
 use super::Progress;
 use super::report::{Counts, Findings, Report, Run, Severity};
 use crate::drive::DriveError;
+use crate::drives::Drives;
+use crate::drives::Member;
 use crate::lane::Part;
-use crate::pool::drives::Drives;
-use crate::raid::Member;
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice};
 use std::cell::{Cell, RefCell};

@@ -6,10 +6,11 @@
 use super::report::{Findings, Severity};
 use super::slots::Labelled;
 use crate::drive::Drive;
+use crate::drives::Member;
+use crate::drives::Places;
+use crate::error::{PoolError, PoolErrorKind};
+use crate::label::MemberState;
 use crate::label::{Label, MemberEntry};
-use crate::pool::drives::Places;
-use crate::pool::{MemberState, PoolError, PoolErrorKind};
-use crate::raid::Member;
 use crate::world::World;
 use base::Uuid;
 use base::size::human_pair;

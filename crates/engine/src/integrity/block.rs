@@ -7,12 +7,9 @@
 
 use super::Sum;
 use crate::codec::{Reader, Writer};
-use crate::layout::Slots;
+pub use crate::layout::sum_area::{SUMS, area_bytes, count};
 use crate::raid::Geometry;
 use base::{BLOCK_BYTES, Uuid, crc32c};
-
-/// Sums in one block.
-pub const SUMS: usize = 1008;
 
 const MAGIC: &[u8; 4] = b"ASIN";
 const CRC_OFFSET: usize = 4;
@@ -84,11 +81,6 @@ pub fn decode(id: BlockId, slot: &[u8]) -> Option<(Version, Box<[Sum; SUMS]>)> {
     (found == id).then_some((version, sums))
 }
 
-/// Integrity blocks of a zone with `blocks` data blocks.
-pub fn count(blocks: u64) -> u64 {
-    blocks.div_ceil(SUMS as u64)
-}
-
 /// Where the copies of integrity block `index` lie: place in the group, pair in the
 /// zone's integrity area there. They are on as many drives of one span as the span can
 /// lose, and one more.
@@ -113,18 +105,10 @@ pub fn at(geometry: Geometry, place: usize, pair: u64) -> u64 {
     (row * width + first) * spans + span
 }
 
-/// Bytes of the integrity area of a zone on each drive.
-pub fn area_bytes(geometry: Geometry, slots: Slots, zone_bytes: u64) -> u64 {
-    let blocks = geometry.zone_data_bytes(zone_bytes) / BLOCK_BYTES as u64;
-    let of_span = count(blocks).div_ceil(geometry.spans as u64);
-    let rows = of_span.div_ceil(geometry.width as u64);
-    slots.area_bytes(rows * (geometry.redundancy() as u64 + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Layout;
+    use crate::layout::{Layout, Slots};
     use crate::raid::Level;
     use std::collections::BTreeSet;
 

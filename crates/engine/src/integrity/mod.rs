@@ -25,16 +25,13 @@ mod sum;
 mod sums;
 mod watermark;
 
-pub use block::area_bytes;
 pub use sum::Sum;
 pub use watermark::Watermark;
 
 use crate::drive::DriveError;
+use crate::drives::{Drives, Zone};
 use crate::group_commit::GroupCommit;
-use crate::layout::Slots;
-use crate::pool::drives::{Drives, Zone};
 use crate::world::World;
-use base::DriveOffset;
 use block::SUMS;
 use futures_channel::oneshot;
 use kept::KeptSums;
@@ -44,34 +41,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 use sums::Sums;
-
-use crate::raid::Geometry;
-
-/// What of a zone the sums need to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneShape {
-    /// Its number in the pool.
-    pub zone: u32,
-    /// Which use of it this is.
-    pub incarnation: u32,
-    /// The group it is part of.
-    pub group: u16,
-    /// Its spans, its width, its code and its unit.
-    pub geometry: Geometry,
-    /// Data blocks that it holds, parity left out.
-    pub blocks: u64,
-    /// Where its integrity area begins on each drive.
-    pub area: DriveOffset,
-    /// Where slots lie in there.
-    pub slots: Slots,
-}
-
-impl ZoneShape {
-    /// Where the slot of a version lies on a drive that has it in pair `pair`.
-    pub(crate) fn slot_at(&self, pair: u64, version: u64) -> DriveOffset {
-        self.area + self.slots.at(pair, version % 2)
-    }
-}
 
 /// Counters since the opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //! Invariants: see [`super`]. Nobody waits with the table locked.
 
 use super::accord::{Accord, Departure};
+use super::fullness::Judged;
 use super::owners::Owners;
 use crate::label::GroupEntry;
-use crate::pool::life::fullness::Judged;
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -21,15 +21,14 @@
 
 mod accord;
 mod commons;
+pub mod fullness;
 mod owners;
 mod view;
 
+pub use crate::label::{LANES_MAX, Part};
 pub use accord::Departure;
 pub use commons::{Commons, ZoneTaken};
-pub use view::{Part, View};
-
-/// Lanes that a pool can have.
-pub const LANES_MAX: u16 = 16;
+pub use view::View;
 
 /// Which lane of a pool, and what it shares with the others.
 #[derive(Clone, Debug)]

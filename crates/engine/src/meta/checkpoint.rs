@@ -486,6 +486,6 @@ mod tests {
             payload_crc: base::crc32c(&twice),
             ..decode_header(&header, POOL).unwrap()
         };
-        assert!(decode_payload(&header, &twice).is_err());
+        assert!(decode_payload::<()>(&header, &twice).is_err());
     }
 }

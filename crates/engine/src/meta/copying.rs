@@ -3,11 +3,11 @@
 //! Invariant: as of all changes, [`State::apply`] or the reading of a checkpoint makes them.
 
 use super::page_map::parts_of_copy;
-use super::{State, VolumeId};
+use super::{InFlight, State, VolumeId};
 use base::PageIndex;
 use std::rc::Rc;
 
-impl State {
+impl<L: InFlight> State<L> {
     /// Pages of a volume become what pages of a volume are.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl State {
         (first, end): (usize, usize),
     ) -> Result<(), String> {
         let (core, from) = (Rc::clone(self.known(id)?), Rc::clone(self.known(from)?));
-        let adopt = |state: &mut State, at| {
+        let adopt = |state: &mut Self, at| {
             let chunk = from.map.borrow().chunk(theirs + at).cloned();
             chunk.is_some_and(|chunk| {
                 let mut map = core.map.borrow_mut();

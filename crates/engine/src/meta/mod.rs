@@ -12,6 +12,7 @@
 pub mod backing;
 pub mod checkpoint;
 mod copying;
+mod in_flight;
 pub mod journal;
 pub mod page_map;
 pub mod promises;
@@ -21,9 +22,10 @@ pub mod state;
 pub mod words;
 
 pub use backing::Backings;
+pub use in_flight::InFlight;
 pub use page_map::PageMap;
 pub use promises::Promises;
 pub use record::{Record, VolumeId};
 pub use refs::Refs;
-pub use state::{Part, State, VolumeCore, ZoneState};
+pub use state::{Part, Provisioning, State, VolumeCore, ZoneState};
 pub use words::{About, Origin, Stage, Transit, Word};

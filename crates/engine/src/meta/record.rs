@@ -1,10 +1,10 @@
 //! A change of the metadata, as a record of journal or checkpoint.
 
+use super::Provisioning;
 use super::words::Word;
 use crate::codec::{Reader, Writer};
 use crate::label::NAME_BYTES_MAX;
 use crate::raid::Level;
-use crate::volume::Provisioning;
 use base::{PageIndex, PhysPage, Uuid};
 
 /// Names a volume inside its pool; never used again after deletion.

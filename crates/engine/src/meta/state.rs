@@ -2,17 +2,26 @@
 
 use super::page_map::{MapRun, Tree, UNMAPPED};
 use super::words::{Name, Stage, Words};
-use super::{Backings, PageMap, Promises, Record, Refs, VolumeId};
+use super::{Backings, InFlight, PageMap, Promises, Record, Refs, VolumeId};
 use crate::raid::Level;
-use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// How a volume takes space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provisioning {
+    /// Pages are allocated on first write.
+    Thin,
+    /// Pages are allocated on first write, out of as many as were promised at creation: no
+    /// write finds the pool full.
+    Thick,
+}
+
 /// A volume: what is durable about it, and beside that what is only in memory.
 #[derive(Debug)]
-pub struct VolumeCore {
+pub struct VolumeCore<L = ()> {
     pub id: VolumeId,
     pub uuid: Uuid,
     pub name: Name,
@@ -30,10 +39,10 @@ pub struct VolumeCore {
     pub ready: Cell<bool>,
     pub map: RefCell<PageMap>,
     /// I/O in progress; not part of the metadata.
-    pub live: Live,
+    pub live: L,
 }
 
-impl VolumeCore {
+impl<L: InFlight> VolumeCore<L> {
     /// Whether it is called by its name: it is not in the trash, nor going away, nor
     /// another pool's, nor hidden.
     pub fn is_seen(&self) -> bool {
@@ -48,7 +57,7 @@ impl VolumeCore {
     /// Whether the volume is another pool's: this is a copy in the making, or what is left
     /// of a volume that has moved.
     pub fn is_elsewhere(&self) -> bool {
-        self.words.stage() == Some(Stage::Incoming) || self.live.moved().is_some()
+        self.words.stage() == Some(Stage::Incoming) || self.live.has_moved()
     }
 
     /// Pages that it may map beyond those that it has, without anybody's leave.
@@ -89,9 +98,9 @@ pub struct ZoneState {
 
 /// Everything that the metadata says.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct State<L = ()> {
     /// All volumes, complete or not.
-    pub volumes: BTreeMap<VolumeId, Rc<VolumeCore>>,
+    pub volumes: BTreeMap<VolumeId, Rc<VolumeCore<L>>>,
     /// Zones in use, by their number in the pool.
     pub zones: BTreeMap<u32, ZoneState>,
     /// The incarnation that the next zone gets; none is given out twice.
@@ -130,10 +139,10 @@ pub enum Part {
     Backings(Backings),
 }
 
-impl State {
+impl<L: InFlight> State<L> {
     /// Promises a volume all of its pages, or does so no more: of one that is about to
     /// change how it takes space. Nothing durable.
-    pub fn promise(&mut self, core: &VolumeCore, is_promised: bool) {
+    pub fn promise(&mut self, core: &VolumeCore<L>, is_promised: bool) {
         let page_bytes = self.promises.page_bytes();
         let before = core.promised_pages(page_bytes);
         core.is_promised.set(is_promised);
@@ -149,7 +158,7 @@ impl State {
     pub fn apply(&mut self, record: &Record) -> Result<(), String> {
         let id = record.volume();
         let page_bytes = self.promises.page_bytes();
-        let wanted = |state: &State| {
+        let wanted = |state: &Self| {
             let core = id.and_then(|id| state.volumes.get(&id));
             core.map_or(0, |core| core.promised_pages(page_bytes))
         };
@@ -187,7 +196,7 @@ impl State {
                     size_bytes: Cell::new(*size_bytes),
                     ready: Cell::new(false),
                     map: RefCell::default(),
-                    live: Live::default(),
+                    live: L::default(),
                 };
                 self.volumes.insert(*id, Rc::new(core));
                 self.next_id = id.0 + 1;
@@ -530,7 +539,7 @@ impl State {
     pub(super) fn counting_tables<T>(
         &mut self,
         id: Option<VolumeId>,
-        change: impl FnOnce(&mut State) -> T,
+        change: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let before = self.tables_of(id);
         let outcome = change(self);
@@ -543,7 +552,7 @@ impl State {
         core.map_or(0, |core| core.map.borrow().tables().count() as u64)
     }
 
-    pub(super) fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore>, String> {
+    pub(super) fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore<L>>, String> {
         self.volumes
             .get(&id)
             .ok_or_else(|| format!("there is no volume id {}", id.0))
@@ -660,7 +669,7 @@ mod tests {
     #[test]
     fn contradictions_are_refused_and_change_nothing() {
         let id = VolumeId(0);
-        let mut state = State::default();
+        let mut state = State::<()>::default();
         let create = Record::Create {
             id,
             uuid: Uuid::nil(),

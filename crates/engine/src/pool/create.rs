@@ -1,20 +1,22 @@
 //! Creating a pool from drives without labels.
 
-use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
-use super::life::hung;
-use super::promise::kept_of;
 use super::{
-    Inner, JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
-    PoolSpec,
+    JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec,
 };
 use crate::drive::Drive;
+use crate::drives::Member;
+use crate::drives::hung;
+use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
 use crate::label::{
     GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
 };
 use crate::lane::{Lane, View};
+use crate::meta::checkpoint;
 use crate::meta::record::MAP_BYTES;
-use crate::meta::{State, checkpoint};
-use crate::raid::{Geometry, Member};
+use crate::raid::Geometry;
+use crate::space::LaneState;
+use crate::space::State;
+use crate::space::promise::kept_of;
 use crate::world::World;
 use base::size::{counted, human, human_pair};
 use base::{BLOCK_BYTES, Prng, Uuid};
@@ -415,7 +417,7 @@ impl<W: World> Pool<W> {
 /// Writes what a new pool has, labels last, and starts it.
 async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Pool<W>, PoolError> {
     // Metadata first: a drive with a label is a drive with a pool.
-    let inner = Inner::assemble(drives, State::default(), true).await?;
+    let inner = LaneState::assemble(drives, State::default(), true).await?;
     inner.begin_generation(1);
     inner.write_checkpoint(inner.checkpoint_now()).await?;
     // Only with the second generation there is a pool: until then, some drives may

@@ -8,7 +8,8 @@
 
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::words::HIDDEN;
-use crate::meta::{Record, VolumeCore, Word};
+use crate::meta::{Record, Word};
+use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
 use base::Uuid;

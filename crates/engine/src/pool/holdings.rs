@@ -11,7 +11,8 @@
 
 use super::{Pool, PoolError};
 use crate::meta::page_map::{Chunk, TABLE, UNMAPPED};
-use crate::meta::{PageMap, Refs, VolumeCore};
+use crate::meta::{PageMap, Refs};
+use crate::space::VolumeCore;
 use crate::world::World;
 use base::PhysPage;
 use rustc_hash::FxHashMap;

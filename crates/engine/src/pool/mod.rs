@@ -1,50 +1,40 @@
 //! A pool: RAID groups of drives, and the volumes they hold.
 //!
-//! Rooms: [`drives`] (groups, zones, labels, losses), [`space`] (free pages), `create`,
-//! `open` and `strangers` (from drives to a pool), `recover` (metadata read back), `zones` (taken
-//! into use), `volumes` (creation to deletion), `commit` (metadata made durable).
+//! Rooms: `create`, `open` and `strangers` (from drives to a pool), `recover` (metadata read
+//! back), `volumes` (creation to deletion), `snapshots`, `words` and `hidden` (what is said of
+//! volumes), `moves` (to another pool), [`life`] (the work on the drives).
 
-mod backing;
-mod commit;
 mod create;
-pub mod drives;
-pub(crate) mod heartbeat;
 mod hidden;
 mod holdings;
-mod inner;
 pub mod life;
 mod merge;
 mod moves;
 mod open;
-mod promise;
 mod provision;
 mod recover;
 mod shrink;
 mod snapshots;
-pub mod space;
 mod strangers;
 mod unlabel;
 mod volumes;
 mod words;
-mod zones;
 
+pub use crate::drives::{self, Event, EventKind, MemberInfo, NamedDrive};
+pub use crate::error::{PoolError, PoolErrorKind};
+pub use crate::label::{LabelSummary, MemberState};
 pub use crate::raid::Level;
-pub(crate) use backing::Backing;
 pub use create::{METADATA_COPIES, planned_capacity_bytes};
-pub use drives::{Event, EventKind};
 pub use holdings::Holdings;
-pub(crate) use inner::Inner;
 pub use moves::{OtherPool, Settling, There};
-pub(crate) use promise::Claim;
 pub use provision::VolumeChange;
 pub use words::{SNAPSHOT_MARK, WordsChange};
 
-use crate::lane::Part;
 use crate::layout::Layout;
+use crate::space::{LaneState, promise};
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// What is asked for when a pool is created. Sizes are configurable so that the
 /// simulator can make edges common.
@@ -100,56 +90,6 @@ impl PoolSpec {
             nonce: 0,
         }
     }
-}
-
-/// State of a drive in its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemberState {
-    /// In use, for reads and writes.
-    Healthy,
-    /// In use, but slow or with errors: read only when nobody else can answer.
-    Suspect,
-    /// Left out after an error; its content is stale.
-    Failed,
-    /// Takes all writes; read only where its content is whole already.
-    Rebuilding,
-    /// Waits to stand in for a drive that fails.
-    Spare,
-}
-
-/// A drive as the pool sees it.
-#[derive(Clone, Debug)]
-pub struct MemberInfo {
-    /// The name the site gave it.
-    pub name: String,
-    /// Identity from its label.
-    pub uuid: Uuid,
-    /// Which group, which place in it.
-    pub group: u16,
-    /// Which place in the group.
-    pub place: u16,
-    /// In use or not.
-    pub state: MemberState,
-    /// Why it is suspect, or can't stand in, where that was found since the pool was opened.
-    pub trouble: Option<String>,
-    /// Capacity of the drive.
-    pub capacity_bytes: u64,
-    /// Its serial number, where it has one and is there.
-    pub serial: Option<String>,
-    /// Operations and bytes since the pool was opened.
-    pub reads: u64,
-    /// Operations since the pool was opened.
-    pub writes: u64,
-    /// Flushes since the pool was opened.
-    pub flushes: u64,
-    /// Failed operations since the pool was opened.
-    pub errors: u64,
-    /// Blocks of it that were put right since the pool was opened.
-    pub mends: u64,
-    /// Mean latency of reads, of late.
-    pub read_latency: Duration,
-    /// Mean latency of writes and flushes, of late.
-    pub write_latency: Duration,
 }
 
 /// A RAID group at a glance.
@@ -246,62 +186,9 @@ pub struct PoolInfo {
     pub lanes: u16,
 }
 
-/// What went wrong with a pool, as far as callers act on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolErrorKind {
-    /// The request itself can't be met (wrong count, size, name).
-    Invalid,
-    /// A drive has no label: it belongs to no pool.
-    Unlabelled,
-    /// A drive carries the label of another pool.
-    Foreign,
-    /// A drive of the pool is not among those given.
-    Missing,
-    /// A drive has an older state of the pool than the others.
-    Stale,
-    /// A drive is smaller than its label says, or than asked for.
-    TooSmall,
-    /// A label or the metadata is of another format version.
-    Version,
-    /// The metadata can't be read from any copy.
-    Corrupt,
-    /// A volume of that name is there already.
-    Exists,
-    /// No volume of that name.
-    NotFound,
-    /// The volume is in use.
-    Busy,
-    /// Not enough free pages.
-    Full,
-    /// A drive operation failed.
-    Drive,
-    /// Another host has the pool open.
-    InUse,
-    /// The pool has stopped after losing more than its redundancy.
-    Failed,
-}
-
-/// A failed pool operation, naming the pool, drive or volume.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{context}")]
-pub struct PoolError {
-    /// What callers match on.
-    pub kind: PoolErrorKind,
-    /// For people: what, where, and what can be done.
-    pub context: String,
-}
-
-/// A drive under the name that the site gives it.
-pub struct NamedDrive<W: World> {
-    /// For messages; a pool is found by labels, not by names.
-    pub name: String,
-    /// The drive, which the caller has opened.
-    pub drive: W::Drive,
-}
-
 /// A handle on an open pool. Clones share it.
 pub struct Pool<W: World> {
-    pub(crate) inner: Rc<Inner<W>>,
+    pub(crate) inner: Rc<LaneState<W>>,
 }
 
 impl<W: World> Clone for Pool<W> {
@@ -310,25 +197,6 @@ impl<W: World> Clone for Pool<W> {
             inner: Rc::clone(&self.inner),
         }
     }
-}
-
-/// What a look at a drive's label tells, before any pool is opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabelSummary {
-    /// Pool it belongs to.
-    pub pool_uuid: Uuid,
-    /// Name of that pool.
-    pub pool_name: String,
-    /// Identity of the drive.
-    pub drive_uuid: Uuid,
-    /// Number of the group in its pool.
-    pub group: u16,
-    /// Which place in the group.
-    pub place: u16,
-    /// The first lane's part of the drive, and how many lanes there are.
-    pub part: Part,
-    /// Its pool was closed.
-    pub is_clean: bool,
 }
 
 impl<W: World> Pool<W> {
@@ -394,7 +262,7 @@ impl<W: World> Pool<W> {
         }
     }
 
-    fn member_info(&self, member: &crate::raid::Member<W>) -> MemberInfo {
+    fn member_info(&self, member: &crate::drives::Member<W>) -> MemberInfo {
         let info = member.info();
         let fronts_of_others = self.inner.identity().part().of_others_bytes();
         MemberInfo {
@@ -450,7 +318,16 @@ impl<W: World> Pool<W> {
         &self.inner.store
     }
 
-    pub(crate) fn start(inner: Rc<Inner<W>>) -> Self {
+    /// Writes the metadata in one piece, so that little has to be read from the journal
+    /// when the pool is opened next. Everything else goes on meanwhile.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub async fn checkpoint(&self) -> Result<(), PoolError> {
+        self.inner.checkpoint_to_all().await
+    }
+
+    pub(crate) fn start(inner: Rc<LaneState<W>>) -> Self {
         inner.store.start();
         life::start(&inner);
         Pool { inner }

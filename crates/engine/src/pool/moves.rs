@@ -15,7 +15,8 @@
 
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::{Record, Stage, Transit, VolumeCore, Word};
+use crate::meta::{Record, Stage, Transit, Word};
+use crate::space::VolumeCore;
 use crate::volume::{About, Elsewhere, Mirror, Provisioning, Volume, VolumeInfo};
 use crate::world::World;
 use base::Uuid;

@@ -8,21 +8,22 @@
 //! No drive is waited for without end: one that does not answer counts as missing
 //! ([`hung`]).
 
-use super::drives::{Drives, EventKind, Places};
-use super::heartbeat;
-use super::life::health::Limits;
-use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
 use super::strangers;
-use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use super::{LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
+use crate::drives::Limits;
+use crate::drives::Member;
+use crate::drives::doubt::{is_final, read_drive_again};
+use crate::drives::heartbeat;
+use crate::drives::hung::{self, in_time};
+use crate::drives::{Drives, EventKind, Places};
 use crate::label::{
     Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
 };
 use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
-use crate::raid::Member;
-use crate::raid::doubt::{is_final, read_drive_again};
+use crate::space::LaneState;
 use crate::world::World;
 use base::size::human_pair;
 use base::{DriveOffset, Uuid};
@@ -117,7 +118,7 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolErro
             refuse(PoolErrorKind::Drive, what)
         })?;
     }
-    let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
+    let inner = LaneState::assemble(Rc::clone(&drives), found.state, false).await?;
     inner.begin_generation(found.generation + ahead);
     inner.write_checkpoint(inner.checkpoint_now()).await?;
     inner.check()?;

@@ -5,7 +5,8 @@
 //! need more than were set aside.
 
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::{Record, VolumeCore};
+use crate::meta::Record;
+use crate::space::VolumeCore;
 use crate::volume::{Provisioning, VolumeInfo};
 use crate::world::World;
 use std::rc::Rc;

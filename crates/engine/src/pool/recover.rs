@@ -5,11 +5,11 @@
 //! them, is read only when that one is not whole.
 
 use super::{PoolError, PoolErrorKind};
+use crate::drives::{Doubt, DriveFault, Member};
 use crate::label::PoolIdentity;
-use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
-use crate::raid::{Doubt, DriveFault, Member};
+use crate::space::State;
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset, Time, Uuid};
 use futures_util::StreamExt;

@@ -6,12 +6,11 @@
 //! - All that is taken together is there after a crash, or nothing of it.
 
 use super::create::check_name;
-use super::inner::Inner;
 use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::record::MAP_BYTES;
-use crate::meta::{Record, VolumeCore, VolumeId, checkpoint};
+use crate::meta::{Record, VolumeId};
 use crate::range_lock::Guard;
+use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
 use crate::world::World;
 use base::size::human_pair;
@@ -276,57 +275,6 @@ struct Taking {
 
 /// Records of one volume that is taken.
 const RECORDS_EACH: usize = 4;
-
-impl<W: World> Inner<W> {
-    /// Whether the checkpoint slots have room for maps that share less than they do now: a
-    /// table and a chunk more, beside those that are being made.
-    pub(crate) fn has_room_for_maps(&self) -> bool {
-        self.maps_need() + self.more_words_bytes(0) <= self.identity().checkpoint_bytes
-    }
-
-    /// Whether they have room for that beside all that may still come into maps by writing:
-    /// what is shared is bounded by nothing else.
-    pub(crate) fn has_room_for_copies(&self) -> bool {
-        let later = self.free_pages() * MAP_BYTES as u64;
-        let journal_bytes = self.identity().journal_bytes;
-        let later = checkpoint::more_bytes(later, journal_bytes);
-        let words = self.more_words_bytes(0);
-        self.maps_need() + words + later <= self.identity().checkpoint_bytes
-    }
-
-    /// What such maps need of a checkpoint slot.
-    pub(super) fn maps_need(&self) -> u64 {
-        let state = self.state.borrow();
-        let maps = checkpoint::maps_bytes(state.refs.owned, state.tables, state.backings.len());
-        let steps = self.parting.get() + checkpoint::MAPS_STEP_BYTES;
-        drop(state);
-        let identity = self.identity();
-        checkpoint::slot_bytes_of(
-            maps + steps,
-            self.zones_max(),
-            identity.volumes_max,
-            identity.journal_bytes,
-        )
-    }
-
-    /// Something is refused for want of that room.
-    pub(crate) fn refuse_maps(&self) {
-        self.world.reached("no room for maps");
-        self.map_refusals.set(self.map_refusals.get() + 1);
-    }
-
-    fn check_maps(&self) -> Result<(), PoolError> {
-        if self.has_room_for_maps() {
-            return Ok(());
-        }
-        self.refuse_maps();
-        let context = format!(
-            "the metadata of pool '{}' has no room for more snapshots and clones: delete some",
-            self.identity().name
-        );
-        Err(PoolError::new(PoolErrorKind::Full, context))
-    }
-}
 
 fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> {
     let why = if core.read_only {

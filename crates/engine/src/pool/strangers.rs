@@ -3,10 +3,10 @@
 //! A drive belongs to its pool when any lane has a label there. Where those of the other
 //! lanes lie follows from the labels of the pool's other drives.
 
-use super::drives::Leftover;
 use super::open::read_slots;
 use super::{LabelSummary, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
+use crate::drives::Leftover;
 use crate::label::Label;
 use crate::lane::{Part, View};
 use crate::world::World;

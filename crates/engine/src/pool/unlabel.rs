@@ -6,14 +6,11 @@
 use super::open::read_label;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive as _;
+use crate::drives::WIPED_BYTES;
 use crate::lane::{Part, View};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use std::rc::Rc;
-
-/// What is wiped of each lane's part of a drive: more than the label, so that whoever looks for
-/// something to lose finds nothing.
-pub(super) const WIPED_BYTES: u64 = 1 << 20;
 
 impl<W: World> Pool<W> {
     /// Lets go of all drives of a pool that was closed, so that others can open them, whoever has

@@ -2,7 +2,8 @@
 
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::{Record, VolumeCore, VolumeId};
+use crate::meta::{Record, VolumeId};
+use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
 use base::SECTOR_BYTES;

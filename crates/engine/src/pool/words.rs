@@ -6,15 +6,18 @@
 //! - What is said fits the checkpoint slots, or is refused before it is journalled.
 
 use super::create::check_name;
-use super::drives::EventKind;
-use super::inner::Inner;
 use super::{Pool, PoolError, PoolErrorKind};
+use crate::drives::EventKind;
 use crate::label::NAME_BYTES_MAX;
-use crate::meta::words::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, TRASHED_BYTES, VALUE_BYTES_MAX};
-use crate::meta::{Origin, Record, VolumeCore, VolumeId, Word, checkpoint};
+use crate::meta::InFlight as _;
+use crate::meta::words::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::meta::{Origin, Record, VolumeId, Word};
+use crate::space::State;
+use crate::space::VolumeCore;
 use crate::volume::{About, Volume, VolumeInfo};
 use crate::world::World;
 use base::Uuid;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -95,7 +98,7 @@ impl<W: World> Pool<W> {
         records.extend(change.attributes.iter().map(word));
         inner.check_words(&records)?;
         match inner.world.planted("what is said is not made durable") {
-            true => inner.say(&records),
+            true => say_in_memory(&inner.state, &records),
             false => inner.commit(records).await?,
         }
         inner.world.reached("volume renamed or tagged");
@@ -222,81 +225,6 @@ impl<W: World> Pool<W> {
     }
 }
 
-impl<W: World> Inner<W> {
-    /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when
-    /// `more` bytes of words come to those there are.
-    pub(in crate::pool) fn more_words_bytes(&self, more: u64) -> u64 {
-        let words = {
-            let state = self.state.borrow();
-            let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
-            state.words_bytes + self.words_coming.get() + trashed + more
-        };
-        let identity = self.identity();
-        checkpoint::more_bytes(words, identity.journal_bytes)
-    }
-
-    /// Zones of all groups.
-    pub(in crate::pool) fn zones_max(&self) -> u64 {
-        let groups = self.drives.groups();
-        groups.iter().map(|group| u64::from(group.zones)).sum()
-    }
-
-    /// Pages that all drives have, parity as well.
-    fn pages_max(&self) -> u64 {
-        let zone_bytes = self.identity().zone_bytes;
-        let groups = self.drives.groups();
-        let data = groups
-            .iter()
-            .map(|group| u64::from(group.zones) * group.drives() as u64 * zone_bytes);
-        data.sum::<u64>() / u64::from(self.identity().page_bytes)
-    }
-
-    /// Says it without anything on the drives: a bug.
-    fn say(&self, records: &[Record]) {
-        let mut state = self.state.borrow_mut();
-        for record in records {
-            let applied = state.apply(record);
-            assert!(applied.is_ok(), "{record:?}: {applied:?}");
-        }
-    }
-
-    /// That what is going to be said fits the checkpoint slots, beside the worst maps that
-    /// the pool's drives can come to.
-    pub(crate) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
-        let more: u64 = {
-            let state = self.state.borrow();
-            let more = |record: &Record| match record {
-                Record::Word(id, word) => match state.volumes.get(id) {
-                    Some(core) => core.words.more_bytes(word),
-                    None => word.bytes(),
-                },
-                _ => 0,
-            };
-            records.iter().map(more).sum()
-        };
-        if more == 0 {
-            return Ok(());
-        }
-        let identity = self.identity();
-        let needed = checkpoint::slot_bytes(
-            self.pages_max(),
-            self.zones_max(),
-            identity.volumes_max,
-            identity.journal_bytes,
-        );
-        // Maps of volumes that share little may need more than that.
-        let needed = needed.max(self.maps_need());
-        if needed + self.more_words_bytes(more) <= identity.checkpoint_bytes {
-            return Ok(());
-        }
-        let context = format!(
-            "the metadata of pool '{}' has no room for more snapshots, tags and descriptions: delete some",
-            identity.name
-        );
-        Err(PoolError::new(PoolErrorKind::Full, context))
-    }
-}
-
 /// That `name` may name a snapshot: the names of a volume and of its snapshot.
 ///
 /// # Errors
@@ -344,4 +272,13 @@ fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(
         ));
     }
     Ok(())
+}
+
+/// Says it without anything on the drives: a bug.
+fn say_in_memory(state: &RefCell<State>, records: &[Record]) {
+    let mut state = state.borrow_mut();
+    for record in records {
+        let applied = state.apply(record);
+        assert!(applied.is_ok(), "{record:?}: {applied:?}");
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::format::{self, Superblock};
 use super::{Ring, RingError, RingErrorKind};
-use crate::raid::Member;
+use crate::drives::Member;
 use crate::world::World;
 use base::{Buf, Slice};
 

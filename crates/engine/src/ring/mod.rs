@@ -21,8 +21,8 @@ mod recover;
 mod trim;
 
 use crate::drive::DriveError;
+use crate::drives::{DriveFault, Member};
 use crate::layout::Layout;
-use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice, Uuid};
 use format::SUPERBLOCKS_BYTES;

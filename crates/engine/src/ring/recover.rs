@@ -3,7 +3,7 @@
 use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
 use crate::drive::DriveErrorKind;
-use crate::raid::{Doubt, DriveFault, Member};
+use crate::drives::{Doubt, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice, Time};
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 
 use super::format::Superblock;
 use super::{Ring, RingError};
-use crate::raid::Member;
+use crate::drives::Member;
 use crate::world::World;
 use futures_channel::oneshot;
 use std::rc::Rc;

@@ -21,9 +21,10 @@ mod proof;
 mod survey;
 
 use crate::drive::Drive;
+use crate::drives::NamedDrive;
+use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{Label, SLOT_OFFSETS, Slot};
 use crate::lane::{Part, View};
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use std::rc::Rc;

@@ -3,8 +3,9 @@
 use super::survey::{Survey, Surveyed};
 use super::{Plan, Target, Work, refuse};
 use crate::drive::Drive;
+use crate::error::{PoolError, PoolErrorKind};
+use crate::label::MemberState;
 use crate::label::{GroupEntry, Label, MEMBERS_MAX, MemberEntry};
-use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Uuid;
 use base::size::human_pair;

@@ -2,11 +2,13 @@
 
 use super::refuse;
 use crate::drive::Drive;
+use crate::drives::Limits;
+use crate::drives::NamedDrive;
+use crate::drives::heartbeat;
+use crate::drives::hung::in_time;
+use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{Label, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version};
 use crate::lane::Part;
-use crate::pool::life::health::Limits;
-use crate::pool::life::hung::in_time;
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Uuid};
 use std::collections::BTreeMap;

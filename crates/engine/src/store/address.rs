@@ -3,7 +3,7 @@
 //! Blocks of [`BLOCK_BYTES`] are counted here, not bytes: everything below the
 //! volumes is a whole number of them.
 
-use crate::pool::drives::Zone;
+use crate::drives::Zone;
 use crate::raid::Code;
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset};

@@ -7,10 +7,10 @@ use super::Store;
 use super::address::{StripeRef, ZoneAddress};
 use super::counts::Purpose;
 use super::entry::{Intent, encode_intents};
+use crate::drives::Zone;
+use crate::drives::{DriveFault, Member};
+use crate::error::PoolError;
 use crate::integrity::{Pinned, Sum};
-use crate::pool::PoolError;
-use crate::pool::drives::Zone;
-use crate::raid::{DriveFault, Member};
 use crate::ring::{Entry, Hold};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
@@ -73,7 +73,7 @@ impl<W: World> Change<W> {
 
 impl<W: World> Store<W> {
     /// Makes `changes`, durably. What holds their log entries is let go by the
-    /// caller through [`Store::settle`].
+    /// caller through `Store`.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.

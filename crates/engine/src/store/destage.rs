@@ -6,7 +6,7 @@
 
 use super::Store;
 use super::plan::Job;
-use crate::pool::PoolError;
+use crate::error::PoolError;
 use crate::ring::Ring;
 use crate::world::World;
 use futures_util::future::{Either, join, join_all, select};

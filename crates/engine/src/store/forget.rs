@@ -3,8 +3,8 @@
 use super::address::{StripeRef, ZoneAddress};
 use super::change::Change;
 use super::{Store, Write};
+use crate::error::PoolError;
 use crate::integrity::Sum;
-use crate::pool::PoolError;
 use crate::ring::Ring;
 use crate::world::World;
 use base::PoolOffset;

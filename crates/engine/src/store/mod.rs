@@ -42,11 +42,11 @@ pub use read::Unreadable;
 pub use write::Write;
 
 use crate::cache::ReadCache;
+use crate::drives::{Drives, Zone};
+use crate::error::PoolError;
+use crate::error::PoolErrorKind;
 use crate::integrity::Integrity;
-use crate::pool::PoolError;
-use crate::pool::PoolErrorKind;
-use crate::pool::drives::{Drives, Zone};
-use crate::pool::space::Space;
+use crate::pages::Space;
 use crate::ring::{Hold, Ring};
 use crate::world::World;
 use address::{InStripe, ZoneAddress};

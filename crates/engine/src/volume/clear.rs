@@ -7,9 +7,10 @@
 //! - A thick volume keeps its pages: they hold zeroes.
 
 use super::io::{failed, runs};
-use super::{Elsewhere, IoError, Volume};
+use super::{Elsewhere, IoError, Mapping, Volume};
+use crate::meta::InFlight as _;
 use crate::meta::Record;
-use crate::pool::Claim;
+use crate::space::Claim;
 use crate::store::Write;
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, VolumeOffset};
@@ -20,16 +21,6 @@ use std::rc::Rc;
 /// Pages cleared at once: others come in between. More where they are only given back.
 const PAGES_AT_ONCE: u64 = 1024;
 const GIVEN_BACK_AT_ONCE: u64 = 8192;
-
-/// How a run of a volume is mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// Whether it has pages.
-    pub is_mapped: bool,
-    /// Bytes from where was asked on that are alike: all of them when it ends there, as
-    /// many as were looked at otherwise.
-    pub len_bytes: u64,
-}
 
 impl<W: World> Volume<W> {
     /// Makes `len` bytes from `at`, both multiples of [`base::SECTOR_BYTES`], read as
@@ -210,7 +201,7 @@ impl<W: World> Volume<W> {
         places.map(|(phys, _)| phys).collect()
     }
 
-    async fn give_back(&self, pages: Option<Range<u64>>) -> Result<(), crate::pool::PoolError> {
+    async fn give_back(&self, pages: Option<Range<u64>>) -> Result<(), crate::error::PoolError> {
         let Some(pages) = pages else { return Ok(()) };
         let unmap = Record::Unmap {
             id: self.core.id,

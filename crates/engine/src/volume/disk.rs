@@ -4,66 +4,14 @@
 //! the same, with one order of its commands and one set of locks.
 
 use super::{
-    Alteration, Altered, Course, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo,
+    Alteration, Altered, Course, Elsewhere, IoError, Mapping, Provisioning, Room, Volume,
+    VolumeInfo,
 };
 use crate::world::World;
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
-
-/// A volume that is on another shard.
-pub trait Elsewhere {
-    /// What it was when it was last asked.
-    fn info(&self) -> VolumeInfo;
-
-    /// It has another size from now on.
-    fn resized(&self, size_bytes: u64);
-
-    /// It takes space in another way from now on.
-    fn converted(&self, provisioning: Provisioning);
-
-    /// As [`Volume::read`].
-    fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>>;
-
-    /// As [`Volume::write`].
-    fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>>;
-
-    /// As [`Volume::alter`].
-    fn alter(
-        &self,
-        at: VolumeOffset,
-        alteration: Alteration,
-    ) -> LocalBoxFuture<'_, Result<Altered, IoError>>;
-
-    /// [`Volume::memo`], as it was when it was last asked.
-    fn memo(&self) -> Vec<u8>;
-
-    /// As [`Volume::keep_memo`].
-    fn keep_memo(&self, memo: Vec<u8>) -> LocalBoxFuture<'_, Result<(), IoError>>;
-
-    /// As [`Volume::flush`].
-    fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>>;
-
-    /// As [`Volume::clear`].
-    fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>>;
-
-    /// As [`Volume::room`].
-    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>>;
-
-    /// As [`Volume::mapping`].
-    fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
-
-    /// As [`Volume::copy_from`], of the volume with the identity `source`. `None`, with
-    /// nothing done, when that is not in the same lane.
-    fn copy_beside(
-        &self,
-        source: Uuid,
-        ends: (VolumeOffset, VolumeOffset),
-        len: u64,
-        course: Course,
-    ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>>;
-}
 
 impl<W: World> Elsewhere for Volume<W> {
     fn info(&self) -> VolumeInfo {

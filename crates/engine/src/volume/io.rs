@@ -8,8 +8,9 @@
 //!   page never shows what was there before.
 
 use super::{IoError, IoErrorKind, Volume};
+use crate::error::PoolError;
 use crate::meta::Record;
-use crate::pool::{Claim, PoolError};
+use crate::space::Claim;
 use crate::store::{Unreadable, Write};
 use crate::world::World;
 use base::{

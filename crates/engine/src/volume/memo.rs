@@ -6,9 +6,9 @@
 //! - It is the volume's: it goes with it to another pool, but not to snapshots and clones.
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
+use crate::error::PoolErrorKind;
 use crate::meta::Record;
 use crate::meta::words::MEMO_BYTES_MAX;
-use crate::pool::PoolErrorKind;
 use crate::world::World;
 use base::VolumeOffset;
 

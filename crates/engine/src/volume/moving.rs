@@ -7,7 +7,7 @@
 //!   while a drive that may have it does not answer.
 
 use super::{IoError, Volume, io::failed};
-use crate::pool::Claim;
+use crate::space::Claim;
 use crate::store::{Unreadable, Write};
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, Payload, PhysPage, PoolOffset, Slice, VolumeOffset};

@@ -11,7 +11,7 @@ use super::io::{Run, failed};
 use super::{IoError, Volume};
 use crate::meta::Record;
 use crate::meta::backing::BACKED_MAX;
-use crate::pool::{Backing, Claim};
+use crate::space::{Backing, Claim};
 use crate::store::Write;
 use crate::world::World;
 use base::{BLOCK_BYTES, PhysPage, PoolOffset, Slice, VolumeOffset};

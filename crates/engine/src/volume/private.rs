@@ -7,14 +7,14 @@
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
 use crate::meta::checkpoint::{MAPS_STEP_BYTES, copy_bytes};
-use crate::pool::{Claim, Inner};
+use crate::space::{Claim, LaneState};
 use crate::world::World;
 use base::{PageIndex, PhysPage, VolumeOffset};
 use std::rc::Rc;
 
 /// Room in the metadata for maps that are about to share less.
 pub(crate) struct Parting<W: World> {
-    inner: Rc<Inner<W>>,
+    inner: Rc<LaneState<W>>,
     bytes: u64,
 }
 

@@ -19,10 +19,12 @@
 
 use super::io::{block_span, failed};
 use super::{IoError, IoErrorKind, Volume};
+use crate::meta::InFlight as _;
+use crate::meta::Record;
 use crate::meta::page_map::CHUNK;
-use crate::meta::{Record, VolumeCore};
-use crate::pool::Claim;
 use crate::range_lock::Guard;
+use crate::space::Claim;
+use crate::space::VolumeCore;
 use crate::world::World;
 use base::{PageIndex, Slice, Uuid, VolumeOffset};
 use std::ops::Range;

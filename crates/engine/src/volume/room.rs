@@ -1,18 +1,7 @@
 //! The room for pages that a thin volume has not been given yet.
 
-use super::Volume;
+use super::{Room, Volume};
 use crate::world::World;
-
-/// Room for a volume, in its pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
-    /// Pages that the volume has.
-    pub mapped_bytes: u64,
-    /// Pages that nobody has and nobody is promised, in all lanes as of their last look.
-    pub available_bytes: u64,
-    /// What is still available when the pool comes to its warning threshold.
-    pub warn_bytes: u64,
-}
 
 impl<W: World> Volume<W> {
     /// What there is now.

@@ -7,8 +7,8 @@
 //!   zeroes: a volume that grows again has zeroes there.
 
 use super::{IoError, IoErrorKind, Volume};
-use crate::pool::Claim;
 use crate::range_lock::Guard;
+use crate::space::Claim;
 use crate::world::World;
 use base::{BLOCK_BYTES, VolumeOffset};
 

@@ -9,7 +9,7 @@
 
 use super::io::runs;
 use super::{IoError, Volume};
-use crate::pool::Claim;
+use crate::space::Claim;
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 

@@ -2,7 +2,7 @@
 
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::VolumeOffset;
-use engine::pool::drives::EventKind;
+use engine::drives::EventKind;
 use engine::pool::life::health::Limits;
 use engine::{Level, Pool, World};
 use futures_util::future::join;

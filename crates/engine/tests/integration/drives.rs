@@ -49,7 +49,7 @@ fn what_redundancy_covers_is_named_and_done_without() {
             let events = pool.events(0);
             for place in &lost {
                 let name = format!("drive 'd{place}'");
-                let named = |event: &engine::pool::drives::Event| event.text.contains(&name);
+                let named = |event: &engine::drives::Event| event.text.contains(&name);
                 assert!(events.iter().any(named), "{name} at {level}: {events:?}");
                 let member = &pool.info().members[*place];
                 assert_eq!(member.state, MemberState::Failed);
@@ -320,7 +320,7 @@ fn an_old_copy_of_a_drive_is_stale() {
     swapped.open(async |pool| {
         let members = pool.info().members;
         assert_eq!(members[3].state, MemberState::Failed);
-        let stale = |event: &engine::pool::drives::Event| {
+        let stale = |event: &engine::drives::Event| {
             event.text.contains("'d3'") && event.text.contains("old state")
         };
         assert!(pool.events(0).iter().any(stale));

@@ -3,8 +3,8 @@
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, media};
 use base::{Prng, Time, VolumeOffset};
+use engine::drives::EventKind;
 use engine::pool::NamedDrive;
-use engine::pool::drives::EventKind;
 use engine::pool::life::health::Limits;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;

@@ -3,7 +3,7 @@
 
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};
-use engine::pool::drives::EventKind;
+use engine::drives::EventKind;
 use engine::pool::life::health::Limits;
 use engine::{Level, MemberState, Pool, PoolErrorKind, World};
 use futures_util::future::join_all;

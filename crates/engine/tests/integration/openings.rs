@@ -2,7 +2,7 @@
 
 use crate::common::{PAGE, Shelf, bytes, content, end};
 use base::VolumeOffset;
-use engine::pool::drives::EventKind;
+use engine::drives::EventKind;
 use engine::{Level, MemberState, Pool, PoolError, World};
 use futures_util::future::join;
 use std::time::Duration;

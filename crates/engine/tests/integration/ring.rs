@@ -3,10 +3,10 @@
 //! in order and unchanged; an entry that once did not come back never does.
 
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, Time, Uuid};
+use engine::drives::{DriveFault, Member};
 use engine::label::MemberEntry;
 use engine::lane::{Part, View};
 use engine::layout::Layout;
-use engine::raid::{DriveFault, Member};
 use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
 use engine::{DriveError, MemberState, World};
 use futures_util::FutureExt;

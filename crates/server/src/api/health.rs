@@ -53,6 +53,23 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
             found.add(Health::Full, why);
         }
     }
+    of_drives(info, &mut found);
+    for drive in array.departed_failures(info) {
+        found.add(Health::Attention, departed(info, &drive));
+    }
+    if info.copies_are_short {
+        let why = "too few drives carry its metadata or its log: replace those that are out of use"
+            .to_owned();
+        found.add(Health::Degraded, why);
+    }
+    if let Some(why) = lost(info, array.loss_of(&info.uuid.to_string())) {
+        found.add(Health::Attention, why);
+    }
+    found
+}
+
+/// What is to be said of the drives of a pool, those that wait to stand in among them.
+fn of_drives(info: &PoolInfo, found: &mut Condition) {
     for (state, health, word) in [
         (MemberState::Failed, Health::Degraded, "is out of use"),
         (
@@ -86,18 +103,6 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
             found.add(Health::Attention, why);
         }
     }
-    for drive in array.departed_failures(info) {
-        found.add(Health::Attention, departed(info, &drive));
-    }
-    if info.copies_are_short {
-        let why = "too few drives carry its metadata or its log: replace those that are out of use"
-            .to_owned();
-        found.add(Health::Degraded, why);
-    }
-    if let Some(why) = lost(info, array.loss_of(&info.uuid.to_string())) {
-        found.add(Health::Attention, why);
-    }
-    found
 }
 
 /// What is to be said of lost blocks, by what the pool says since it was opened and what is on

@@ -19,7 +19,7 @@ use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
 use crate::calendar::utc;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
-use engine::pool::drives::SPARE_GROUP;
+use engine::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::codec::Reader;
 use crate::meta::record::{SHARED, SHARED_ELSEWHERE, TABLE};
-use crate::meta::{Record, State, VolumeId};
+use crate::meta::{InFlight, Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, Uuid, crc32c};
 
@@ -41,7 +41,10 @@ pub fn decode_header(block: &[u8], pool: Uuid) -> Option<Header> {
 ///
 /// # Errors
 /// When the checksum is right and the records contradict themselves.
-pub fn decode_payload(header: &Header, payload: &[u8]) -> Result<Option<State>, String> {
+pub fn decode_payload<L: InFlight>(
+    header: &Header,
+    payload: &[u8],
+) -> Result<Option<State<L>>, String> {
     let mut decoder = Decoder::new(*header);
     let segments = payload.chunks(header.segment_bytes as usize);
     for segment in segments {
@@ -54,9 +57,9 @@ pub fn decode_payload(header: &Header, payload: &[u8]) -> Result<Option<State>, 
 
 /// A state on its way out of a slot.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct Decoder<L = ()> {
     header: Header,
-    state: State,
+    state: State<L>,
     crc: Crc32c,
     taken_bytes: u64,
     /// What is wrong with a record, which counts only if all of the payload is what was
@@ -64,7 +67,7 @@ pub struct Decoder {
     contradiction: Option<String>,
 }
 
-impl Decoder {
+impl<L: InFlight> Decoder<L> {
     /// The payload that belongs to `header`.
     pub fn new(header: Header) -> Self {
         Decoder {
@@ -93,7 +96,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When the checksum is right and the records contradict themselves.
-    pub fn finish(self) -> Result<Option<State>, String> {
+    pub fn finish(self) -> Result<Option<State<L>>, String> {
         let Header {
             payload_bytes,
             payload_crc,
@@ -118,7 +121,7 @@ fn records(segment: &[u8]) -> Option<&[u8]> {
     (crc32c(checked) == crc).then(|| &checked[4..])
 }
 
-fn apply(state: &mut State, records: &[u8]) -> Result<(), String> {
+fn apply<L: InFlight>(state: &mut State<L>, records: &[u8]) -> Result<(), String> {
     let mut r = Reader::new(records);
     while !r.is_empty() {
         match r.peek() {
@@ -136,7 +139,7 @@ fn apply(state: &mut State, records: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn table(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
+fn table<L: InFlight>(r: &mut Reader<'_>, state: &mut State<L>) -> Option<Result<(), String>> {
     r.u8()?;
     let id = VolumeId(r.u32()?);
     let first = PageIndex(u64::from(r.u32()?));
@@ -150,14 +153,17 @@ fn table(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
     Some(state.apply_table(id, first, places))
 }
 
-fn shared(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
+fn shared<L: InFlight>(r: &mut Reader<'_>, state: &mut State<L>) -> Option<Result<(), String>> {
     r.u8()?;
     let (id, from) = (VolumeId(r.u32()?), VolumeId(r.u32()?));
     let chunks = (r.u32()? as usize, r.u32()? as usize);
     Some(state.apply_shared(id, from, chunks))
 }
 
-fn shared_elsewhere(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
+fn shared_elsewhere<L: InFlight>(
+    r: &mut Reader<'_>,
+    state: &mut State<L>,
+) -> Option<Result<(), String>> {
     r.u8()?;
     let (id, from) = (VolumeId(r.u32()?), VolumeId(r.u32()?));
     let chunks = (r.u32()? as usize, r.u32()? as usize);

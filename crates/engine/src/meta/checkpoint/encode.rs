@@ -6,7 +6,7 @@ use super::{
 use crate::codec::Writer;
 use crate::meta::page_map::{CHUNK, Chunk, TABLE as TABLE_CHUNKS, Table, Tree, UNMAPPED, next_run};
 use crate::meta::record::{MAP_BYTES, SHARED, SHARED_ELSEWHERE, TABLE};
-use crate::meta::{Backings, Part, Record, State, VolumeId};
+use crate::meta::{Backings, InFlight, Part, Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, PhysPage, Uuid, crc32c};
 use rustc_hash::FxHashMap;
@@ -73,7 +73,12 @@ struct Cursor {
 
 impl Encoder {
     /// A checkpoint of `state` as it is now.
-    pub fn new(pool: Uuid, generation: u64, segment_bytes: usize, state: &State) -> Self {
+    pub fn new<L: InFlight>(
+        pool: Uuid,
+        generation: u64,
+        segment_bytes: usize,
+        state: &State<L>,
+    ) -> Self {
         Encoder {
             pool,
             generation,

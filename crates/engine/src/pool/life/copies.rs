@@ -4,9 +4,11 @@
 //! metadata than it can lose, and so it is with the logs. So neither is ever lost while
 //! all data is there.
 
-use crate::pool::drives::{EventKind, Group};
-use crate::pool::{Inner, METADATA_COPIES, PoolError};
-use crate::raid::{Geometry, Member};
+use crate::drives::Member;
+use crate::drives::{EventKind, Group};
+use crate::pool::{METADATA_COPIES, PoolError};
+use crate::raid::Geometry;
+use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
 
@@ -20,7 +22,7 @@ struct Span<W: World> {
     has_enough: bool,
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     pub(super) async fn move_copies(self: &Rc<Self>) -> Result<(), PoolError> {
         self.copy_metadata().await?;
         self.copy_logs().await

@@ -7,15 +7,16 @@
 //!   wiped when it is in no table any more. Whatever a crash cuts short goes on at the next
 //!   opening: which step a lane is at follows from its labels and its metadata.
 
+use crate::drives::{EventKind, Group, HASTY};
 use crate::lane::Departure;
-use crate::pool::drives::{EventKind, Group, HASTY};
+use crate::pool::PoolError;
 use crate::pool::life::groups::is_possible;
-use crate::pool::{Inner, PoolError};
+use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
 use std::time::Duration;
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// How long a drive is waited for that nobody needs.
     pub(super) fn patience(&self) -> Duration {
         self.life.limits.get().hung
@@ -33,7 +34,7 @@ impl<W: World> Inner<W> {
         self.follow().await
     }
 
-    /// As [`Inner::follow_first_lane`]; the caller holds the administration's lock.
+    /// As [`LaneState::follow_first_lane`]; the caller holds the administration's lock.
     pub(super) async fn follow(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         for (index, first) in lane.commons.first_lane().iter().enumerate() {

@@ -3,9 +3,10 @@
 //! A task of its own, since drives may be rebuilt for days meanwhile. It goes through the
 //! maps of all volumes as long as any page has a backing, and makes way for commands.
 
-use crate::meta::VolumeCore;
 use crate::meta::page_map::UNMAPPED;
-use crate::pool::{Inner, Pool, PoolError, PoolErrorKind};
+use crate::pool::{Pool, PoolError, PoolErrorKind};
+use crate::space::LaneState;
+use crate::space::VolumeCore;
 use crate::volume::Volume;
 use crate::world::World;
 use base::{PageIndex, PhysPage};
@@ -29,7 +30,7 @@ const REST: Duration = Duration::from_micros(1);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Goes on until the pool is gone, stops or is closed.
-pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         let (store, pause) = {
             let Some(inner) = pool.upgrade() else { return };
@@ -73,7 +74,7 @@ impl<W: World> Pool<W> {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Makes the pages whole that volumes have at the call.
     async fn fill_pages(self: &Rc<Self>) -> Result<(), PoolError> {
         self.go_on()?;

@@ -7,14 +7,14 @@
 //!   logs: see [`super::departures`].
 //! - Of several lanes the first one decides, after all were asked; the others follow.
 
+use crate::drives::Member;
+use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
 use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
 use crate::pool::create::check_name;
-use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
-use crate::pool::{
-    Inner, LabelSummary, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
-};
-use crate::raid::{Geometry, Member};
+use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::raid::Geometry;
+use crate::space::LaneState;
 use crate::world::World;
 use base::Uuid;
 use base::size::{counted, human, human_pair};
@@ -199,7 +199,7 @@ impl<W: World> Pool<W> {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     fn found_group(&self, index: u16) -> Result<Rc<Group<W>>, PoolError> {
         let groups = self.drives.groups();
         let found = groups
@@ -301,7 +301,7 @@ impl<W: World> Inner<W> {
 
     /// That a group is neither on its way to another level nor out of the pool.
     fn check_settled(&self, group: &Group<W>) -> Result<(), PoolError> {
-        let moves = |zone: &Rc<crate::pool::drives::Zone<W>>| zone.group.index == group.index;
+        let moves = |zone: &Rc<crate::drives::Zone<W>>| zone.group.index == group.index;
         if group.leaves() || self.zones_to_empty().iter().any(moves) {
             let context = format!(
                 "group {} of pool '{}' is being changed already: wait until that is done",

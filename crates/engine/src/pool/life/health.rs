@@ -8,16 +8,19 @@
 //!   as a copy. It is read last.
 //! - A drive goes out of use only where the pool can do without it. Where it can't, and the drive
 //!   says that it is gone or cut off, the pool stops: the next start would not find what is written.
-//! - The task waits for nothing but time: see [`hung`](super::hung).
+//! - The task waits for nothing but time: see `drives/hung.rs`.
 //! - A suspect drive that nobody asks is asked from here, so that it can show that it
 //!   is well again.
 
-use super::hung::{self, Looks};
 use crate::drive::{DriveError, DriveErrorKind};
-use crate::pool::drives::EventKind;
-use crate::pool::{Inner, MemberState, Pool};
-use crate::raid::Member;
-use crate::raid::vitals::{Kind, Window};
+use crate::drives::EventKind;
+pub use crate::drives::Limits;
+use crate::drives::Member;
+use crate::drives::hung::{self, Looks};
+use crate::drives::limits::median;
+use crate::drives::vitals::{Kind, Window};
+use crate::pool::{MemberState, Pool};
+use crate::space::LaneState;
 use crate::world::World;
 use base::size::counted;
 use base::{BLOCK_BYTES, DriveOffset, Prng, Time, Uuid};
@@ -32,54 +35,6 @@ const PROBES: u32 = 5;
 
 /// Looks in the time after which a read is late.
 const LOOKS_FOR_LATE: u32 = 3;
-
-/// From when on a drive is not trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The time over which operations are counted.
-    pub window: Duration,
-    /// Windows in a row with something wrong that make a drive suspect.
-    pub bad_windows: u32,
-    /// Windows in a row with nothing wrong that make it healthy again.
-    pub quiet_windows: u32,
-    /// Failed operations in a window, or blocks put right, that are wrong.
-    pub errors: u64,
-    /// Failed operations in one window that take the drive out of use, if they are `ratio`
-    /// times those of the other drives (their median): where all fail, what they hang on did.
-    pub errors_out: u64,
-    /// An operation that takes longer counts as slow. A mean below it is never wrong.
-    pub slow: Duration,
-    /// A mean so many times that of the other drives (their median) is wrong, if a
-    /// quarter of the operations was slow, too.
-    pub ratio: u32,
-    /// Operations of a kind in a window without which nothing is said of it; a quarter
-    /// suffices where they took half of the window: a slow copy is asked seldom.
-    pub operations: u64,
-    /// An operation in flight for longer takes the drive out of use. Initiators give up
-    /// after some ten seconds, and then take the whole target for dead: this is less,
-    /// and more than a sound drive ever takes.
-    pub hung: Duration,
-    /// A read in flight for longer is answered by others, where they can; it has to take
-    /// `ratio` times as long as reads take there, too.
-    pub hedge: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            window: Duration::from_secs(5),
-            bad_windows: 2,
-            quiet_windows: 12,
-            errors: 8,
-            errors_out: 1_000,
-            slow: Duration::from_millis(20),
-            ratio: 8,
-            operations: 16,
-            hung: Duration::from_secs(6),
-            hedge: Duration::from_millis(300),
-        }
-    }
-}
 
 impl Limits {
     /// How long the task sleeps between looks.
@@ -173,13 +128,6 @@ fn usual_mean(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
     median(did_enough.map(|ended| ended.mean()))
 }
 
-/// The median; of two in the middle the lower.
-pub(super) fn median<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<T> {
-    let mut values: Vec<T> = values.collect();
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied()
-}
-
 /// What the task remembers from one look to the next.
 struct Watch {
     prng: Prng,
@@ -197,7 +145,7 @@ struct Watch {
 
 /// Watches the drives until the pool is gone; one that has stopped, until nothing is in
 /// flight.
-pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     let now = world.now();
     let mut watch = Watch {
         prng: world.prng("probes of suspect drives"),
@@ -232,18 +180,18 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     fn look(&self, limits: &Limits, watch: &mut Watch) {
         let now = self.world.now();
         watch.late.look(now, limits.pause());
         // Shorter pauses are part of what a busy shard is: they do not add up to one.
         let pause = limits.pause().max(limits.hung / hung::LOOKS);
         watch.disturbed |= watch.hung.look(now, pause);
-        self.give_up_hung(limits, &mut watch.hung);
+        self.drives.give_up_hung(limits, &mut watch.hung);
         if self.check().is_err() {
             return;
         }
-        self.leave_late(limits, &watch.late);
+        self.drives.leave_late(limits, &watch.late);
         self.probe(limits, watch);
         if now.since(watch.judged) >= limits.window {
             watch.judged = now;
@@ -454,7 +402,7 @@ impl<W: World> Pool<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raid::vitals::Ended;
+    use crate::drives::vitals::Ended;
 
     fn window(reads: u64, mean_ms: u64) -> Window {
         let mut window = Window::default();

@@ -8,24 +8,18 @@
 
 use super::zones::Emptied;
 use super::{Task, TaskKind};
-use crate::pool::{Claim, Inner, PoolError};
+use crate::pool::PoolError;
+use crate::space::LaneState;
 use crate::world::World;
-use base::PhysPage;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// How often a lane looks whether it is asked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often who asks looks for an answer.
-pub(in crate::pool) const WAIT: Duration = Duration::from_millis(2);
-
-/// How many times: longer than any drive is waited for. A lane that has stopped says so.
-pub(in crate::pool) const WAITS: u32 = 60_000;
-
 /// Wakes the pool's task when another lane asks for a zone, or has done something about
 /// groups.
-pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     let mut seen = 0;
     loop {
         {
@@ -47,7 +41,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Gives another lane a zone, or says that there is none to give, if one is asked
     /// for.
     pub(super) async fn lend(self: &Rc<Self>) -> Result<(), PoolError> {
@@ -86,33 +80,5 @@ impl<W: World> Inner<W> {
             self.life.lending_failed.replace(Some(error));
         }
         Ok(())
-    }
-
-    /// Takes pages of a zone that another lane gives; none when no lane can, or does in
-    /// time.
-    ///
-    /// # Errors
-    /// When the pool has stopped.
-    pub(in crate::pool) async fn take_lent(
-        self: &Rc<Self>,
-        max: u64,
-        claim: Claim,
-    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
-        let lane = self.drives.lane();
-        if lane.commons.lanes() == 1 {
-            return Ok(None);
-        }
-        let _want = lane.commons.want_zone(lane.index);
-        for _ in 0..WAITS {
-            let answered = lane.commons.all_refused(lane.index);
-            // What came between the answer and now counts, too.
-            let taken = self.take_pages(max, claim).await?;
-            if taken.is_some() || answered {
-                return Ok(taken);
-            }
-            self.world.sleep(WAIT).await;
-            self.check()?;
-        }
-        Ok(None)
     }
 }

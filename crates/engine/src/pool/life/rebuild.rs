@@ -4,10 +4,11 @@
 //! there, and that is recorded: so a rebuild goes on after a restart where it was.
 
 use super::TaskKind;
+use crate::drives::{DriveFault, Member};
+use crate::drives::{EventKind, Zone};
 use crate::meta::Record;
-use crate::pool::drives::{EventKind, Zone};
-use crate::pool::{Inner, MemberState, PoolError};
-use crate::raid::{DriveFault, Member};
+use crate::pool::{MemberState, PoolError};
+use crate::space::LaneState;
 use crate::store::{Healed, StripeRef};
 use crate::world::World;
 use futures_util::StreamExt;
@@ -23,7 +24,7 @@ const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 512 << 10;
 /// Bytes of a step while no commands come in. A step ends with all drives idle.
 const STEP_BYTES: u64 = 128 << 20;
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Rebuilds the next drive that is to be, if there is one.
     pub(super) async fn rebuild_next(self: &Rc<Self>) -> Result<(), PoolError> {
         let members = self.drives.members();

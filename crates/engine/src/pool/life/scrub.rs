@@ -1,8 +1,9 @@
 //! Scrubbing a pool, to find damage while redundancy can still repair it.
 
 use super::{Found, TaskKind};
-use crate::pool::drives::{EventKind, Zone};
-use crate::pool::{Inner, Pool, PoolError};
+use crate::drives::{EventKind, Zone};
+use crate::pool::{Pool, PoolError};
+use crate::space::LaneState;
 use crate::store::{Healed, StripeRef};
 use crate::world::World;
 use std::rc::Rc;
@@ -37,7 +38,7 @@ impl<W: World> Pool<W> {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     pub(super) async fn scrub_if_wanted(self: &Rc<Self>) -> Result<(), PoolError> {
         if !self.life.scrub_wanted.get() {
             return Ok(());

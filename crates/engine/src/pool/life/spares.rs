@@ -1,14 +1,15 @@
 //! Spares, and the drives that they stand in for.
 
 use crate::drive::Drive;
+use crate::drives::Member;
+use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
 use crate::label::{Label, MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
-use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
 use crate::pool::open::read_slots;
 use crate::pool::{
-    Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo,
+    LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo,
 };
-use crate::raid::Member;
+use crate::space::LaneState;
 use crate::world::World;
 use base::Uuid;
 use base::size::human_pair;
@@ -22,7 +23,7 @@ const LABEL_PAUSE: Duration = Duration::from_millis(5);
 /// A drive that has failed, and the spare for its place.
 type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
         while let Some((failed, spare)) = self.next_to_stand_in() {

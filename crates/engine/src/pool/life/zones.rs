@@ -6,10 +6,12 @@
 //! being emptied gives out its own again, and has its turn later.
 
 use super::TaskKind;
+use crate::drives::{EventKind, Zone};
+use crate::meta::Record;
 use crate::meta::page_map::runs_of;
-use crate::meta::{Record, VolumeCore};
-use crate::pool::drives::{EventKind, Zone};
-use crate::pool::{Inner, PoolError, PoolErrorKind};
+use crate::pool::{PoolError, PoolErrorKind};
+use crate::space::LaneState;
+use crate::space::VolumeCore;
 use crate::volume::Volume;
 use crate::volume::moving::Moved;
 use crate::world::World;
@@ -43,7 +45,7 @@ pub(super) enum Emptied {
 
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Zones that are to go out of use.
     pub(in crate::pool) fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
         let mut zones = self.drives.zones();

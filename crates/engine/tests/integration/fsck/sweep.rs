@@ -4,8 +4,8 @@
 use super::{check, data_start, texts};
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes};
 use base::VolumeOffset;
+use engine::drives::EventKind;
 use engine::fsck::Severity;
-use engine::pool::drives::EventKind;
 use engine::{Level, Pool};
 use std::time::Duration;
 use world::sim::SimWorld;

@@ -3,8 +3,8 @@
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::label::MemberEntry;
+use crate::label::MemberState;
 use crate::lane::View;
-use crate::pool::{MemberInfo, MemberState};
 use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Time, Uuid};
 use std::cell::{Cell, RefCell};
@@ -12,6 +12,41 @@ use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
+
+/// A drive as the pool sees it.
+#[derive(Clone, Debug)]
+pub struct MemberInfo {
+    /// The name the site gave it.
+    pub name: String,
+    /// Identity from its label.
+    pub uuid: Uuid,
+    /// Which group, which place in it.
+    pub group: u16,
+    /// Which place in the group.
+    pub place: u16,
+    /// In use or not.
+    pub state: MemberState,
+    /// Why it is suspect, or can't stand in, where that was found since the pool was opened.
+    pub trouble: Option<String>,
+    /// Capacity of the drive.
+    pub capacity_bytes: u64,
+    /// Its serial number, where it has one and is there.
+    pub serial: Option<String>,
+    /// Operations and bytes since the pool was opened.
+    pub reads: u64,
+    /// Operations since the pool was opened.
+    pub writes: u64,
+    /// Flushes since the pool was opened.
+    pub flushes: u64,
+    /// Failed operations since the pool was opened.
+    pub errors: u64,
+    /// Blocks of it that were put right since the pool was opened.
+    pub mends: u64,
+    /// Mean latency of reads, of late.
+    pub read_latency: Duration,
+    /// Mean latency of writes and flushes, of late.
+    pub write_latency: Duration,
+}
 
 /// A drive of a pool.
 pub struct Member<W: World> {

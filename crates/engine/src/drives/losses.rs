@@ -7,13 +7,12 @@
 
 use super::{Drives, EventKind, Group};
 use crate::drive::{DriveError, DriveErrorKind};
-use crate::pool::{MemberState, PoolError};
-use crate::raid::{DriveFault, Geometry, Member};
-use crate::ring::Losses;
+use crate::drives::{DriveFault, Member};
+use crate::error::PoolError;
+use crate::label::MemberState;
+use crate::raid::Geometry;
 use crate::world::World;
 use base::DriveOffset;
-use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 
 impl<W: World> Drives<W> {
@@ -204,18 +203,5 @@ impl<W: World> Drives<W> {
             }
         }
         seen
-    }
-}
-
-/// The rings know the drives by this.
-pub struct RingLosses<W: World>(pub Rc<Drives<W>>);
-
-impl<W: World> Losses<W> for RingLosses<W> {
-    fn absorb(&self, faults: Vec<DriveFault<W>>) -> LocalBoxFuture<'_, Result<(), DriveError>> {
-        self.0.absorb(faults).boxed_local()
-    }
-
-    fn are_durable(&self) -> bool {
-        self.0.are_losses_durable()
     }
 }

@@ -6,6 +6,11 @@
 //!
 //! Invariant: pools of both layouts are read and written, and none changes its own.
 
+pub mod sum_area;
+mod zone_shape;
+
+pub use zone_shape::ZoneShape;
+
 use base::BLOCK_BYTES;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;

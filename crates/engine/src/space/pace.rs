@@ -16,7 +16,7 @@ const REST: u32 = 4;
 const QUIET: Duration = Duration::from_millis(100);
 
 /// The longest pause.
-pub(super) const PAUSE_MAX: Duration = Duration::from_millis(500);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Limits of work in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

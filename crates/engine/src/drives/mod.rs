@@ -8,31 +8,51 @@
 //! - Once the pool has stopped, nothing reaches its drives any more, and everything that
 //!   waits is answered. So the next opening finds the logs as they were.
 //!
-//! Rooms: `zone` (zones and groups), `labels`, `departed` (drives that are free again),
-//! `losses`, [`events`].
+//! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
+//! mean), `hung` (what waits for it), `zone` (zones and groups), `labels`, `losses`, `departed`
+//! (drives that are free again), `heartbeat` (who has the pool), [`events`].
 
 mod departed;
+pub mod doubt;
 pub mod events;
+pub mod fault;
+pub(crate) mod heartbeat;
+pub(crate) mod hung;
 mod labels;
+pub(crate) mod limits;
 mod losses;
+pub mod member;
+pub mod vitals;
 mod zone;
 
+pub(crate) use departed::WIPED_BYTES;
 pub use departed::{HASTY, Leftover};
+pub use doubt::{Doubt, Verdict};
 pub use events::{Event, EventKind, Mended};
-pub use losses::RingLosses;
+pub use fault::DriveFault;
+pub use limits::Limits;
+pub use member::{Member, MemberInfo};
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
-use super::heartbeat::Heart;
-use super::{LabelSummary, MemberState, PoolError, PoolErrorKind};
-use crate::label::{Label, PoolIdentity};
+use crate::error::{PoolError, PoolErrorKind};
+use crate::label::{Label, LabelSummary, MemberState, PoolIdentity};
 use crate::lane::{Lane, View};
-use crate::raid::{Level, Member};
+use crate::raid::Level;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use events::Events;
 use futures_util::lock::Mutex;
+use heartbeat::Heart;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// A drive under the name that the site gives it.
+pub struct NamedDrive<W: World> {
+    /// For messages; a pool is found by labels, not by names.
+    pub name: String,
+    /// The drive, which the caller has opened.
+    pub drive: W::Drive,
+}
 
 /// The most drives of a group: page numbers of a zone are spaced for it.
 const ZONE_DRIVES: u64 = crate::raid::geometry::DRIVES_MAX as u64;
@@ -75,7 +95,7 @@ pub struct Drives<W: World> {
     waker: RefCell<Option<Box<dyn Fn()>>>,
     /// Told why the pool stops, when it does: they refuse all that waits.
     stop_hooks: RefCell<Vec<StopHook>>,
-    pub(super) heart: Heart,
+    heart: Heart,
 }
 
 /// Told why the pool stops.
@@ -345,17 +365,17 @@ impl<W: World> Drives<W> {
     }
 
     /// The pool has been started, and watches its drives itself.
-    pub(in crate::pool) fn set_watched(&self) {
+    pub(crate) fn set_watched(&self) {
         self.watched.set(true);
     }
 
     /// See [`Drives::set_watched`].
-    pub(in crate::pool) fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         self.watched.get()
     }
 
     /// The pool can't be opened: it needs a drive that does not answer.
-    pub(in crate::pool) fn stop_for_silence(&self, member: &Member<W>) {
+    pub(crate) fn stop_for_silence(&self, member: &Member<W>) {
         let text = format!(
             "drive '{}' does not answer, and pool '{}' can't do without it",
             member.name,
@@ -367,7 +387,7 @@ impl<W: World> Drives<W> {
     }
 
     /// What an opening failed for: the drive that does not answer, where there is one.
-    pub(in crate::pool) fn because_of_silence(&self, error: PoolError) -> PoolError {
+    pub(crate) fn because_of_silence(&self, error: PoolError) -> PoolError {
         match self.silent.borrow().as_ref() {
             Some(text) => PoolError::new(PoolErrorKind::Missing, text.clone()),
             None => error,

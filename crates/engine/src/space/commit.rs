@@ -2,15 +2,15 @@
 //!
 //! Order of writes and why it is safe: `docs/internals/format.md`, "Metadata".
 
-use super::inner::Inner;
-use super::{Pool, PoolError, PoolErrorKind};
 use crate::codec::Writer;
+use crate::drives::{DriveFault, Member};
+use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::Record;
 use crate::meta::checkpoint::{self, Encoder, Step};
 use crate::meta::journal::{BATCHES_AT_ONCE, BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
-use crate::raid::{DriveFault, Member};
+use crate::space::LaneState;
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
@@ -24,7 +24,7 @@ use std::time::Duration;
 const REST: Duration = Duration::from_micros(1);
 
 /// What comes of a batch.
-pub(super) type OnItsWay = Shared<oneshot::Receiver<Result<(), PoolError>>>;
+pub(crate) type OnItsWay = Shared<oneshot::Receiver<Result<(), PoolError>>>;
 
 async fn ended(batch: OnItsWay) -> Result<(), PoolError> {
     let gone = || PoolError::new(PoolErrorKind::Failed, "the pool has gone");
@@ -49,18 +49,7 @@ impl PoolIdentity {
     }
 }
 
-impl<W: World> Pool<W> {
-    /// Writes the metadata in one piece, so that little has to be read from the journal
-    /// when the pool is opened next. Everything else goes on meanwhile.
-    ///
-    /// # Errors
-    /// When the pool has stopped, or stops now.
-    pub async fn checkpoint(&self) -> Result<(), PoolError> {
-        self.inner.checkpoint_to_all().await
-    }
-}
-
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Makes `records` durable and part of the state, in the order of calls: all of them
     /// at once, or as many at once as the journal takes. Concurrent callers share a batch.
     ///

@@ -1,9 +1,11 @@
 //! The operations in progress on a volume. Nothing here is durable.
 
-use super::ahead::Streams;
+use super::Mirror;
 use super::copied::Copied;
-use super::{Elsewhere, Mirror};
+use super::streams::Streams;
+use crate::meta::InFlight;
 use crate::range_lock::RangeLock;
+use crate::volume_io::Elsewhere;
 use crate::world::World;
 use base::PageIndex;
 use futures_channel::oneshot;
@@ -64,6 +66,16 @@ impl fmt::Debug for Live {
     }
 }
 
+impl InFlight for Live {
+    fn is_deleted(&self) -> bool {
+        self.deleted.get()
+    }
+
+    fn has_moved(&self) -> bool {
+        self.moved.borrow().is_some()
+    }
+}
+
 impl Live {
     /// Who gets what is written, too.
     pub fn mirror(&self) -> Option<Rc<Mirror>> {
@@ -84,11 +96,6 @@ impl Live {
     pub fn set_moved(&self, to: Rc<dyn Elsewhere>) {
         self.mirror.replace(None);
         self.moved.replace(Some(to));
-    }
-
-    /// Whether deletion has begun.
-    pub fn is_deleted(&self) -> bool {
-        self.deleted.get()
     }
 
     /// An operation begins; `None` when the volume is being deleted.

@@ -5,11 +5,11 @@
 //! - Nobody waits for a drive that does not answer: its label stays, and is known to be old.
 
 use super::{Drives, EventKind, Group};
+use crate::drives::Member;
+use crate::error::PoolError;
+use crate::label::MemberState;
 use crate::label::{GroupEntry, MemberEntry};
 use crate::lane::{Departure, View};
-use crate::pool::unlabel::WIPED_BYTES;
-use crate::pool::{MemberState, PoolError};
-use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use futures_channel::oneshot;
@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
+
+/// What is wiped of each lane's part of a drive: more than the label, so that whoever looks for
+/// something to lose finds nothing.
+pub(crate) const WIPED_BYTES: u64 = 1 << 20;
 
 /// As lanes once did.
 pub const HASTY: &str = "drives of a group wiped before every lane has left";

@@ -3,9 +3,10 @@
 //! A zone's sums are written before the record that it is in use is durable: what
 //! was there before is never taken for anything.
 
-use super::{Claim, Inner, PoolError, PoolErrorKind};
+use super::{Claim, LaneState};
+use crate::drives::{Group, zone_capacity};
+use crate::error::{PoolError, PoolErrorKind};
 use crate::meta::Record;
-use crate::pool::drives::{Group, zone_capacity};
 use crate::world::World;
 use base::PhysPage;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// How long to wait for the other lanes of the pool to be open.
 const OTHERS_OPEN: Duration = Duration::from_millis(1);
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Takes a run of free pages, `max` at most, consecutive. None when the pool is
     /// full: also of pages that are kept free to empty a zone.
     ///
@@ -35,7 +36,7 @@ impl<W: World> Inner<W> {
 
     /// Has the zone that is being emptied give out its free pages again: whoever writes
     /// goes before it. False when there is none.
-    pub(super) fn stop_emptying(&self) -> bool {
+    pub(crate) fn stop_emptying(&self) -> bool {
         let Some(zone) = self.emptying.take() else {
             return false;
         };
@@ -69,7 +70,7 @@ impl<W: World> Inner<W> {
         }
     }
 
-    /// As [`Inner::take_pages`]; but while overwrites are on their way to new pages,
+    /// As [`LaneState::take_pages`]; but while overwrites are on their way to new pages,
     /// a full pool is so only for a moment.
     ///
     /// # Errors
@@ -106,7 +107,7 @@ impl<W: World> Inner<W> {
     }
 
     /// Pages of a group's zones that are not in use yet.
-    pub(super) fn unopened_of(&self, group: &Group<W>) -> u64 {
+    pub(crate) fn unopened_of(&self, group: &Group<W>) -> u64 {
         if !self.drives.takes_zones(group) {
             return 0;
         }
@@ -131,7 +132,7 @@ impl<W: World> Inner<W> {
 
     /// Takes another zone of each group into use; false when there is none. The caller
     /// holds the lock.
-    pub(super) async fn open_zones(self: &Rc<Self>) -> Result<bool, PoolError> {
+    pub(crate) async fn open_zones(self: &Rc<Self>) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
         while !lane.commons.all_opened() {
             self.world.sleep(OTHERS_OPEN).await;
@@ -173,7 +174,7 @@ impl<W: World> Inner<W> {
             incarnation,
         }];
         for member in group.places() {
-            if member.state() == super::MemberState::Rebuilding {
+            if member.state() == crate::label::MemberState::Rebuilding {
                 member.rebuilt().borrow_mut().insert(number);
                 records.push(Record::Rebuilt {
                     member: member.uuid,

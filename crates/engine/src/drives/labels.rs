@@ -1,9 +1,10 @@
 //! Writing labels to the drives of a pool.
 
 use super::{Drives, EventKind, Group};
+use crate::drives::{DriveFault, Member};
+use crate::error::{PoolError, PoolErrorKind};
+use crate::label::MemberState;
 use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};
-use crate::pool::{MemberState, PoolError, PoolErrorKind};
-use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::DriveOffset;
 use futures_util::future::join_all;

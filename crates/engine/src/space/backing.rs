@@ -6,7 +6,8 @@
 //! - Between two looks at a page's backing nothing is taken for granted: whoever was told
 //!   of one keeps [`Backing`] as long as it counts on it.
 
-use super::{Inner, PoolError};
+use super::LaneState;
+use crate::error::PoolError;
 use crate::meta::Record;
 use crate::world::World;
 use base::PhysPage;
@@ -74,7 +75,7 @@ impl Drop for Backing {
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// What backs a page, if anything does. No wait may come between the look at the map
     /// and this.
     pub(crate) fn backing(&self, page: PhysPage) -> Option<Backing> {

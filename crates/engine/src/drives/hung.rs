@@ -15,11 +15,10 @@
 //! - No opening waits for a drive for ever: from the first label that is read until the
 //!   pool is started, each drive that does not answer counts as missing.
 
-use super::health::{Limits, median};
+use super::limits::{Limits, median};
+use crate::drives::Drives;
+use crate::drives::Member;
 use crate::label::SLOT_OFFSETS;
-use crate::pool::Inner;
-use crate::pool::drives::Drives;
-use crate::raid::Member;
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Time};
 use futures_util::future::{Either, select};
@@ -29,7 +28,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// Looks in the time after which a drive hangs.
-pub(super) const LOOKS: u32 = 6;
+pub(crate) const LOOKS: u32 = 6;
 
 /// Looks, one after the other, at what is in flight.
 #[derive(Clone, Copy, Debug)]
@@ -118,13 +117,13 @@ fn hung<W: World>(
 }
 
 /// Whether anything is in flight on any drive.
-pub(super) fn is_busy<W: World>(drives: &Drives<W>) -> bool {
+pub(crate) fn is_busy<W: World>(drives: &Drives<W>) -> bool {
     let mut members = drives.members().into_iter().chain(drives.spares());
     members.any(|member| member.outstanding() > 0)
 }
 
 /// Looks after drives that have no pool around them yet, until they have.
-pub(in crate::pool) fn guard<W: World>(drives: &Rc<Drives<W>>) {
+pub(crate) fn guard<W: World>(drives: &Rc<Drives<W>>) {
     let (world, drives) = (drives.world().clone(), Rc::downgrade(drives));
     world.spawn(guarding(world.clone(), drives));
 }
@@ -185,44 +184,44 @@ fn waiting<W: World>(drives: &Drives<W>, looks: &Looks, limits: &Limits) -> Vec<
     members
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> Drives<W> {
     /// Takes drives out of use on which an operation does not end. In a pool that has
     /// stopped nothing is lost by that, and nobody waits any more.
-    pub(super) fn give_up_hung(&self, limits: &Limits, looks: &mut Looks) {
-        for member in self.drives.departed() {
+    pub(crate) fn give_up_hung(self: &Rc<Self>, limits: &Limits, looks: &mut Looks) {
+        for member in self.departed() {
             // What was in flight when it left is waited for by nobody else.
             let waited = looks.waited_for(&member);
             if waited.is_some_and(|waited| waited > limits.hung) {
                 member.vitals().give_up();
             }
         }
-        let mut hung = hung(&self.drives, looks, limits.hung);
+        let mut hung = hung(self, looks, limits.hung);
         if hung.is_empty() {
             return;
         }
-        if self.drives.check_failure().is_err() {
+        if self.check_failure().is_err() {
             hung.iter()
                 .for_each(|(member, _)| member.vitals().give_up());
             return;
         }
-        let waiting = waiting(&self.drives, looks, limits);
-        let members = self.drives.members();
+        let waiting = waiting(self, looks, limits);
+        let members = self.members();
         let in_use = members.iter().filter(|member| member.is_writable()).count();
         if in_use > 1 && waiting.len() == in_use {
             looks.forgive();
             return;
         }
-        hung.retain(|(member, _)| can_do_without_all(&self.drives, &waiting, member));
+        hung.retain(|(member, _)| can_do_without_all(self, &waiting, member));
         if !hung.is_empty() {
-            self.drives.give_up(hung);
-            self.drives.settle_labels_soon();
+            self.give_up(hung);
+            self.settle_labels_soon();
         }
     }
 
     /// Ends reads that others can answer, on drives that let them wait. A drive is late
     /// only where its group can do without it, and without all that are asked last.
-    pub(super) fn leave_late(&self, limits: &Limits, looks: &Looks) {
-        for group in self.drives.groups() {
+    pub(crate) fn leave_late(&self, limits: &Limits, looks: &Looks) {
+        for group in self.groups() {
             let places = group.places();
             for member in &places {
                 let vitals = member.vitals();
@@ -240,7 +239,7 @@ impl<W: World> Inner<W> {
                 let mut around: Vec<usize> =
                     asked_last.map(|other| usize::from(other.place())).collect();
                 around.push(usize::from(member.place()));
-                if waited > patience && self.drives.survives_without(&group, &around) {
+                if waited > patience && self.survives_without(&group, &around) {
                     let up_to = self.world.now().as_nanos() - patience.as_nanos() as u64;
                     vitals.leave(Time(up_to));
                 }

@@ -9,10 +9,13 @@
 //!   generations before it touches anything else, so a drive that sat out even one
 //!   opening lags by two.
 
+mod part;
+
+pub use part::{LANES_MAX, Part};
+
 use crate::codec::{Reader, Writer};
-use crate::lane::{LANES_MAX, Part};
 use crate::layout::{Layout, Slots};
-use crate::pool::{Level, MemberState};
+use crate::raid::Level;
 use base::{Uuid, crc32c};
 
 /// Bytes of one label slot.
@@ -62,6 +65,40 @@ const MAGIC: &[u8; 8] = b"ASHLARDR";
 const CRC_OFFSET: usize = 8;
 const GROUPS_OFFSET: usize = 256;
 const TABLE_OFFSET: usize = 1024;
+
+/// State of a drive in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// In use, for reads and writes.
+    Healthy,
+    /// In use, but slow or with errors: read only when nobody else can answer.
+    Suspect,
+    /// Left out after an error; its content is stale.
+    Failed,
+    /// Takes all writes; read only where its content is whole already.
+    Rebuilding,
+    /// Waits to stand in for a drive that fails.
+    Spare,
+}
+
+/// What a look at a drive's label tells, before any pool is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelSummary {
+    /// Pool it belongs to.
+    pub pool_uuid: Uuid,
+    /// Name of that pool.
+    pub pool_name: String,
+    /// Identity of the drive.
+    pub drive_uuid: Uuid,
+    /// Number of the group in its pool.
+    pub group: u16,
+    /// Which place in the group.
+    pub place: u16,
+    /// The first lane's part of the drive, and how many lanes there are.
+    pub part: Part,
+    /// Its pool was closed.
+    pub is_clean: bool,
+}
 
 /// What is the same on every drive of a pool and never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Groups and zones: their places on drives, and the levels that they can have.
 
-use crate::integrity::{ZoneShape, area_bytes};
+use crate::drives::Member;
 use crate::label::{GroupEntry, PoolIdentity};
-use crate::raid::{Geometry, Level, Member};
+use crate::layout::{ZoneShape, sum_area::area_bytes};
+use crate::raid::{Geometry, Level};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset};
 use std::cell::{Cell, RefCell};

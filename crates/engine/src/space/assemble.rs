@@ -1,27 +1,20 @@
 //! The state that all handles on an open pool share.
 
-use super::backing::Through;
-use super::commit::OnItsWay;
-use super::drives::{Drives, RingLosses};
-use super::life::Life;
-use super::space::Space;
-use super::{PoolError, PoolErrorKind};
+use super::ring_losses::RingLosses;
+use super::{Background, JournalCursor, LaneState, State, Through};
 use crate::cache::ReadCache;
-use crate::group_commit::GroupCommit;
+use crate::drives::Drives;
+use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::{Integrity, Watermark};
-use crate::label::PoolIdentity;
 use crate::meta::page_map::{Chunk, MapRun, Table, runs_of};
-use crate::meta::{Promises, Record, Refs, State};
-use crate::ring::{Ring, RingError, RingSpec};
+use crate::meta::{Promises, Refs};
+use crate::pages::Space;
+use crate::ring::{Ring, RingError};
 use crate::store::Store;
 use crate::world::World;
-use base::{DriveOffset, PageIndex, PhysPage};
-use futures_channel::oneshot;
-use futures_util::future::Shared;
-use futures_util::lock::Mutex;
+use base::{PageIndex, PhysPage};
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -32,60 +25,7 @@ const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 /// yet, and where many programs want the processor each turn is long in coming back.
 const CLAIMS_AT_ONCE: Duration = Duration::from_millis(20);
 
-/// Where the journal stands. See `docs/internals/format.md`, "Metadata".
-#[derive(Debug, Default)]
-pub(crate) struct JournalCursor {
-    pub generation: Cell<u64>,
-    /// Bytes used of the generation's area.
-    pub used: Cell<u64>,
-    pub sequence: Cell<u64>,
-    /// Records waiting for the next batch.
-    pub pending: RefCell<Vec<Vec<Record>>>,
-    /// Gives batches their places: the last of those that a caller's records are in.
-    pub commit: GroupCommit<Result<Option<OnItsWay>, PoolError>>,
-    /// Batches that are being written, in order.
-    pub on_their_way: RefCell<VecDeque<OnItsWay>>,
-    /// A checkpoint is to be written before the next batch.
-    pub checkpoint_wanted: Cell<bool>,
-    /// Ends when the checkpoint of this generation is durable.
-    pub checkpoint: RefCell<Option<Shared<oneshot::Receiver<()>>>>,
-}
-
-pub(crate) struct Inner<W: World> {
-    pub world: W,
-    pub drives: Rc<Drives<W>>,
-    pub store: Rc<Store<W>>,
-    pub journal: JournalCursor,
-    pub state: RefCell<State>,
-    pub space: Rc<RefCell<Space>>,
-    pub life: Life,
-    /// Serialises creation, resizing and deletion of volumes.
-    pub administration: Mutex<()>,
-    /// Pages taken by overwrites that give back as many when they end.
-    pub moving: Cell<u64>,
-    /// Who reads through pages to what backs them.
-    pub through: Through,
-    /// Bytes that checkpoints may grow by: of maps that are about to share less.
-    pub parting: Cell<u64>,
-    /// Bytes of words that are about to be said.
-    pub words_coming: Cell<u64>,
-    /// How often something was refused for want of room for maps.
-    pub map_refusals: Cell<u64>,
-    /// The zone that is being emptied, as long as that can be called off.
-    pub emptying: Cell<Option<u32>>,
-    /// Serialises taking zones into use.
-    pub zoning: Mutex<()>,
-}
-
-impl<W: World> Drop for Inner<W> {
-    fn drop(&mut self) {
-        self.store.end();
-        self.store.lifeline.set();
-        self.store.filler.set();
-    }
-}
-
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// An open pool out of its parts, as recovered (with what its logs hold) or new.
     pub async fn assemble(
         drives: Rc<Drives<W>>,
@@ -135,14 +75,14 @@ impl<W: World> Inner<W> {
         let cores = state.volumes.values();
         let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
         state.promises = Promises::new(page_bytes, promised);
-        Ok(Rc::new(Inner {
+        Ok(Rc::new(LaneState {
             world,
             drives,
             store: Rc::new(store),
             journal: JournalCursor::default(),
             state: RefCell::new(state),
             space,
-            life: Life::default(),
+            life: Background::default(),
             administration: Default::default(),
             moving: Cell::new(0),
             through: Through::default(),
@@ -152,11 +92,6 @@ impl<W: World> Inner<W> {
             emptying: Cell::new(None),
             zoning: Default::default(),
         }))
-    }
-
-    /// That the pool is in use and sound.
-    pub fn check(&self) -> Result<(), PoolError> {
-        self.drives.check()
     }
 
     /// Ends when no I/O of a volume is under way, while none begins any more: the logs are
@@ -178,42 +113,6 @@ impl<W: World> Inner<W> {
             self.world.sleep(Duration::from_millis(1)).await;
         }
         Ok(())
-    }
-
-    /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
-    pub fn stop(&self, reason: String) {
-        self.drives.stop(reason);
-    }
-
-    pub fn identity(&self) -> &PoolIdentity {
-        self.drives.identity()
-    }
-
-    pub fn page_bytes(&self) -> u64 {
-        self.drives.page_bytes()
-    }
-}
-
-impl PoolIdentity {
-    /// Where both logs lie on every drive that carries them: data, intents.
-    pub(crate) fn ring_specs(&self) -> (RingSpec, RingSpec) {
-        let spec = |label, at, len_bytes, salt| RingSpec {
-            label,
-            pool: self.lane_uuid(),
-            salt,
-            at: DriveOffset(at),
-            len_bytes,
-            layout: self.layout,
-        };
-        let at = self.logs_offset();
-        let log = spec("data log", at, self.log_bytes, self.salt);
-        let intents = spec(
-            "intent log",
-            at + self.log_bytes,
-            self.intent_bytes,
-            !self.salt,
-        );
-        (log, intents)
     }
 }
 
@@ -340,13 +239,4 @@ fn claim(space: &mut Space, refs: &mut Refs, run: MapRun) -> Result<(), PhysPage
         }
     }
     Ok(())
-}
-
-impl PoolError {
-    pub(crate) fn new(kind: PoolErrorKind, context: impl Into<String>) -> Self {
-        PoolError {
-            kind,
-            context: context.into(),
-        }
-    }
 }

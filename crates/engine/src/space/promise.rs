@@ -10,10 +10,10 @@
 //!   can be given back when there is none. Deleting takes none at all: the metadata has
 //!   room of its own on the drives for the worst that can be.
 
-use super::inner::Inner;
-use super::life::lend::{WAIT, WAITS};
-use super::{PoolError, PoolErrorKind};
-use crate::meta::VolumeCore;
+use super::VolumeCore;
+use super::lent::{WAIT, WAITS};
+use crate::error::{PoolError, PoolErrorKind};
+use crate::space::LaneState;
 use crate::world::World;
 use base::size::human_pair;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(crate) fn kept_of(pages: u64) -> u64 {
     (pages / KEPT_OF).min(KEPT_MAX)
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> LaneState<W> {
     /// Pages that are promised and not given out yet.
     pub(crate) fn promised_pages(&self) -> u64 {
         let promised = self.state.borrow().promises.pages();
@@ -52,7 +52,7 @@ impl<W: World> Inner<W> {
 
     /// Free pages of zones in use that `claim` may have, as far as somebody is
     /// interested in: `max`.
-    pub(super) fn spare(&self, max: u64, claim: Claim) -> u64 {
+    pub(crate) fn spare(&self, max: u64, claim: Claim) -> u64 {
         let (free, pages) = {
             let space = self.space.borrow();
             (space.free(), space.pages())
@@ -87,7 +87,7 @@ impl<W: World> Inner<W> {
 
     /// Whether what is promised has room in the free pages, without those of a zone that
     /// is being emptied.
-    pub(super) fn keeps_promises(&self) -> bool {
+    pub(crate) fn keeps_promises(&self) -> bool {
         let free = self.space.borrow().free() + self.own_unopened();
         free >= self.promised_pages()
     }
@@ -98,7 +98,7 @@ impl<W: World> Inner<W> {
     ///
     /// # Errors
     /// When the pool has stopped.
-    pub(super) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
+    pub(crate) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
         let (mut asked, mut want) = (0, None);
         let waits = match self.world.planted("lanes are not waited for") {
@@ -142,7 +142,7 @@ impl<W: World> Inner<W> {
     }
 
     /// The change that pages were set aside for is over.
-    pub(super) fn unpledge(&self) {
+    pub(crate) fn unpledge(&self) {
         self.state.borrow_mut().promises.release();
     }
 
@@ -161,13 +161,13 @@ impl<W: World> Inner<W> {
     }
 
     /// Pages of a volume, mapped or promised, up to its end.
-    pub(super) fn pages_of(&self, core: &VolumeCore) -> u64 {
+    pub(crate) fn pages_of(&self, core: &VolumeCore) -> u64 {
         let mapped = core.map.borrow().mapped();
         mapped + core.unmapped_pages(self.page_bytes())
     }
 
     /// That so many pages can't be promised to a volume.
-    pub(super) fn no_room_for(&self, name: &str, pages: u64) -> PoolError {
+    pub(crate) fn no_room_for(&self, name: &str, pages: u64) -> PoolError {
         let page_bytes = self.page_bytes();
         let all = self.space.borrow().pages() + self.own_unopened();
         let left = self.unpromised_pages().saturating_sub(kept_of(all));

@@ -14,17 +14,17 @@
 //! - A beat is best effort: no drive goes out of use for it, and none is waited for by the
 //!   others.
 
-use super::drives::Drives;
-use super::life::health::Limits;
-use super::life::hung::in_time;
+use super::Drives;
 use super::{PoolError, PoolErrorKind};
 use crate::codec::{Reader, Writer};
 use crate::drive::Drive;
+use crate::drives::Limits;
+use crate::drives::Member;
+use crate::drives::NamedDrive;
+use crate::drives::doubt::{read_again, read_drive_again};
+use crate::drives::hung::in_time;
 use crate::label::NAME_BYTES_MAX;
 use crate::lane::Part;
-use crate::pool::NamedDrive;
-use crate::raid::Member;
-use crate::raid::doubt::{read_again, read_drive_again};
 use crate::world::{Host, World};
 use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
 use futures_channel::oneshot;
@@ -211,7 +211,7 @@ pub(crate) async fn wait_for_others<W: World>(
 }
 
 /// Beats from before the first write of an opening until the pool is closed.
-pub(super) struct Heart {
+pub(crate) struct Heart {
     owner: Uuid,
     /// That of this opening, above all others on the drives; zero before the first beat.
     epoch: Cell<u64>,
@@ -247,7 +247,7 @@ impl Heart {
 ///
 /// # Errors
 /// `InUse` when one does.
-pub(super) async fn claim<W: World>(drives: &Rc<Drives<W>>, past: Past) -> Result<(), PoolError> {
+pub(crate) async fn claim<W: World>(drives: &Rc<Drives<W>>, past: Past) -> Result<(), PoolError> {
     let world = drives.world();
     if world.buffers().is_length_only() {
         return Ok(());
@@ -273,7 +273,7 @@ pub(super) async fn claim<W: World>(drives: &Rc<Drives<W>>, past: Past) -> Resul
 }
 
 /// Beats for a pool that has just been made: nobody else can have it.
-pub(super) fn begin<W: World>(drives: &Rc<Drives<W>>) {
+pub(crate) fn begin<W: World>(drives: &Rc<Drives<W>>) {
     let world = drives.world();
     if drives.heart.epoch.get() == 0 && !world.buffers().is_length_only() {
         drives.heart.epoch.set(drives.epoch());
@@ -373,7 +373,7 @@ impl<W: World> Drives<W> {
     }
 
     /// The last beat, of an owner that has closed the pool: the next need not wait.
-    pub(super) async fn last_beat(self: &Rc<Self>) {
+    pub(crate) async fn last_beat(self: &Rc<Self>) {
         if self.world().buffers().is_length_only() {
             return;
         }

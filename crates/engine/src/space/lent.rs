@@ -1,0 +1,44 @@
+//! Zones that other lanes of the pool lend.
+
+use super::{Claim, LaneState};
+use crate::error::PoolError;
+use crate::world::World;
+use base::PhysPage;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often who asks looks for an answer.
+pub(crate) const WAIT: Duration = Duration::from_millis(2);
+
+/// How many times: longer than any drive is waited for. A lane that has stopped says so.
+pub(crate) const WAITS: u32 = 60_000;
+
+impl<W: World> LaneState<W> {
+    /// Takes pages of a zone that another lane gives; none when no lane can, or does in
+    /// time.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub(crate) async fn take_lent(
+        self: &Rc<Self>,
+        max: u64,
+        claim: Claim,
+    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
+        let lane = self.drives.lane();
+        if lane.commons.lanes() == 1 {
+            return Ok(None);
+        }
+        let _want = lane.commons.want_zone(lane.index);
+        for _ in 0..WAITS {
+            let answered = lane.commons.all_refused(lane.index);
+            // What came between the answer and now counts, too.
+            let taken = self.take_pages(max, claim).await?;
+            if taken.is_some() || answered {
+                return Ok(taken);
+            }
+            self.world.sleep(WAIT).await;
+            self.check()?;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,169 @@
+//! The state of an open lane: its metadata, its free pages, its journal, and what is under way on
+//! its volumes.
+//!
+//! Volumes and all work on the pool stand on it. Invariants: see the rooms.
+//!
+//! Rooms: `commit` (metadata made durable), `zones` (taken into use) and `lent` (by other lanes),
+//! `promise` (who may have the last pages), `backing` (who reads through pages),
+//! `metadata_room`, `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
+//! volume); [`background`] and [`pace`] (the work on the drives).
+
+mod assemble;
+pub mod background;
+mod backing;
+mod commit;
+mod copied;
+mod lent;
+pub mod live;
+mod metadata_room;
+mod mirror;
+pub mod pace;
+pub(crate) mod promise;
+mod refusal;
+mod ring_losses;
+mod streams;
+mod zones;
+
+pub(crate) use background::Background;
+pub(crate) use backing::{Backing, Through};
+pub use live::Live;
+pub use mirror::{Mirror, MoveProgress};
+pub(crate) use promise::Claim;
+
+use crate::drives::Drives;
+use crate::error::{PoolError, PoolErrorKind};
+use crate::group_commit::GroupCommit;
+use crate::label::PoolIdentity;
+use crate::meta::Record;
+use crate::pages::Space;
+use crate::ring::RingSpec;
+use crate::store::Store;
+use crate::world::World;
+use base::DriveOffset;
+use commit::OnItsWay;
+use futures_channel::oneshot;
+use futures_util::future::Shared;
+use futures_util::lock::Mutex;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The metadata of an open lane.
+pub type State = crate::meta::State<Live>;
+
+/// A volume of an open lane.
+pub type VolumeCore = crate::meta::VolumeCore<Live>;
+
+/// Where the journal stands. See `docs/internals/format.md`, "Metadata".
+#[derive(Debug, Default)]
+pub(crate) struct JournalCursor {
+    pub generation: Cell<u64>,
+    /// Bytes used of the generation's area.
+    pub used: Cell<u64>,
+    pub sequence: Cell<u64>,
+    /// Records waiting for the next batch.
+    pub pending: RefCell<Vec<Vec<Record>>>,
+    /// Gives batches their places: the last of those that a caller's records are in.
+    pub commit: GroupCommit<Result<Option<OnItsWay>, PoolError>>,
+    /// Batches that are being written, in order.
+    pub on_their_way: RefCell<VecDeque<OnItsWay>>,
+    /// A checkpoint is to be written before the next batch.
+    pub checkpoint_wanted: Cell<bool>,
+    /// Ends when the checkpoint of this generation is durable.
+    pub checkpoint: RefCell<Option<Shared<oneshot::Receiver<()>>>>,
+}
+
+/// The state that all handles on an open lane share.
+pub(crate) struct LaneState<W: World> {
+    pub world: W,
+    pub drives: Rc<Drives<W>>,
+    pub store: Rc<Store<W>>,
+    pub journal: JournalCursor,
+    pub state: RefCell<State>,
+    pub space: Rc<RefCell<Space>>,
+    pub life: Background,
+    /// Serialises creation, resizing and deletion of volumes.
+    pub administration: Mutex<()>,
+    /// Pages taken by overwrites that give back as many when they end.
+    pub moving: Cell<u64>,
+    /// Who reads through pages to what backs them.
+    pub through: Through,
+    /// Bytes that checkpoints may grow by: of maps that are about to share less.
+    pub parting: Cell<u64>,
+    /// Bytes of words that are about to be said.
+    pub words_coming: Cell<u64>,
+    /// How often something was refused for want of room for maps.
+    pub map_refusals: Cell<u64>,
+    /// The zone that is being emptied, as long as that can be called off.
+    pub emptying: Cell<Option<u32>>,
+    /// Serialises taking zones into use.
+    pub zoning: Mutex<()>,
+}
+
+impl<W: World> Drop for LaneState<W> {
+    fn drop(&mut self) {
+        self.store.end();
+        self.store.lifeline.set();
+        self.store.filler.set();
+    }
+}
+
+impl<W: World> LaneState<W> {
+    /// That the pool is in use and sound.
+    pub fn check(&self) -> Result<(), PoolError> {
+        self.drives.check()
+    }
+
+    /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
+    pub fn stop(&self, reason: String) {
+        self.drives.stop(reason);
+    }
+
+    pub fn identity(&self) -> &PoolIdentity {
+        self.drives.identity()
+    }
+
+    pub fn page_bytes(&self) -> u64 {
+        self.drives.page_bytes()
+    }
+
+    /// That the pool has not stopped, and is not being closed.
+    pub(crate) fn go_on(&self) -> Result<(), PoolError> {
+        self.check()?;
+        match self.life.ending.get() {
+            false => Ok(()),
+            true => Err(PoolError::new(
+                PoolErrorKind::Failed,
+                format!("pool '{}' is being closed", self.drives.name()),
+            )),
+        }
+    }
+
+    /// Wakes the task.
+    pub(super) fn wake_life(&self) {
+        self.store.lifeline.set();
+    }
+}
+
+impl PoolIdentity {
+    /// Where both logs lie on every drive that carries them: data, intents.
+    pub(crate) fn ring_specs(&self) -> (RingSpec, RingSpec) {
+        let spec = |label, at, len_bytes, salt| RingSpec {
+            label,
+            pool: self.lane_uuid(),
+            salt,
+            at: DriveOffset(at),
+            len_bytes,
+            layout: self.layout,
+        };
+        let at = self.logs_offset();
+        let log = spec("data log", at, self.log_bytes, self.salt);
+        let intents = spec(
+            "intent log",
+            at + self.log_bytes,
+            self.intent_bytes,
+            !self.salt,
+        );
+        (log, intents)
+    }
+}
