@@ -3,14 +3,14 @@
 //!
 //! - [`shard`]: one thread each, with its pools and connections. Data path.
 //! - [`front`]: portals, logins, discovery. Hands connections to shards.
-//! - [`directory`]: the targets, as front and API see them.
-//! - [`array`]: pools, volumes, exports and sessions over all shards.
+//! - [`::array`]: the part that needs no thread or socket: directory, shard state, copies.
+//! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `apply`: a site file against an array that serves.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
 //! - `images`: volumes from image files, and image files from volumes.
 //! - `memory`: how much of it initiators may make the array hold.
-//! - `offload`: copies that initiators have the array make.
+//! - [`offload`]: copies that initiators have the array make.
 //! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - `own_files`: which files are of which data directory.
 //! - [`panics`]: what a failed assertion does.
@@ -25,19 +25,19 @@ mod apply;
 pub mod array;
 mod blank;
 pub mod bringup;
-pub mod calendar;
 mod connection;
-pub mod directory;
 pub mod front;
 mod images;
 mod memory;
-mod offload;
+pub mod offload;
 pub mod overcommitment;
 mod own_files;
 pub mod panics;
 mod private;
 mod record;
 pub mod shard;
+
+pub use ::array::{calendar, directory};
 
 // What tests from outside stand on, for those from inside.
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 12] = [
-    "base", "engine", "model", "world", "scsi", "iscsi", "site", "load", "rehearse", "sim",
-    "server", "ashlar",
+pub const RANKS: [&str; 13] = [
+    "base", "engine", "model", "world", "scsi", "iscsi", "site", "array", "load", "rehearse",
+    "sim", "server", "ashlar",
 ];
 
 /// Complains about a crate that depends on one above it, or that has no rank.

@@ -8,7 +8,7 @@ use crate::source::code_lines;
 use crate::{Complaint, Tree};
 
 /// A crate, and its modules from the ground up.
-pub const FLOORS: [(&str, &[&str]); 2] = [
+pub const FLOORS: [(&str, &[&str]); 3] = [
     (
         "engine",
         &[
@@ -43,6 +43,10 @@ pub const FLOORS: [(&str, &[&str]); 2] = [
             "salvage",
             "fsck",
         ],
+    ),
+    (
+        "array",
+        &["wake", "calendar", "directory", "shard", "offload"],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
 ];

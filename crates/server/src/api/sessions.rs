@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 /// All connected sessions, by number.
 #[utoipa::path(
@@ -66,11 +65,7 @@ fn session(info: SessionInfo) -> Session {
         portal: info.portal.to_string(),
         portal_group: info.portal_group,
         chap_name: info.chap_name,
-        // A login before 1970 means a clock that was set since.
-        since_unix_s: info
-            .since
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
+        since_unix_s: info.since_unix_s,
         commands: info.commands,
         reads: info.reads,
         writes: info.writes,

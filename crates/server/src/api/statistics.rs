@@ -11,7 +11,7 @@ use crate::shard::tally::{Flow, Kind, Rare, Timing, Totals, size_from_bytes};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What was done at each volume since the start, by name.
 #[utoipa::path(
@@ -72,11 +72,7 @@ fn of_session(session: CountedSession) -> SessionStats {
         id: session.info.tsih,
         initiator: session.info.initiator,
         target: session.info.target,
-        since_unix_s: session
-            .info
-            .since
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
+        since_unix_s: session.info.since_unix_s,
         over_ms,
         io: io_stats(&session.totals, over_ms),
     }

@@ -315,7 +315,7 @@ impl Array {
     /// # Errors
     /// A shard has stopped.
     pub(super) async fn end_offload(&self, volumes: &[Uuid]) -> Result<(), ArrayError> {
-        let offload = self.directory.offload();
+        let offload = &self.offload;
         let all = self.volumes().await;
         if let Ok(all) = &all {
             let left = volumes.iter().map(|uuid| {

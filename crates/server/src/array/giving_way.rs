@@ -61,7 +61,7 @@ impl Array {
                 let requests = room.take();
                 let Some(array) = array.upgrade() else { return };
                 // What a pool has not freed by then it frees later.
-                let _ = timeout(SOON, array.directory.offload().expire()).await;
+                let _ = timeout(SOON, array.offload.expire(world::real::now())).await;
                 if let Err(error) = array.give_way(requests).await
                     && error.context != said
                 {
@@ -112,7 +112,7 @@ impl Array {
             .collect();
         // Copies by token can be made again, in another way.
         for pool in in_need.intersection(&full) {
-            let revoked = self.directory.offload().revoke_pool(pool);
+            let revoked = self.offload.revoke_pool(pool);
             if timeout(SOON, revoked).await.unwrap_or(false) {
                 outcome.freed.insert(pool.clone());
             }

@@ -59,6 +59,7 @@ pub(crate) use places::{AddedDrive, DrivePlaces, NewDrive, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};
 pub(crate) use schedule::Schedule;
 pub use settings::kept_settings;
+pub(crate) use snapshots::now_unix_s;
 pub(crate) use together::{Present, Restoring};
 pub(crate) use trash::{Deleted, Deletion};
 pub(crate) use volumes::PlacedVolume;
@@ -68,6 +69,7 @@ use crate::bringup::DataDir;
 use crate::directory::Directory;
 use crate::front::Portals;
 use crate::images::Images;
+use crate::offload::Offload;
 use crate::panics;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
@@ -88,6 +90,7 @@ pub struct Array {
     /// Pools that are not open, and drives that open ones are without.
     absent: Mutex<absent::Absent>,
     directory: Arc<Directory>,
+    offload: Arc<Offload>,
     exports: Mutex<BTreeMap<String, Export>>,
     hosts: Mutex<hosts::Known>,
     /// Where exports, hosts and the like are kept.
@@ -126,7 +129,7 @@ impl Array {
         name: String,
         shards: Vec<ShardHandle>,
         homes: BTreeMap<String, Vec<usize>>,
-        directory: Arc<Directory>,
+        (directory, offload): (Arc<Directory>, Arc<Offload>),
         (store, history): (Arc<dyn configuration::Store>, History),
         (drives, roster, images): (DrivePlaces, Roster, Images),
         (site, data): (&site::Site, Weak<DataDir>),
@@ -135,12 +138,14 @@ impl Array {
             homes.values().flatten().all(|shard| *shard < shards.len()),
             "a pool on a shard not there"
         );
+        let described = site.volumes.iter().map(|volume| volume.name.clone());
         Arc::new(Array {
             name,
             shards,
             homes: Mutex::new(homes),
             absent: Mutex::default(),
             directory,
+            offload,
             exports: Mutex::default(),
             hosts: Mutex::default(),
             store,
@@ -152,11 +157,7 @@ impl Array {
             roster,
             settings: Mutex::new(Arc::new(site.settings())),
             data,
-            of_site: site
-                .volumes
-                .iter()
-                .map(|volume| volume.name.clone())
-                .collect(),
+            of_site: described.collect(),
             images,
             schedules: Mutex::default(),
             turns: turns::Turns::default(),
@@ -207,6 +208,11 @@ impl Array {
     /// The directory of targets, access and portals, which all shards share.
     pub fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// The tokens of copies, which all shards share.
+    pub fn offload(&self) -> &Offload {
+        &self.offload
     }
 
     /// Fails an assertion, on a shard or in a change that somebody waits for: for tests of

@@ -182,7 +182,7 @@ impl Array {
 
     /// Ends copies by token of a volume that goes.
     async fn revoke(&self, there: &PlacedVolume) {
-        let revoked = self.directory.offload().revoke_volume(there.info.uuid);
+        let revoked = self.offload.revoke_volume(there.info.uuid);
         self.turns.wait(&there.pool, revoked).await;
     }
 

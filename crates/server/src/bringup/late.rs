@@ -315,7 +315,7 @@ impl Looker {
             wrong.extend(done.err().map(|error| error.to_string()));
         };
         note(Images::settle(array).await.map_err(BringUpError::from));
-        let offload = array.directory().offload();
+        let offload = array.offload();
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
         note(forgotten.map_err(BringUpError::from));
         note(settle_moves(name, array).await);

@@ -38,6 +38,7 @@ use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
+use crate::offload;
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 pub(crate) use data_dir::DataDir;
@@ -188,13 +189,13 @@ async fn furnish(
     let homes = pools::homes(&plans);
     let opening = plans.iter().map(|plan| pools::open(plan, shards));
     let opened = join_all(opening).await;
-    let directory = Arc::new(Directory::new());
-    directory.allow_algorithms(&site.chap);
+    let shared = (Arc::new(Directory::new()), offload::begin());
+    shared.0.allow_algorithms(&site.chap);
     let array = Array::new(
         site.name.clone(),
         shards.to_vec(),
         homes,
-        Arc::clone(&directory),
+        shared.clone(),
         (
             Arc::clone(&store) as Arc<dyn Store>,
             History::read(data.events_file()),
@@ -212,7 +213,7 @@ async fn furnish(
         }
     }
     Images::settle(&array).await?;
-    directory.offload().forget_leftovers(shards, None).await?;
+    shared.1.forget_leftovers(shards, None).await?;
     for left in array.settle_moves(None).await? {
         let (volume, error) = (&left.volume, &left.error);
         tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
@@ -263,7 +264,7 @@ async fn furnish(
     }
     array.keep_trash().await?;
     array.keep_schedules().await?;
-    let front = Front::open(portals, directory, shards.to_vec(), limits.clone()).await?;
+    let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
     Images::resume(&array);

@@ -13,8 +13,8 @@
 use super::batch::{Receiver, Sender};
 use super::management::manage;
 use super::tasks::Order;
+use crate::shard::Session;
 use crate::shard::ShardState;
-use crate::shard::session::Session;
 use base::Slice;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;

@@ -3,8 +3,9 @@
 //! An answer is given when the tasks meant have ended, so that an initiator
 //! which is told that a write was aborted never sees it land later.
 
+use crate::shard::Session;
 use crate::shard::ShardState;
-use crate::shard::session::{Closing, Scope, Session};
+use crate::shard::session::{Closing, Scope};
 use futures_util::future::join_all;
 use scsi::management::Function;
 use std::rc::Rc;

@@ -23,11 +23,13 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+use crate::array::now_unix_s;
 use crate::directory::Directory;
 use crate::front::{Berth, Manners, Place, TsihLease};
 use crate::memory::Budget;
-use crate::offload::SessionCopier;
-use crate::shard::session::{Closing, Reins, Scope, Session};
+use crate::offload::{Offload, SessionCopier};
+use crate::shard::Session;
+use crate::shard::session::{Closing, Reins, Scope};
 use crate::shard::{ShardHandle, ShardState};
 use errand::{Runner, Way};
 use gauge::Gauge;
@@ -56,6 +58,7 @@ pub(crate) struct Arrival {
     pub(crate) limits: Limits,
     pub(crate) manners: Manners,
     pub(crate) directory: Arc<Directory>,
+    pub(crate) offload: Arc<Offload>,
     pub(crate) budget: Budget,
     /// The shard that carries it.
     pub(crate) carrier: ShardHandle,
@@ -212,16 +215,16 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
     let nexus = state
         .target(target)?
         .connect(initiator, negotiated.portal_group);
-    let (directory, admission) = (&arrival.directory, negotiated.admission());
-    nexus.set_copier(Rc::new(SessionCopier::new(
-        state, directory, admission, target,
-    )));
+    let shared = (&arrival.directory, &arrival.offload);
+    let copier = SessionCopier::new(state, shared, negotiated.admission(), target);
+    nexus.set_copier(Rc::new(copier));
     let session = Rc::new(Session::new(
         negotiated,
         target,
         *peer,
         arrival.carrier.index(),
         nexus,
+        (now_unix_s(), world::real::now()),
     ));
     let held = Rc::downgrade(&session);
     session.nexus.set_aborter(Box::new(move |lun| {

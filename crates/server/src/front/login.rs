@@ -107,10 +107,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
         Err(error) => return tracing::warn!(%peer, %error, "a connection could not be moved"),
     };
     let (limits, manners) = (desk.limits.iscsi, desk.limits.manners);
-    let shard = desk
-        .directory
-        .target(&target)
-        .and_then(|entry| desk.shards.get(entry.shard));
+    let entry = desk.directory.target(&target);
+    let shard = entry.and_then(|entry| desk.shards.get(entry.shard));
     // The target may have gone since the login was admitted: the initiator sees
     // the connection close, and logs in again to hear why.
     if let Some(shard) = shard {
@@ -127,6 +125,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
             limits,
             manners,
             directory,
+            offload: Arc::clone(&desk.offload),
             budget,
             carrier,
             lease,

@@ -19,6 +19,7 @@ pub(crate) use tsih::TsihLease;
 
 use crate::directory::{Directory, Portal};
 use crate::memory::Budget;
+use crate::offload::Offload;
 use crate::shard::ShardHandle;
 use berths::Berths;
 use places::Places;
@@ -163,6 +164,7 @@ impl Portals {
 /// What all logins share.
 struct Desk {
     directory: Arc<Directory>,
+    offload: Arc<Offload>,
     shards: Vec<ShardHandle>,
     limits: FrontLimits,
     budget: Budget,
@@ -176,7 +178,7 @@ struct Desk {
 
 impl Desk {
     fn new(
-        directory: Arc<Directory>,
+        (directory, offload): (Arc<Directory>, Arc<Offload>),
         shards: Vec<ShardHandle>,
         limits: FrontLimits,
         budget: Budget,
@@ -189,11 +191,37 @@ impl Desk {
             seats: Seats::new(limits.half_open_max, limits.half_open_per_address_max),
             turned_away: Arc::new(Semaphore::new(turned_away::AT_ONCE_MAX)),
             directory,
+            offload,
             shards,
             limits,
             budget,
         }
     }
+}
+
+/// A listener, and the address that it has.
+type Listening = (TcpListener, SocketAddr);
+
+/// Listeners at these portals, and where they are.
+///
+/// # Errors
+/// The first portal that can't be opened.
+fn listen_at(
+    portals: &[impl Into<Portal> + Copy],
+) -> Result<(Vec<Listening>, Vec<Portal>), PortalError> {
+    let (mut listeners, mut opened) = (Vec::new(), Vec::new());
+    for portal in portals {
+        let portal: Portal = (*portal).into();
+        let address = portal.address;
+        let (listener, bound) =
+            listen(address).map_err(|source| PortalError { address, source })?;
+        listeners.push((listener, bound));
+        opened.push(Portal {
+            address: bound,
+            ..portal
+        });
+    }
+    Ok((listeners, opened))
 }
 
 impl Front {
@@ -205,27 +233,14 @@ impl Front {
     /// The first portal that can't be opened; none stays open then.
     pub async fn open(
         portals: &[impl Into<Portal> + Copy],
-        directory: Arc<Directory>,
+        (directory, offload): (Arc<Directory>, Arc<Offload>),
         shards: Vec<ShardHandle>,
         limits: FrontLimits,
     ) -> Result<Front, PortalError> {
-        let mut listeners = Vec::new();
-        let mut addresses = Vec::new();
-        let mut opened = Vec::new();
-        for portal in portals {
-            let portal: Portal = (*portal).into();
-            let address = portal.address;
-            let (listener, bound) =
-                listen(address).map_err(|source| PortalError { address, source })?;
-            listeners.push((listener, bound));
-            addresses.push(bound);
-            opened.push(Portal {
-                address: bound,
-                ..portal
-            });
-        }
+        let (listeners, opened) = listen_at(portals)?;
+        let addresses: Vec<SocketAddr> = opened.iter().map(|portal| portal.address).collect();
         directory.set_portals(opened);
-        directory.offload().set_shards(&shards);
+        offload.set_shards(&shards);
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let shared = budget.clone();
         let (stop, stopped) = watch::channel(false);
@@ -234,7 +249,7 @@ impl Front {
             .name("front".to_owned())
             .spawn(move || {
                 crate::panics::on_the_data_path();
-                let desk = Desk::new(directory, shards, limits, shared);
+                let desk = Desk::new((directory, offload), shards, limits, shared);
                 run(listeners, (stopped, changing), desk);
             })
             .map_err(|error| {

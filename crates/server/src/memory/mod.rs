@@ -94,7 +94,7 @@ impl Desk {
             self.note_peak();
         }
         for reins in news.iter().filter_map(|id| self.reins.get(id)) {
-            reins.wake.notify_one();
+            reins.wake.notify();
         }
     }
 }

@@ -1,35 +1,40 @@
-//! A shard: one thread with its own executor, ring, buffers, pools and the
-//! connections of the targets homed on it.
-//!
-//! Invariants:
-//! - All that a [`ShardState`] holds lives and dies on its thread; others reach
-//!   it only by sending a closure through a [`ShardHandle`].
-//! - Such a closure runs to its end even when the caller goes away.
+//! A shard of the real world: one thread with its own executor, ring and buffers, and the state
+//! that [`::array::shard`] keeps there.
 
-pub(crate) mod distant;
-pub(crate) mod latency;
-pub(crate) mod ledger;
-pub(crate) mod room;
-pub(crate) mod session;
-mod state;
-mod statistics;
-pub(crate) mod tally;
+pub use ::array::shard::{
+    Counted, CountedSession, ExportError, ExportErrorKind, Flow, Kind, SessionInfo, ShardGone,
+    Timing, Totals, UnitTraits,
+};
+pub(crate) use ::array::shard::{DRAIN_MAX, distant, latency, room, session, tally};
 
-pub use session::SessionInfo;
-use state::CLOSE_MAX;
-pub(crate) use state::DRAIN_MAX;
-pub use state::{ExportError, ExportErrorKind, ShardState, UnitTraits};
-pub use statistics::{Counted, CountedSession};
-pub use tally::{Flow, Kind, Timing, Totals};
-
+use ::array::shard::{CLOSE_MAX, Link, Visit};
 use std::cell::Cell;
-use std::future::Future;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task;
 use tokio::time::timeout;
+use world::real::RealWorld;
+
+/// The state of a shard, on its thread.
+pub type ShardState = ::array::shard::ShardState<RealWorld>;
+
+/// A session on the home shard of its target.
+pub(crate) type Session = session::Session<RealWorld>;
+
+/// Reaches a shard from any thread.
+pub type ShardHandle = ::array::shard::ShardHandle<RealWorld>;
+
+/// The way to a thread.
+struct Inbox(mpsc::UnboundedSender<Visit<RealWorld>>);
+
+impl Link<RealWorld> for Inbox {
+    fn send(&self, visit: Visit<RealWorld>) -> bool {
+        self.0.send(visit).is_ok()
+    }
+}
 
 /// A shard has so long to end its sessions and close its pools,
 const CLOSED_MAX: Duration = DRAIN_MAX
@@ -38,62 +43,6 @@ const CLOSED_MAX: Duration = DRAIN_MAX
 
 /// and its thread to end, which waits for transfers in the kernel, too.
 const END_MAX: Duration = Duration::from_secs(10);
-
-type Visit = Box<dyn FnOnce(Rc<ShardState>) + Send>;
-
-/// Reaches a shard from any thread.
-#[derive(Clone, Debug)]
-pub struct ShardHandle {
-    index: usize,
-    visits: mpsc::UnboundedSender<Visit>,
-}
-
-/// The shard's thread has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("shard {0} has stopped")]
-pub struct ShardGone(pub usize);
-
-impl ShardHandle {
-    /// Its index, from zero.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Runs `visit` on the shard and brings its outcome back.
-    ///
-    /// # Errors
-    /// The shard has stopped.
-    pub async fn call<R, F, Fut>(&self, visit: F) -> Result<R, ShardGone>
-    where
-        F: FnOnce(Rc<ShardState>) -> Fut + Send + 'static,
-        Fut: Future<Output = R> + 'static,
-        R: Send + 'static,
-    {
-        let (answer, answered) = oneshot::channel();
-        let visit: Visit = Box::new(move |state| {
-            task::spawn_local(async move {
-                // A caller that went away does not want the answer.
-                let _ = answer.send(visit(state).await);
-            });
-        });
-        self.visits.send(visit).map_err(|_| ShardGone(self.index))?;
-        answered.await.map_err(|_| ShardGone(self.index))
-    }
-}
-
-impl ShardHandle {
-    /// Runs `visit` on the shard; nobody waits for it.
-    pub(crate) fn post<F, Fut>(&self, visit: F) -> Result<(), ShardGone>
-    where
-        F: FnOnce(Rc<ShardState>) -> Fut + Send + 'static,
-        Fut: Future<Output = ()> + 'static,
-    {
-        let visit: Visit = Box::new(move |state| {
-            task::spawn_local(visit(state));
-        });
-        self.visits.send(visit).map_err(|_| ShardGone(self.index))
-    }
-}
 
 /// A running shard. Its thread ends after [`Shard::stop`].
 #[derive(Debug)]
@@ -115,7 +64,7 @@ impl Shard {
             .spawn(move || run(index, inbox, ready))?;
         match started.await {
             Ok(Ok(())) => Ok(Shard {
-                handle: ShardHandle { index, visits },
+                handle: ShardHandle::new(index, Arc::new(Inbox(visits))),
                 thread,
             }),
             Ok(Err(error)) => Err(error),
@@ -134,7 +83,7 @@ impl Shard {
     /// and ends the thread. Returns what its pools said, by name of the pool. A thread that
     /// does not answer any more is left behind.
     pub async fn stop(self) -> Vec<(String, engine::PoolError)> {
-        let index = self.handle.index;
+        let index = self.handle.index();
         let closing = self.handle.call(|state| async move { state.close().await });
         let failures = match timeout(CLOSED_MAX, closing).await {
             Ok(failures) => failures.unwrap_or_default(),
@@ -162,7 +111,7 @@ impl Shard {
 
 fn run(
     index: usize,
-    mut inbox: mpsc::UnboundedReceiver<Visit>,
+    mut inbox: mpsc::UnboundedReceiver<Visit<RealWorld>>,
     ready: oneshot::Sender<io::Result<()>>,
 ) {
     crate::panics::on_the_data_path();
@@ -182,7 +131,9 @@ fn run(
                     biased;
                     () = state.closed() => break,
                     visit = inbox.recv() => match visit {
-                        Some(visit) => visit(Rc::clone(&state)),
+                        Some(visit) => {
+                            task::spawn_local(visit(Rc::clone(&state)));
+                        }
                         None => break,
                     },
                 }
@@ -191,5 +142,59 @@ fn run(
     });
     if let Err(error) = ran {
         started(Err(io::Error::other(error)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::pool::{Level, NamedDrive};
+    use engine::volume::Course;
+    use engine::{Pool, PoolSpec, Provisioning, Volume, VolumeSpec};
+    use std::path::PathBuf;
+    use world::real::RealDrive;
+
+    /// Has a pool called `p`, of a new file, with a volume `v`.
+    async fn make_pool(state: &ShardState, path: PathBuf) -> Volume<RealWorld> {
+        RealDrive::create_file(&path, 64 << 20).unwrap();
+        let drive = NamedDrive {
+            name: "d".to_owned(),
+            drive: RealDrive::open(state.world(), &path).unwrap(),
+        };
+        let spec = PoolSpec::new("p", Level::Simple);
+        let pool = Pool::create(state.world().clone(), spec, vec![drive]);
+        let pool = pool.await.unwrap();
+        state.add_pool(pool.clone());
+        let volume = pool.create_volume(VolumeSpec {
+            name: "v".to_owned(),
+            size_bytes: 1 << 20,
+            provisioning: Provisioning::Thin,
+        });
+        volume.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_keeps_data_for_tokens_goes_with_its_pool() {
+        let home = tempfile::tempdir().unwrap();
+        let at = home.path().to_owned();
+        let shard = Shard::start(0).await.unwrap();
+        let visit = move |state: Rc<ShardState>| async move {
+            make_pool(&state, at.join("first")).await;
+            let kept = Rc::downgrade(&state.holder(&state.pool("p").unwrap()));
+            let first = state.take_pool("p", 0).unwrap();
+            first.close().await.unwrap();
+            // Who has begun before has something to end with.
+            let late = Rc::downgrade(&state.holder(&first));
+            let volume = make_pool(&state, at.join("again")).await;
+            let holder = state.holder(&state.pool("p").unwrap());
+            let course = Course::default();
+            let held = holder.hold(&volume, &[(0, 4096)], &course).await;
+            let held = held.map(drop).map_err(|error| error.to_string());
+            (kept.upgrade().is_none(), late.upgrade().is_none(), held)
+        };
+        let (is_gone, is_late_gone, held) = shard.handle().call(visit).await.unwrap();
+        assert!(is_gone && is_late_gone, "it keeps the first pool in memory");
+        assert_eq!(held, Ok(()), "in the pool that was made again");
+        shard.stop().await;
     }
 }

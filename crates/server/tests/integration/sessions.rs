@@ -401,8 +401,8 @@ async fn a_login_that_lingers_is_cut() {
 async fn a_taken_port_is_named_with_what_to_do() {
     let served = Served::start().await;
     let portals = [served.address()];
-    let directory = Arc::clone(&served.directory);
-    let error = Front::open(&portals, directory, Vec::new(), FrontLimits::default())
+    let shared = (Arc::clone(&served.directory), server::offload::begin());
+    let error = Front::open(&portals, shared, Vec::new(), FrontLimits::default())
         .await
         .err();
     let said = error.map(|error| error.to_string()).unwrap_or_default();

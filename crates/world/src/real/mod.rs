@@ -60,6 +60,7 @@ use io_uring::IoUring;
 use ring::Ring;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use vigil::Vigil;
 
@@ -67,6 +68,16 @@ use vigil::Vigil;
 #[derive(Clone)]
 pub struct RealWorld {
     shared: Rc<Shared>,
+}
+
+/// The time of every real world of this process: their clocks begin together.
+pub fn now() -> Time {
+    Time::default() + began().elapsed()
+}
+
+fn began() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    *BEGAN.get_or_init(Instant::now)
 }
 
 struct Shared {
@@ -130,7 +141,7 @@ impl RealWorld {
         let shared = Shared {
             ring: Ring::over(uring)?,
             buffers: BufPool::new(),
-            began: Instant::now(),
+            began: began(),
             host: host::this(&root),
             root,
             vigil: Vigil::start(),

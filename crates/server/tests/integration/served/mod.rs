@@ -107,9 +107,14 @@ impl Served {
         }
         let all = std::iter::once(&shard).chain(&others);
         let shards = all.map(|shard| shard.handle().clone()).collect();
-        let front = Front::open(portals, Arc::clone(&directory), shards, limits)
-            .await
-            .unwrap();
+        let front = Front::open(
+            portals,
+            (Arc::clone(&directory), server::offload::begin()),
+            shards,
+            limits,
+        )
+        .await
+        .unwrap();
         Served {
             directory,
             shard,

@@ -120,7 +120,7 @@ impl From<SocketAddr> for Portal {
 
 impl Portal {
     /// Whether a connection to `local` came in here.
-    pub(crate) fn is_at(&self, local: SocketAddr) -> bool {
+    pub fn is_at(&self, local: SocketAddr) -> bool {
         let (own, came) = (self.address.ip(), local.ip().to_canonical());
         let is_any = own.is_unspecified() && (own.is_ipv6() || came.is_ipv4());
         let same_ip = own == local.ip() || own == came || is_any;

@@ -6,8 +6,8 @@
 //! - Nobody waits for a copy that began later.
 
 use super::Offload;
-use crate::directory::Directory;
 use base::Uuid;
+use engine::World;
 use scsi::offload::Course;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,37 +20,36 @@ pub(super) struct Reaches {
 }
 
 /// A copy reaches a volume as long as this is kept.
-pub(super) struct Reach {
-    directory: Arc<Directory>,
+pub(super) struct Reach<W: World> {
+    offload: Arc<Offload<W>>,
     number: u64,
 }
 
-impl Reach {
-    pub(super) fn new(directory: &Arc<Directory>, volume: Uuid, course: &Course) -> Self {
-        let mut state = directory.offload().state();
+impl<W: World> Reach<W> {
+    pub(super) fn new(offload: &Arc<Offload<W>>, volume: Uuid, course: &Course) -> Self {
+        let mut state = offload.state();
         let reaches = &mut state.reaches;
         reaches.next += 1;
         let number = reaches.next;
         reaches.all.insert(number, (volume, course.clone()));
         drop(state);
         Reach {
-            directory: Arc::clone(directory),
+            offload: Arc::clone(offload),
             number,
         }
     }
 }
 
-impl Drop for Reach {
+impl<W: World> Drop for Reach<W> {
     fn drop(&mut self) {
-        let offload = self.directory.offload();
-        offload.state().reaches.all.remove(&self.number);
-        offload.left.notify_waiters();
+        self.offload.state().reaches.all.remove(&self.number);
+        self.offload.left.notify(usize::MAX);
     }
 }
 
-impl Offload {
+impl<W: World> Offload<W> {
     /// Stops the copies that reach this volume by now, and ends when they have left it.
-    pub(crate) async fn leave_alone(&self, volume: Uuid) {
+    pub async fn leave_alone(&self, volume: Uuid) {
         let stopped: Vec<u64> = {
             let state = self.state();
             let of = state
@@ -65,7 +64,7 @@ impl Offload {
             .collect()
         };
         loop {
-            let left = self.left.notified();
+            let left = self.left.listen();
             let is_there = |number: &u64| self.state().reaches.all.contains_key(number);
             if !stopped.iter().any(is_there) {
                 return;
@@ -79,15 +78,15 @@ impl Offload {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use world::sim::SimWorld;
 
-    #[tokio::test]
-    async fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
-        let directory = Arc::new(Directory::new());
+    #[test]
+    fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
+        let offload = Arc::new(Offload::<SimWorld>::new(None));
         let (one, other) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
         let courses = [Course::default(), Course::default(), Course::default()];
-        let reach = |volume, at: usize| Reach::new(&directory, volume, &courses[at]);
+        let reach = |volume, at: usize| Reach::new(&offload, volume, &courses[at]);
         let (first, second, third) = (reach(one, 0), reach(one, 1), reach(other, 2));
-        let offload = directory.offload();
         let mut wait = Box::pin(offload.leave_alone(one));
         assert!((&mut wait).now_or_never().is_none());
         let goes_on = courses.iter().map(Course::goes_on).collect::<Vec<_>>();
@@ -96,8 +95,8 @@ mod tests {
         drop(first);
         assert!((&mut wait).now_or_never().is_none());
         drop(second);
-        wait.await;
+        assert!(wait.now_or_never().is_some());
         drop(third);
-        offload.leave_alone(other).await;
+        assert!(offload.leave_alone(other).now_or_never().is_some());
     }
 }

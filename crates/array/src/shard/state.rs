@@ -6,6 +6,8 @@ use super::ledger::Ledger;
 use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::{Directory, canonical};
+use crate::wake::{Wake, in_time};
+use engine::World;
 use engine::volume::Stage;
 use engine::{Disk, Pool, PoolError, PoolErrorKind, Provisioning, Volume, VolumeInfo};
 use scsi::offload::Holder;
@@ -15,17 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use world::real::RealWorld;
 
 /// Bytes read from a socket at once.
 const RECEIVE_BYTES: usize = 256 << 10;
 
 /// Commands in flight have this long to end when the shard stops.
-pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(30);
+pub const DRAIN_MAX: Duration = Duration::from_secs(30);
 
 /// And pools so long to be closed after that.
-pub(super) const CLOSE_MAX: Duration = Duration::from_secs(45);
+pub const CLOSE_MAX: Duration = Duration::from_secs(45);
 
 /// What went wrong with an export, as far as callers act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +49,12 @@ pub struct ExportError {
 }
 
 /// A lane of a pool that is open here.
-struct OpenLane {
-    pool: Pool<RealWorld>,
+struct OpenLane<W: World> {
+    pool: Pool<W>,
     /// Number of this opening: no other of this shard has it.
     opening: u64,
     /// What keeps data for tokens in it, once there was something.
-    holder: OnceCell<Rc<Holder<RealWorld>>>,
+    holder: OnceCell<Rc<Holder<W>>>,
 }
 
 /// How the units of a target are shown.
@@ -80,19 +80,19 @@ impl UnitTraits {
 }
 
 /// Everything on a shard. Lives on the shard's thread.
-pub struct ShardState {
+pub struct ShardState<W: World> {
     index: usize,
-    world: RealWorld,
+    world: W,
     /// By name and lane.
-    pools: RefCell<BTreeMap<(String, u16), OpenLane>>,
+    pools: RefCell<BTreeMap<(String, u16), OpenLane<W>>>,
     /// How many there were.
     openings: Cell<u64>,
-    targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
-    sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    targets: RefCell<BTreeMap<String, Rc<Target<W>>>>,
+    sessions: RefCell<BTreeMap<u16, Rc<Session<W>>>>,
     /// Targets that a cold reset is under way for.
     resetting: RefCell<BTreeSet<String>>,
     /// What sessions did that have ended.
-    pub(super) ledger: RefCell<Ledger>,
+    pub ledger: RefCell<Ledger>,
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
@@ -101,11 +101,11 @@ pub struct ShardState {
     stopping: Cell<bool>,
     /// Its sessions have ended, or had their time for that.
     drained: Cell<bool>,
-    closed: Notify,
+    closed: Wake,
 }
 
-impl ShardState {
-    pub(crate) fn new(index: usize, world: RealWorld) -> Rc<Self> {
+impl<W: World> ShardState<W> {
+    pub fn new(index: usize, world: W) -> Rc<Self> {
         Rc::new(ShardState {
             index,
             world,
@@ -119,7 +119,7 @@ impl ShardState {
             room: OnceCell::new(),
             stopping: Cell::new(false),
             drained: Cell::new(false),
-            closed: Notify::new(),
+            closed: Wake::default(),
         })
     }
 
@@ -130,25 +130,25 @@ impl ShardState {
 
     /// The shard's world: clock, ring, buffers. Drives and pools are opened with
     /// it.
-    pub fn world(&self) -> &RealWorld {
+    pub fn world(&self) -> &W {
         &self.world
     }
 
     /// From now on `room` is where to ask for it; for good.
-    pub(crate) fn set_room(&self, room: Arc<Room>) {
+    pub fn set_room(&self, room: Arc<Room>) {
         self.room.get_or_init(|| room);
     }
 
     /// Has room made for a volume that was refused a page. Whether there is some now.
-    pub(crate) async fn make_room(&self, volume: base::Uuid) -> bool {
+    pub async fn make_room(&self, volume: base::Uuid) -> bool {
         match self.room.get() {
-            Some(room) => room.ask(volume).await,
+            Some(room) => room.ask(&self.world, volume).await,
             None => false,
         }
     }
 
     /// Homes an open pool, or a lane of one, here.
-    pub fn add_pool(&self, pool: Pool<RealWorld>) {
+    pub fn add_pool(&self, pool: Pool<W>) {
         let key = (pool.info().name, pool.lane());
         let opening = self.openings.get() + 1;
         self.openings.set(opening);
@@ -161,28 +161,25 @@ impl ShardState {
     }
 
     /// Takes a lane of a pool away that nobody has used yet.
-    pub(crate) fn take_pool(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
+    pub fn take_pool(&self, name: &str, lane: u16) -> Option<Pool<W>> {
         let taken = self.pools.borrow_mut().remove(&(name.to_owned(), lane));
         taken.map(|open| open.pool)
     }
 
     /// A lane of the pool called `name`.
-    pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
+    pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<W>> {
         let pools = self.pools.borrow();
         let open = pools.get(&(name.to_owned(), lane))?;
         Some(open.pool.clone())
     }
 
     /// The first lane of the pool called `name`.
-    pub fn pool(&self, name: &str) -> Option<Pool<RealWorld>> {
+    pub fn pool(&self, name: &str) -> Option<Pool<W>> {
         self.lane(name, 0)
     }
 
     /// The volume of this shard with this identity, and its lane.
-    pub(crate) fn volume_of(
-        &self,
-        uuid: base::Uuid,
-    ) -> Option<(Pool<RealWorld>, Volume<RealWorld>)> {
+    pub fn volume_of(&self, uuid: base::Uuid) -> Option<(Pool<W>, Volume<W>)> {
         let pools = self.pools.borrow();
         let mut found = pools.values().filter_map(|OpenLane { pool, .. }| {
             let volume = pool.volume_of(uuid)?;
@@ -197,7 +194,7 @@ impl ShardState {
 
     /// What keeps data for tokens in a lane of this shard. It goes with the lane: of one that is
     /// open here no more, nothing is left.
-    pub(crate) fn holder(&self, pool: &Pool<RealWorld>) -> Rc<Holder<RealWorld>> {
+    pub fn holder(&self, pool: &Pool<W>) -> Rc<Holder<W>> {
         let new = || Rc::new(Holder::new(pool.clone()));
         let pools = self.pools.borrow();
         match pools.get(&(pool.info().name, pool.lane())) {
@@ -207,16 +204,16 @@ impl ShardState {
     }
 
     /// All lanes of pools that are here, by name and lane.
-    pub fn pools(&self) -> Vec<Pool<RealWorld>> {
+    pub fn pools(&self) -> Vec<Pool<W>> {
         let pools = self.pools.borrow();
         pools.values().map(|open| open.pool.clone()).collect()
     }
 
     /// The same, each with the number of its opening. A lane that is made or opened again under
     /// its name has another number.
-    pub(crate) fn openings(&self) -> Vec<(u64, Pool<RealWorld>)> {
+    pub fn openings(&self) -> Vec<(u64, Pool<W>)> {
         let pools = self.pools.borrow();
-        let opening = |open: &OpenLane| (open.opening, open.pool.clone());
+        let opening = |open: &OpenLane<W>| (open.opening, open.pool.clone());
         pools.values().map(opening).collect()
     }
 
@@ -234,7 +231,7 @@ impl ShardState {
         &self,
         target: &str,
         lun: u16,
-        volume: impl Into<Disk<RealWorld>>,
+        volume: impl Into<Disk<W>>,
     ) -> Result<(), ExportError> {
         self.export_with(target, lun, volume, UnitTraits::default())
     }
@@ -247,7 +244,7 @@ impl ShardState {
         &self,
         target: &str,
         lun: u16,
-        volume: impl Into<Disk<RealWorld>>,
+        volume: impl Into<Disk<W>>,
         traits: UnitTraits,
     ) -> Result<(), ExportError> {
         let failed = |kind, why: String| ExportError {
@@ -328,7 +325,7 @@ impl ShardState {
     }
 
     /// The LUNs of `target` with the volumes behind them.
-    pub fn luns(&self, target: &str) -> Vec<(u16, Disk<RealWorld>)> {
+    pub fn luns(&self, target: &str) -> Vec<(u16, Disk<W>)> {
         let Some(target) = self.target(target) else {
             return Vec::new();
         };
@@ -367,13 +364,13 @@ impl ShardState {
 
     /// Has LUNs of a volume that has moved show it where it is now: in a lane of a pool at
     /// `home`. Only initiators that could see a difference are told.
-    pub(crate) fn volume_moved(
+    pub fn volume_moved(
         &self,
-        home: &ShardHandle,
+        home: &ShardHandle<W>,
         (pool, lane): &(String, u16),
         info: &VolumeInfo,
     ) {
-        let there = || -> Option<Disk<RealWorld>> {
+        let there = || -> Option<Disk<W>> {
             if home.index() == self.index {
                 return Some(self.lane(pool, *lane)?.volume_of(info.uuid)?.into());
             }
@@ -424,7 +421,7 @@ impl ShardState {
     }
 
     /// Closes the sessions that `directory` would not admit any more.
-    pub(crate) async fn close_not_admitted(&self, directory: &Directory) {
+    pub async fn close_not_admitted(&self, directory: &Directory) {
         let closed = self.close_sessions(Closing::Logout, |session| {
             !directory.admits(&session.admission, &session.target)
         });
@@ -432,23 +429,23 @@ impl ShardState {
     }
 
     /// Whether it takes no more sessions.
-    pub(crate) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.get()
     }
 
     /// Ends when [`ShardState::close`] has ended.
-    pub(crate) async fn closed(&self) {
+    pub async fn closed(&self) {
         self.closed.notified().await;
     }
 
     /// Closes all sessions once their commands have ended, and takes no more.
-    pub(crate) async fn end_sessions(&self) {
+    pub async fn end_sessions(&self) {
         self.stopping.set(true);
         if self.drained.get() {
             return;
         }
         let drained = self.close_sessions(Closing::Logout, |_| true);
-        if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
+        if in_time(&self.world, DRAIN_MAX, drained).await.is_none() {
             tracing::error!("commands that do not end are left behind");
         }
         self.drained.set(true);
@@ -456,7 +453,7 @@ impl ShardState {
 
     /// Closes all sessions, then all pools. One that takes too long, for it waits for a drive,
     /// is left as it is: that is as a crash for it, and it recovers at the next start.
-    pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
+    pub async fn close(&self) -> Vec<(String, PoolError)> {
         self.end_sessions().await;
         let open = self.pools.take().into_iter();
         // Without what keeps data for tokens.
@@ -469,15 +466,15 @@ impl ShardState {
                 failures.push((name.clone(), error));
             }
         }
-        self.closed.notify_one();
+        self.closed.notify();
         failures
     }
 
-    pub(crate) fn target(&self, name: &str) -> Option<Rc<Target<RealWorld>>> {
+    pub fn target(&self, name: &str) -> Option<Rc<Target<W>>> {
         self.targets.borrow().get(&canonical(name)).cloned()
     }
 
-    fn target_or_new(&self, name: &str) -> Rc<Target<RealWorld>> {
+    fn target_or_new(&self, name: &str) -> Rc<Target<W>> {
         let name = canonical(name);
         let mut targets = self.targets.borrow_mut();
         let target = targets
@@ -486,11 +483,11 @@ impl ShardState {
         Rc::clone(target)
     }
 
-    pub(crate) fn add_session(&self, session: Rc<Session>) {
+    pub fn add_session(&self, session: Rc<Session<W>>) {
         self.sessions.borrow_mut().insert(session.tsih, session);
     }
 
-    pub(crate) fn remove_session(&self, session: &Session) {
+    pub fn remove_session(&self, session: &Session<W>) {
         // In one step: nobody sees it both here and there, or nowhere.
         if self.sessions.borrow_mut().remove(&session.tsih).is_some() {
             let mut ledger = self.ledger.borrow_mut();
@@ -499,13 +496,13 @@ impl ShardState {
     }
 
     /// The sessions that are connected.
-    pub(super) fn connected(&self) -> Vec<Rc<Session>> {
+    pub fn connected(&self) -> Vec<Rc<Session<W>>> {
         self.sessions.borrow().values().cloned().collect()
     }
 
     /// The right to end the sessions of a target by a cold reset, until it is dropped; nothing while
     /// another has it.
-    pub(crate) fn begin_reset(&self, target: &str) -> Option<Resetting<'_>> {
+    pub fn begin_reset(&self, target: &str) -> Option<Resetting<'_>> {
         let target = target.to_owned();
         let is_first = self.resetting.borrow_mut().insert(target.clone());
         // Made only then: what is dropped takes the target out.
@@ -515,7 +512,7 @@ impl ShardState {
         })
     }
 
-    pub(crate) fn sessions_of(&self, target: &str) -> Vec<Rc<Session>> {
+    pub fn sessions_of(&self, target: &str) -> Vec<Rc<Session<W>>> {
         let sessions = self.sessions.borrow();
         sessions
             .values()
@@ -525,11 +522,7 @@ impl ShardState {
     }
 
     /// Closes the sessions that `which` names, and says how many there were.
-    pub(crate) async fn close_sessions(
-        &self,
-        how: Closing,
-        which: impl Fn(&Session) -> bool,
-    ) -> usize {
+    pub async fn close_sessions(&self, how: Closing, which: impl Fn(&Session<W>) -> bool) -> usize {
         let sessions: Vec<_> = self
             .sessions
             .borrow()
@@ -541,13 +534,13 @@ impl ShardState {
         sessions.len()
     }
 
-    pub(crate) fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
+    pub fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
         self.receive_space.borrow_mut()
     }
 }
 
 /// A cold reset that is under way.
-pub(crate) struct Resetting<'a> {
+pub struct Resetting<'a> {
     all: &'a RefCell<BTreeSet<String>>,
     target: String,
 }
@@ -558,9 +551,9 @@ impl Drop for Resetting<'_> {
     }
 }
 
-async fn close_in_time(pool: &Pool<RealWorld>) -> Result<(), PoolError> {
-    let closed = tokio::time::timeout(CLOSE_MAX, pool.close()).await;
-    closed.unwrap_or_else(|_| {
+async fn close_in_time<W: World>(pool: &Pool<W>) -> Result<(), PoolError> {
+    let closed = in_time(pool.world(), CLOSE_MAX, pool.close()).await;
+    closed.unwrap_or_else(|| {
         let context = format!("it is not closed after {CLOSE_MAX:?}: a drive may hang");
         tracing::error!("pool {}: {context}", pool.name());
         Err(PoolError {
@@ -568,59 +561,4 @@ async fn close_in_time(pool: &Pool<RealWorld>) -> Result<(), PoolError> {
             context,
         })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shard::Shard;
-    use engine::pool::{Level, NamedDrive};
-    use engine::volume::Course;
-    use engine::{PoolSpec, VolumeSpec};
-    use std::path::PathBuf;
-    use world::real::RealDrive;
-
-    /// Has a pool called `p`, of a new file, with a volume `v`.
-    async fn make_pool(state: &ShardState, path: PathBuf) -> Volume<RealWorld> {
-        RealDrive::create_file(&path, 64 << 20).unwrap();
-        let drive = NamedDrive {
-            name: "d".to_owned(),
-            drive: RealDrive::open(state.world(), &path).unwrap(),
-        };
-        let spec = PoolSpec::new("p", Level::Simple);
-        let pool = Pool::create(state.world().clone(), spec, vec![drive]);
-        let pool = pool.await.unwrap();
-        state.add_pool(pool.clone());
-        let volume = pool.create_volume(VolumeSpec {
-            name: "v".to_owned(),
-            size_bytes: 1 << 20,
-            provisioning: Provisioning::Thin,
-        });
-        volume.await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn what_keeps_data_for_tokens_goes_with_its_pool() {
-        let home = tempfile::tempdir().unwrap();
-        let at = home.path().to_owned();
-        let shard = Shard::start(0).await.unwrap();
-        let visit = move |state: Rc<ShardState>| async move {
-            make_pool(&state, at.join("first")).await;
-            let kept = Rc::downgrade(&state.holder(&state.pool("p").unwrap()));
-            let first = state.take_pool("p", 0).unwrap();
-            first.close().await.unwrap();
-            // Who has begun before has something to end with.
-            let late = Rc::downgrade(&state.holder(&first));
-            let volume = make_pool(&state, at.join("again")).await;
-            let holder = state.holder(&state.pool("p").unwrap());
-            let course = Course::default();
-            let held = holder.hold(&volume, &[(0, 4096)], &course).await;
-            let held = held.map(drop).map_err(|error| error.to_string());
-            (kept.upgrade().is_none(), late.upgrade().is_none(), held)
-        };
-        let (is_gone, is_late_gone, held) = shard.handle().call(visit).await.unwrap();
-        assert!(is_gone && is_late_gone, "it keeps the first pool in memory");
-        assert_eq!(held, Ok(()), "in the pool that was made again");
-        shard.stop().await;
-    }
 }

@@ -14,22 +14,21 @@
 mod copier;
 mod reach;
 
-pub(crate) use copier::SessionCopier;
+pub use copier::SessionCopier;
 
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use base::{Time, Uuid};
+use engine::World;
+use event_listener::Event;
 use reach::Reaches;
 use scsi::offload::{Held, Limits, Tokens};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
-use tokio::sync::Notify;
 
 /// Bytes that nobody can guess, for the tokens of one start.
-const SECRET_BYTES: usize = 40;
+pub const SECRET_BYTES: usize = 40;
 
 /// A lane, and the shard that it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,64 +39,55 @@ struct Place {
 }
 
 /// Tokens, and where their data is kept. Shared by all shards.
-pub struct Offload {
-    shards: OnceLock<Vec<ShardHandle>>,
+pub struct Offload<W: World> {
+    shards: OnceLock<Vec<ShardHandle<W>>>,
     state: Mutex<State>,
     /// A copy has left a volume.
-    left: Notify,
-    began: Instant,
+    left: Event,
 }
 
-#[derive(Default)]
 struct State {
-    /// `None` before the first is asked for.
+    /// `None` where there is no secret to make any with.
     tokens: Option<Tokens>,
     /// The volumes that keep data for tokens.
     holders: BTreeMap<Uuid, Place>,
     reaches: Reaches,
 }
 
-impl Default for Offload {
-    fn default() -> Self {
-        Offload {
-            shards: OnceLock::new(),
-            state: Mutex::default(),
-            left: Notify::new(),
-            began: Instant::now(),
-        }
-    }
-}
-
-impl fmt::Debug for Offload {
+impl<W: World> fmt::Debug for Offload<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What tokens are made with is nobody's business.
         f.debug_struct("Offload").finish_non_exhaustive()
     }
 }
 
-impl Offload {
+impl<W: World> Offload<W> {
+    /// No tokens yet. They are made with `secret`, bytes that nobody can guess; without it there
+    /// are none.
+    pub fn new(secret: Option<[u8; SECRET_BYTES]>) -> Self {
+        Offload {
+            shards: OnceLock::new(),
+            state: Mutex::new(State {
+                tokens: secret.map(|secret| Tokens::new(&secret, Limits::default())),
+                holders: BTreeMap::new(),
+                reaches: Reaches::default(),
+            }),
+            left: Event::new(),
+        }
+    }
+
     /// The shards, in the order of their indices; for good.
-    pub(crate) fn set_shards(&self, shards: &[ShardHandle]) {
+    pub fn set_shards(&self, shards: &[ShardHandle<W>]) {
         self.shards.get_or_init(|| shards.to_vec());
     }
 
-    fn shards(&self) -> &[ShardHandle] {
+    fn shards(&self) -> &[ShardHandle<W>] {
         self.shards.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The time that tokens go by.
-    fn now(&self) -> Time {
-        Time::default() + self.began.elapsed()
-    }
-
-    /// Has `with` look at the tokens. `false` when the system gives no secret to make any.
+    /// Has `with` look at the tokens. `false` when there is no secret to make any.
     fn with_tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
-        let mut state = self.state();
-        if state.tokens.is_none() {
-            let Some(secret) = secret() else { return false };
-            state.tokens = Some(Tokens::new(&secret, Limits::default()));
-        }
-        match &mut state.tokens {
+        match &mut self.state().tokens {
             Some(tokens) => {
                 with(tokens);
                 true
@@ -116,20 +106,19 @@ impl Offload {
         self.state().tokens.as_ref().map_or(0, Tokens::len)
     }
 
-    /// Ends the tokens whose time is over.
-    pub(crate) async fn expire(&self) {
-        let now = self.now();
+    /// Ends the tokens whose time is over at `now`, by the clock of the world.
+    pub async fn expire(&self, now: Time) {
         self.let_go(self.end(|tokens| tokens.expire(now))).await;
     }
 
     /// Ends the tokens that were made of this volume: it is deleted, or not shown any more.
-    pub(crate) async fn revoke_volume(&self, volume: Uuid) {
+    pub async fn revoke_volume(&self, volume: Uuid) {
         self.let_go(self.end(|tokens| tokens.revoke_source(volume)))
             .await;
     }
 
     /// Ends the tokens whose data is in this pool. Whether there was one.
-    pub(crate) async fn revoke_pool(&self, pool: &str) -> bool {
+    pub async fn revoke_pool(&self, pool: &str) -> bool {
         let holders: Vec<Uuid> = {
             let state = self.state();
             let of = state.holders.iter().filter(|(_, place)| place.pool == pool);
@@ -151,14 +140,14 @@ impl Offload {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(crate) async fn forget_leftovers(
+    pub async fn forget_leftovers(
         &self,
-        shards: &[ShardHandle],
+        shards: &[ShardHandle<W>],
         only: Option<&str>,
     ) -> Result<(), ShardGone> {
         for shard in shards {
             let only = only.map(str::to_owned);
-            let forget = |state: Rc<ShardState>| async move {
+            let forget = |state: Rc<ShardState<W>>| async move {
                 let mut pools = state.pools();
                 pools.retain(|pool| only.as_ref().is_none_or(|only| pool.name() == only));
                 for pool in pools {
@@ -181,8 +170,9 @@ impl Offload {
                 continue;
             };
             let holder = held.holder;
-            let release =
-                move |state: Rc<ShardState>| async move { release_on(&state, &place, held).await };
+            let release = move |state: Rc<ShardState<W>>| async move {
+                release_on(&state, &place, held).await
+            };
             // With the shard went what it kept.
             if shard.call(release).await.unwrap_or(true) {
                 self.forget(holder);
@@ -190,7 +180,7 @@ impl Offload {
         }
     }
 
-    fn place(&self, holder: Uuid) -> Option<(Place, ShardHandle)> {
+    fn place(&self, holder: Uuid) -> Option<(Place, ShardHandle<W>)> {
         let place = self.state().holders.get(&holder)?.clone();
         let shard = self.shards().get(place.shard)?.clone();
         Some((place, shard))
@@ -211,25 +201,11 @@ impl Offload {
 }
 
 /// Frees what was kept in a lane of this shard. Whether the volume that kept it is gone.
-async fn release_on(state: &ShardState, place: &Place, held: Held) -> bool {
+async fn release_on<W: World>(state: &ShardState<W>, place: &Place, held: Held) -> bool {
     let Some(pool) = state.lane(&place.pool, place.lane) else {
         return true;
     };
     let uuid = held.holder;
     state.holder(&pool).release(held).await;
     pool.volume_of(uuid).is_none()
-}
-
-/// From the kernel.
-fn secret() -> Option<[u8; SECRET_BYTES]> {
-    let mut secret = [0; SECRET_BYTES];
-    let source = "/dev/urandom";
-    let drawn = std::fs::File::open(source).and_then(|mut file| file.read_exact(&mut secret));
-    match drawn {
-        Ok(()) => Some(secret),
-        Err(error) => {
-            tracing::error!("{source}: {error}; copies by token (ODX) are refused");
-            None
-        }
-    }
 }

@@ -15,10 +15,10 @@ const LOWEST_BIT: u32 = 10;
 const OCTAVES: u32 = 26;
 
 /// How many buckets there are: those of the octaves, and one for what is longer.
-pub(crate) const BUCKETS: usize = ((OCTAVES << FINE_BITS) + 1) as usize;
+pub const BUCKETS: usize = ((OCTAVES << FINE_BITS) + 1) as usize;
 
 /// The bucket of a latency.
-pub(crate) fn bucket(latency_ns: u64) -> usize {
+pub fn bucket(latency_ns: u64) -> usize {
     if latency_ns < 1 << LOWEST_BIT {
         return 0;
     }
@@ -29,7 +29,7 @@ pub(crate) fn bucket(latency_ns: u64) -> usize {
 }
 
 /// What all latencies in `bucket` are below.
-pub(crate) fn below_ns(bucket: usize) -> u64 {
+pub fn below_ns(bucket: usize) -> u64 {
     if bucket >= BUCKETS - 1 {
         return u64::MAX;
     }

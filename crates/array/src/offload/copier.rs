@@ -9,6 +9,7 @@ use crate::directory::Directory;
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
 use base::{Time, Uuid, VolumeOffset};
+use engine::World;
 use engine::{Disk, IoError, IoErrorKind, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -19,14 +20,14 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use world::real::RealWorld;
 
 /// For the session of one initiator, on the home shard of its target.
-pub(crate) struct SessionCopier {
+pub struct SessionCopier<W: World> {
     /// The shard holds the session, which holds this.
-    state: Weak<ShardState>,
-    world: RealWorld,
+    state: Weak<ShardState<W>>,
+    world: W,
     directory: Arc<Directory>,
+    offload: Arc<Offload<W>>,
     /// What the session came with.
     admission: Admission,
     target: String,
@@ -39,10 +40,10 @@ struct Found {
     info: VolumeInfo,
 }
 
-impl SessionCopier {
-    pub(crate) fn new(
-        state: &Rc<ShardState>,
-        directory: &Arc<Directory>,
+impl<W: World> SessionCopier<W> {
+    pub fn new(
+        state: &Rc<ShardState<W>>,
+        (directory, offload): (&Arc<Directory>, &Arc<Offload<W>>),
         admission: Admission,
         target: &str,
     ) -> Self {
@@ -50,13 +51,10 @@ impl SessionCopier {
             state: Rc::downgrade(state),
             world: state.world().clone(),
             directory: Arc::clone(directory),
+            offload: Arc::clone(offload),
             admission,
             target: target.to_owned(),
         }
-    }
-
-    fn offload(&self) -> &Offload {
-        self.directory.offload()
     }
 
     /// Whether this very session would be admitted to `target`, and so sees its units.
@@ -65,19 +63,19 @@ impl SessionCopier {
     }
 
     /// Other shards than this one.
-    fn others(&self, own: usize) -> impl Iterator<Item = &ShardHandle> {
-        let shards = self.offload().shards().iter();
+    fn others(&self, own: usize) -> impl Iterator<Item = &ShardHandle<W>> {
+        let shards = self.offload.shards().iter();
         shards.filter(move |shard| shard.index() != own)
     }
 
     /// The volume with this identity, wherever it is.
-    async fn disk(&self, uuid: Uuid) -> Option<Disk<RealWorld>> {
+    async fn disk(&self, uuid: Uuid) -> Option<Disk<W>> {
         let state = self.state.upgrade()?;
         if let Some((_, volume)) = state.volume_of(uuid) {
             return Some(volume.into());
         }
         for shard in self.others(state.index()) {
-            let find = move |state: Rc<ShardState>| async move {
+            let find = move |state: Rc<ShardState<W>>| async move {
                 let (pool, volume) = state.volume_of(uuid)?;
                 Some(Found {
                     pool: pool.info().name,
@@ -99,7 +97,7 @@ impl SessionCopier {
         wanted: Designator,
         access: Access,
         nexus: NexusId,
-    ) -> Result<Disk<RealWorld>, Refusal> {
+    ) -> Result<Disk<W>, Refusal> {
         // By shard, so that each is asked once.
         let mut targets: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         for (name, entry) in self.directory.targets() {
@@ -108,11 +106,11 @@ impl SessionCopier {
             }
         }
         for (shard, names) in targets {
-            let Some(shard) = self.offload().shards().get(shard) else {
+            let Some(shard) = self.offload.shards().get(shard) else {
                 continue;
             };
             let (wanted, nexus) = (wanted.clone(), nexus.clone());
-            let look = move |state: Rc<ShardState>| async move {
+            let look = move |state: Rc<ShardState<W>>| async move {
                 unit_on(&state, &names, &wanted, (access, &nexus))
             };
             match shard.call(look).await {
@@ -130,7 +128,7 @@ impl SessionCopier {
 
     async fn hold_where_it_is(
         &self,
-        source: Disk<RealWorld>,
+        source: Disk<W>,
         ranges: Vec<(u64, u64)>,
         course: Course,
     ) -> Result<Held, IoError> {
@@ -148,7 +146,7 @@ impl SessionCopier {
                 break;
             }
             let (ranges, course) = (ranges.clone(), course.clone());
-            let hold = move |state: Rc<ShardState>| async move {
+            let hold = move |state: Rc<ShardState<W>>| async move {
                 hold_on(&state, uuid, &ranges, &course).await
             };
             let there = shard.call(hold).await.ok().flatten();
@@ -156,15 +154,14 @@ impl SessionCopier {
         }
         let (shard, held) = held.ok_or_else(gone)?;
         let (pool, lane, held) = held?;
-        self.offload()
-            .keep(held.holder, Place { shard, pool, lane });
+        self.offload.keep(held.holder, Place { shard, pool, lane });
         Ok(held)
     }
 }
 
 /// The volume behind a unit of one of these targets of this shard.
-fn unit_on(
-    state: &ShardState,
+fn unit_on<W: World>(
+    state: &ShardState<W>,
     targets: &[String],
     wanted: &Designator,
     (access, nexus): (Access, &NexusId),
@@ -180,8 +177,8 @@ fn unit_on(
 type HeldIn = (String, u16, Held);
 
 /// Keeps ranges of a volume of this shard; `None` when it is not here.
-async fn hold_on(
-    state: &ShardState,
+async fn hold_on<W: World>(
+    state: &ShardState<W>,
     uuid: Uuid,
     ranges: &[(u64, u64)],
     course: &Course,
@@ -191,13 +188,13 @@ async fn hold_on(
     Some(held.map(|held| (pool.info().name, pool.lane(), held)))
 }
 
-impl Copier<RealWorld> for SessionCopier {
-    fn world(&self) -> &RealWorld {
+impl<W: World> Copier<W> for SessionCopier<W> {
+    fn world(&self) -> &W {
         &self.world
     }
 
     fn now(&self) -> Time {
-        self.offload().now()
+        self.world.now()
     }
 
     fn initiator(&self) -> String {
@@ -210,29 +207,29 @@ impl Copier<RealWorld> for SessionCopier {
         wanted: Designator,
         access: Access,
         nexus: NexusId,
-    ) -> LocalBoxFuture<'_, Result<Disk<RealWorld>, Refusal>> {
+    ) -> LocalBoxFuture<'_, Result<Disk<W>, Refusal>> {
         self.resolve_elsewhere(wanted, access, nexus).boxed_local()
     }
 
     fn hold(
         &self,
-        source: Disk<RealWorld>,
+        source: Disk<W>,
         ranges: Vec<(u64, u64)>,
         course: Course,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
         self.hold_where_it_is(source, ranges, course).boxed_local()
     }
 
-    fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<RealWorld>>> {
+    fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>> {
         let find = async move {
-            let (place, shard) = self.offload().place(uuid)?;
+            let (place, shard) = self.offload.place(uuid)?;
             let state = self.state.upgrade()?;
             if place.shard == state.index() {
                 let pool = state.lane(&place.pool, place.lane)?;
                 return Some(pool.volume_of(uuid)?.into());
             }
             let at = (place.pool.clone(), place.lane);
-            let look = move |state: Rc<ShardState>| async move {
+            let look = move |state: Rc<ShardState<W>>| async move {
                 let pool = state.lane(&place.pool, place.lane)?;
                 Some(pool.volume_of(uuid)?.info())
             };
@@ -244,12 +241,12 @@ impl Copier<RealWorld> for SessionCopier {
     }
 
     fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any> {
-        Box::new(Reach::new(&self.directory, volume, course))
+        Box::new(Reach::new(&self.offload, volume, course))
     }
 
     fn release(&self, held: Vec<Held>) {
-        let directory = Arc::clone(&self.directory);
-        tokio::task::spawn_local(async move { directory.offload().let_go(held).await });
+        let offload = Arc::clone(&self.offload);
+        self.world.spawn(async move { offload.let_go(held).await });
     }
 
     fn make_room(&self, volume: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
@@ -263,6 +260,6 @@ impl Copier<RealWorld> for SessionCopier {
     }
 
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
-        self.offload().with_tokens(with)
+        self.offload.with_tokens(with)
     }
 }

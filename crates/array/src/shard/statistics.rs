@@ -4,6 +4,7 @@ use super::session::SessionInfo;
 use super::state::ShardState;
 use super::tally::Totals;
 use base::Uuid;
+use engine::World;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct Counted {
 
 impl Counted {
     /// Adds what another shard counted.
-    pub(crate) fn merge(&mut self, other: &Counted) {
+    pub fn merge(&mut self, other: &Counted) {
         self.sessions += other.sessions;
         self.totals.merge(&other.totals);
     }
@@ -40,7 +41,7 @@ pub struct CountedSession {
     pub totals: Totals,
 }
 
-impl ShardState {
+impl<W: World> ShardState<W> {
     /// By volume that a session did something at.
     pub fn volume_totals(&self) -> BTreeMap<Uuid, Counted> {
         let mut all: BTreeMap<Uuid, Counted> = BTreeMap::new();
@@ -75,7 +76,7 @@ impl ShardState {
         let sessions = self.connected().into_iter();
         let counted = sessions.map(|session| CountedSession {
             info: session.info(),
-            age: session.age(),
+            age: session.age(self.world().now()),
             totals: session.totals(),
         });
         counted.collect()

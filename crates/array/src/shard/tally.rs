@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const SMALLEST_SIZE_BIT: u32 = 9;
 
 /// How many sizes are told apart: 512 bytes to 1 MiB and more.
-pub(crate) const SIZES: usize = 12;
+pub const SIZES: usize = 12;
 
 /// Where a transfer of this many bytes is counted.
 fn size_class(bytes: u64) -> usize {
@@ -24,20 +24,20 @@ fn size_class(bytes: u64) -> usize {
 }
 
 /// The shortest transfer of a size class; the first has shorter ones, too.
-pub(crate) fn size_from_bytes(class: usize) -> u64 {
+pub fn size_from_bytes(class: usize) -> u64 {
     1 << (SMALLEST_SIZE_BIT as usize + class.min(SIZES - 1))
 }
 
 /// READ or WRITE commands that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Transfer {
-    pub(crate) write: bool,
+pub struct Transfer {
+    pub write: bool,
     /// Bytes that went over the wire.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes that were asked for.
-    pub(crate) wanted_bytes: u64,
+    pub wanted_bytes: u64,
     /// It does not begin where another one ended lately.
-    pub(crate) random: bool,
+    pub random: bool,
 }
 
 /// Commands that are counted apart, though most LUNs never see some of them.
@@ -58,7 +58,7 @@ const KINDS: usize = 4;
 
 /// How a command ended, for those who count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Transferred(Transfer),
     Did(Kind),
     /// Well, and of no kind that is counted apart; or with a unit attention, or as busy.
@@ -109,8 +109,8 @@ pub struct Counts<T> {
     pub reads: Flow<T>,
     /// WRITE commands that ended well, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: Flow<T>,
-    /// By kind.
-    pub(crate) rare: [Rare<T>; KINDS],
+    /// Counters of each kind of command.
+    pub rare: [Rare<T>; KINDS],
     /// CHECK CONDITION, but for unit attentions.
     pub errors: T,
     /// Commands that ended with the status RESERVATION CONFLICT.
@@ -123,7 +123,7 @@ pub struct Counts<T> {
 }
 
 /// Counters that are written.
-pub(crate) type Tally = Counts<AtomicU64>;
+pub type Tally = Counts<AtomicU64>;
 
 /// Counters as they were read, or sums of such.
 pub type Totals = Counts<u64>;
@@ -161,7 +161,7 @@ impl<T> Counts<T> {
 }
 
 /// For the one that writes.
-pub(crate) fn raise(counter: &AtomicU64, to: u64) {
+pub fn raise(counter: &AtomicU64, to: u64) {
     if to > counter.load(Relaxed) {
         counter.store(to, Relaxed);
     }
@@ -197,7 +197,7 @@ impl Flow<AtomicU64> {
 
 impl Tally {
     /// Counts a command that has ended.
-    pub(crate) fn count(&self, outcome: &Outcome, latency_ns: u64) {
+    pub fn count(&self, outcome: &Outcome, latency_ns: u64) {
         add(&self.commands, 1);
         match outcome {
             Outcome::Transferred(transfer) => {
@@ -258,7 +258,7 @@ impl Flow<u64> {
 
 impl Totals {
     /// Adds what `tally` says now.
-    pub(crate) fn add(&mut self, tally: &Tally) {
+    pub fn add(&mut self, tally: &Tally) {
         self.commands += tally.commands.load(Relaxed);
         self.reads.add(&tally.reads);
         self.writes.add(&tally.writes);
@@ -274,7 +274,7 @@ impl Totals {
     }
 
     /// Adds what others came to.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.commands += other.commands;
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);

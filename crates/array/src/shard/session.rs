@@ -1,7 +1,11 @@
 //! A session as its shard keeps it: names, counters, and ways to reach its connection.
 
 use super::tally::{Tally, Totals};
-use base::Uuid;
+use crate::wake::Wake;
+use base::{Time, Uuid};
+use engine::World;
+use event_listener::Event;
+use futures_channel::oneshot;
 use iscsi::login::{Admission, Negotiated};
 use scsi::Nexus;
 use std::cell::Cell;
@@ -9,9 +13,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{Notify, oneshot};
-use world::real::RealWorld;
+use std::time::Duration;
 
 /// A session at a glance, for the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +36,8 @@ pub struct SessionInfo {
     pub chap_name: Option<String>,
     /// Index of the shard that carries its connection.
     pub carrier: usize,
-    /// When it logged in.
-    pub since: SystemTime,
+    /// When it logged in, in seconds since 1970.
+    pub since_unix_s: u64,
     /// Commands of any kind that have ended since the login, whatever became of them.
     pub commands: u64,
     /// READ commands that have ended since the login.
@@ -52,7 +54,7 @@ pub struct SessionInfo {
 
 /// Which tasks are to be aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// Those of one logical unit.
     Unit(u16),
     /// All.
@@ -62,7 +64,7 @@ pub(crate) enum Scope {
 /// How a session is closed by others.
 /// In the order of their urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Closing {
+pub enum Closing {
     /// The initiator is asked to log out. When it does not, within a bound, it is closed
     /// as by `Drain`.
     Logout,
@@ -74,14 +76,14 @@ pub(crate) enum Closing {
 
 /// Asks a connection to abort tasks. `done` hears how many there were, once
 /// none of them is running any more.
-pub(crate) struct AbortRequest {
-    pub(crate) scope: Scope,
-    pub(crate) done: oneshot::Sender<usize>,
+pub struct AbortRequest {
+    pub scope: Scope,
+    pub done: oneshot::Sender<usize>,
 }
 
 impl AbortRequest {
     /// For one task, with the end that hears of it.
-    pub(crate) fn of_one() -> (Self, oneshot::Receiver<usize>) {
+    pub fn of_one() -> (Self, oneshot::Receiver<usize>) {
         let (done, ended) = oneshot::channel();
         (
             AbortRequest {
@@ -94,49 +96,49 @@ impl AbortRequest {
 }
 
 /// A session with its one connection, on the home shard of its target.
-pub(crate) struct Session {
-    pub(crate) tsih: u16,
-    pub(crate) initiator: String,
+pub struct Session<W: World> {
+    pub tsih: u16,
+    pub initiator: String,
     /// What it logged in with: decides which targets it may reach
     /// ([`crate::directory::Directory::admits`]).
-    pub(crate) admission: Admission,
+    pub admission: Admission,
     /// Target portal group tag.
-    pub(crate) portal_group: u16,
-    pub(crate) initiator_alias: Option<String>,
-    pub(crate) isid: [u8; 6],
-    pub(crate) target: String,
-    pub(crate) peer: SocketAddr,
-    pub(crate) carrier: usize,
-    pub(crate) since: SystemTime,
-    began: Instant,
-    pub(crate) nexus: Rc<Nexus<RealWorld>>,
-    pub(crate) reins: Arc<Reins>,
-    ended: Notify,
+    pub portal_group: u16,
+    pub initiator_alias: Option<String>,
+    pub isid: [u8; 6],
+    pub target: String,
+    pub peer: SocketAddr,
+    pub carrier: usize,
+    pub since_unix_s: u64,
+    began: Time,
+    pub nexus: Rc<Nexus<W>>,
+    pub reins: Arc<Reins>,
+    ended: Event,
     has_ended: Cell<bool>,
 }
 
 /// What a session has done. Only the shard that carries its connection writes it.
 #[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) commands: AtomicU64,
-    pub(crate) reads: AtomicU64,
-    pub(crate) writes: AtomicU64,
-    pub(crate) read_bytes: AtomicU64,
-    pub(crate) written_bytes: AtomicU64,
-    pub(crate) in_flight: AtomicU64,
+pub struct Counters {
+    pub commands: AtomicU64,
+    pub reads: AtomicU64,
+    pub writes: AtomicU64,
+    pub read_bytes: AtomicU64,
+    pub written_bytes: AtomicU64,
+    pub in_flight: AtomicU64,
 }
 
 /// For the one that writes: a plain load and store.
-pub(crate) fn add(counter: &AtomicU64, by: u64) {
+pub fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
 }
 
 /// How others hold a connection, which may be on another shard.
 #[derive(Default)]
-pub(crate) struct Reins {
-    pub(crate) counters: Counters,
+pub struct Reins {
+    pub counters: Counters,
     /// Wakes the connection's task for what is asked.
-    pub(crate) wake: Notify,
+    pub wake: Wake,
     asked: Mutex<Asked>,
     /// What it did, by LUN; without one, what was at no logical unit.
     tallies: Mutex<Vec<(Option<u16>, Arc<Tally>)>>,
@@ -157,7 +159,7 @@ impl Reins {
     }
 
     /// Another LUN is counted.
-    pub(crate) fn add_tally(&self, lun: Option<u16>, tally: Arc<Tally>) {
+    pub fn add_tally(&self, lun: Option<u16>, tally: Arc<Tally>) {
         self.tallies().push((lun, tally));
     }
 
@@ -167,24 +169,26 @@ impl Reins {
     }
 
     /// How the connection is to be closed, if it is.
-    pub(crate) fn closing(&self) -> Option<Closing> {
+    pub fn closing(&self) -> Option<Closing> {
         self.asked().closing
     }
 
     /// What is to be aborted, once.
-    pub(crate) fn take_aborts(&self) -> Vec<AbortRequest> {
+    pub fn take_aborts(&self) -> Vec<AbortRequest> {
         std::mem::take(&mut self.asked().aborts)
     }
 }
 
-impl Session {
-    /// A session that has just been agreed on.
-    pub(crate) fn new(
+impl<W: World> Session<W> {
+    /// A session that has just been agreed on, at that second since 1970 and by the clock of the
+    /// world.
+    pub fn new(
         negotiated: &Negotiated,
         target: &str,
         peer: SocketAddr,
         carrier: usize,
-        nexus: Rc<Nexus<RealWorld>>,
+        nexus: Rc<Nexus<W>>,
+        (since_unix_s, began): (u64, Time),
     ) -> Self {
         Session {
             tsih: negotiated.tsih,
@@ -196,17 +200,17 @@ impl Session {
             target: target.to_owned(),
             peer,
             carrier,
-            since: SystemTime::now(),
-            began: Instant::now(),
+            since_unix_s,
+            began,
             nexus,
             reins: Arc::default(),
-            ended: Notify::new(),
+            ended: Event::new(),
             has_ended: Cell::new(false),
         }
     }
 
     /// What it is and has done.
-    pub(crate) fn info(&self) -> SessionInfo {
+    pub fn info(&self) -> SessionInfo {
         let counters = &self.reins.counters;
         SessionInfo {
             tsih: self.tsih,
@@ -218,7 +222,7 @@ impl Session {
             portal: self.admission.portal.address,
             chap_name: self.admission.chap_name().map(str::to_owned),
             carrier: self.carrier,
-            since: self.since,
+            since_unix_s: self.since_unix_s,
             commands: counters.commands.load(Relaxed),
             reads: counters.reads.load(Relaxed),
             writes: counters.writes.load(Relaxed),
@@ -229,12 +233,12 @@ impl Session {
     }
 
     /// How long it has been there.
-    pub(crate) fn age(&self) -> Duration {
-        self.began.elapsed()
+    pub fn age(&self, now: Time) -> Duration {
+        now.since(self.began)
     }
 
     /// What it did at each volume, and at none.
-    pub(crate) fn done(&self) -> Vec<(Option<Uuid>, Totals)> {
+    pub fn done(&self) -> Vec<(Option<Uuid>, Totals)> {
         let target = self.nexus.target();
         let tallies = self.reins.tallies();
         let read = tallies.iter().map(|(lun, tally)| {
@@ -247,7 +251,7 @@ impl Session {
     }
 
     /// What it did in all.
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for (_, tally) in self.reins.tallies().iter() {
             totals.add(tally);
@@ -256,14 +260,14 @@ impl Session {
     }
 
     /// Closes the connection; ends when its last command has ended.
-    pub(crate) async fn close(&self, how: Closing) {
+    pub async fn close(&self, how: Closing) {
         {
             let mut asked = self.reins.asked();
             asked.closing = asked.closing.max(Some(how));
         }
-        self.reins.wake.notify_one();
+        self.reins.wake.notify();
         loop {
-            let ended = self.ended.notified();
+            let ended = self.ended.listen();
             if self.has_ended.get() {
                 return;
             }
@@ -272,22 +276,22 @@ impl Session {
     }
 
     /// Its last command has ended and its connection is closed.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.has_ended.set(true);
         drop(self.reins.take_aborts());
-        self.ended.notify_waiters();
+        self.ended.notify(usize::MAX);
     }
 
     /// Aborts the tasks in `scope`; ends with their number when none of them is
     /// running any more.
-    pub(crate) async fn abort(&self, scope: Scope) -> usize {
+    pub async fn abort(&self, scope: Scope) -> usize {
         if self.has_ended.get() {
             return 0;
         }
         let (done, aborted) = oneshot::channel();
         let request = AbortRequest { scope, done };
         self.reins.asked().aborts.push(request);
-        self.reins.wake.notify_one();
+        self.reins.wake.notify();
         // A connection that ends drops the request after its last command.
         aborted.await.unwrap_or(0)
     }

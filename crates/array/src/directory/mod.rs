@@ -14,7 +14,6 @@ mod access;
 
 pub use access::{Access, Host, Initiators, Portal};
 
-use crate::offload::Offload;
 use iscsi::chap::{Account, Algorithm};
 use iscsi::login::{Admission, LoginPortal, Refusal, TargetDirectory, VisibleTarget};
 use site::ChapAlgorithm;
@@ -48,7 +47,6 @@ impl TargetEntry {
 #[derive(Debug, Default)]
 pub struct Directory {
     state: RwLock<State>,
-    offload: Offload,
 }
 
 #[derive(Debug, Default)]
@@ -117,11 +115,6 @@ impl Directory {
         Self::default()
     }
 
-    /// What the copies of all sessions share.
-    pub fn offload(&self) -> &Offload {
-        &self.offload
-    }
-
     /// Says where the portals are.
     pub fn set_portals(&self, portals: Vec<Portal>) {
         self.write().portals = portals;
@@ -158,7 +151,7 @@ impl Directory {
     }
 
     /// Says which algorithms CHAP may use, as the settings do.
-    pub(crate) fn allow_algorithms(&self, chap: &site::Chap) {
+    pub fn allow_algorithms(&self, chap: &site::Chap) {
         let algorithm = |algorithm: &ChapAlgorithm| match algorithm {
             ChapAlgorithm::Sha3_256 => Algorithm::Sha3_256,
             ChapAlgorithm::Sha256 => Algorithm::Sha256,
@@ -175,7 +168,7 @@ impl Directory {
     }
 
     /// The portal that a connection to the local address `local` came in at.
-    pub(crate) fn portal_at(&self, local: SocketAddr) -> LoginPortal {
+    pub fn portal_at(&self, local: SocketAddr) -> LoginPortal {
         let state = self.read();
         let mut at = state.portals.iter().filter(|portal| portal.is_at(local));
         let exact = at
@@ -256,7 +249,7 @@ impl Directory {
 }
 
 /// iSCSI names compare without case.
-pub(crate) fn canonical(name: &str) -> String {
+pub fn canonical(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 

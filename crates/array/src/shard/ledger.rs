@@ -53,7 +53,7 @@ impl<K: Ord + Clone> Remembered<K> {
 }
 
 /// Totals of ended sessions of one shard.
-pub(crate) struct Ledger {
+pub struct Ledger {
     volumes: Remembered<Uuid>,
     initiators: Remembered<String>,
 }
@@ -69,7 +69,7 @@ impl Default for Ledger {
 
 impl Ledger {
     /// Remembers what a session did: at each volume, and at none.
-    pub(crate) fn keep(&mut self, initiator: &str, done: &[(Option<Uuid>, Totals)]) {
+    pub fn keep(&mut self, initiator: &str, done: &[(Option<Uuid>, Totals)]) {
         let mut all = Totals::default();
         for (volume, totals) in done {
             all.merge(totals);
@@ -80,14 +80,14 @@ impl Ledger {
         self.initiators.add(initiator.to_owned(), &all);
     }
 
-    /// By volume.
-    pub(crate) fn volumes(&self) -> impl Iterator<Item = (&Uuid, &Totals)> {
+    /// The volumes that ended sessions did something at, with their sums.
+    pub fn volumes(&self) -> impl Iterator<Item = (&Uuid, &Totals)> {
         let entries = self.volumes.entries.iter();
         entries.map(|(volume, entry)| (volume, &entry.totals))
     }
 
-    /// By name of the initiator.
-    pub(crate) fn initiators(&self) -> impl Iterator<Item = (&String, &Totals)> {
+    /// The initiators of ended sessions, with their sums.
+    pub fn initiators(&self) -> impl Iterator<Item = (&String, &Totals)> {
         let entries = self.initiators.entries.iter();
         entries.map(|(name, entry)| (name, &entry.totals))
     }

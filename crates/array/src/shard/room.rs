@@ -4,29 +4,31 @@
 //! - Who asks is answered by a look at the trash that begins afterwards, or gives up.
 //! - Nobody waits here with anything locked: making room may need what a write holds.
 
+use crate::wake::{Wake, in_time};
 use base::Uuid;
+use engine::World;
+use futures_channel::oneshot;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
 
 /// Longest to wait: initiators are more patient than that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who found no room.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub struct Request {
     volume: Uuid,
     answer: oneshot::Sender<bool>,
 }
 
 impl Request {
     /// The volume that was written to.
-    pub(crate) fn volume(&self) -> Uuid {
+    pub fn volume(&self) -> Uuid {
         self.volume
     }
 
     /// Says whether trying again is worth it.
-    pub(crate) fn answer(self, try_again: bool) {
+    pub fn answer(self, try_again: bool) {
         // Whoever asked may have given up.
         let _ = self.answer.send(try_again);
     }
@@ -34,27 +36,27 @@ impl Request {
 
 /// Where writers and whoever makes room meet.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub struct Room {
     requests: Mutex<Vec<Request>>,
-    asked: Notify,
+    asked: Wake,
 }
 
 impl Room {
     /// Asks for room for this volume. Whether there is some now.
-    pub(crate) async fn ask(&self, volume: Uuid) -> bool {
+    pub async fn ask<W: World>(&self, world: &W, volume: Uuid) -> bool {
         let (answer, answered) = oneshot::channel();
         self.all().push(Request { volume, answer });
-        self.asked.notify_one();
-        matches!(tokio::time::timeout(PATIENCE, answered).await, Ok(Ok(true)))
+        self.asked.notify();
+        matches!(in_time(world, PATIENCE, answered).await, Some(Ok(true)))
     }
 
     /// Waits until somebody asks.
-    pub(crate) async fn asked(&self) {
+    pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
     /// Those who have asked.
-    pub(crate) fn take(&self) -> Vec<Request> {
+    pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut self.all())
     }
 

@@ -5,25 +5,25 @@
 
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, Uuid, VolumeOffset};
+use engine::World;
 use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::cell::RefCell;
-use world::real::RealWorld;
 
 /// A volume of another shard.
-pub struct Distant {
-    home: ShardHandle,
+pub struct Distant<W: World> {
+    home: ShardHandle<W>,
     pool: String,
     lane: u16,
     info: RefCell<VolumeInfo>,
     memo: RefCell<Vec<u8>>,
 }
 
-impl Distant {
+impl<W: World> Distant<W> {
     /// The volume that `info` tells of, in a lane of a pool that is at `home`.
-    pub fn new(home: ShardHandle, (pool, lane): (String, u16), info: VolumeInfo) -> Self {
+    pub fn new(home: ShardHandle<W>, (pool, lane): (String, u16), info: VolumeInfo) -> Self {
         Distant {
             home,
             pool,
@@ -43,7 +43,7 @@ impl Distant {
     async fn visit<T, F, Fut>(&self, at: VolumeOffset, visit: F) -> Result<T, IoError>
     where
         T: Send + 'static,
-        F: FnOnce(Volume<RealWorld>) -> Fut + Send + 'static,
+        F: FnOnce(Volume<W>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, IoError>> + 'static,
     {
         let (pool, lane) = (self.pool.clone(), self.lane);
@@ -74,7 +74,7 @@ impl Distant {
     }
 }
 
-impl Elsewhere for Distant {
+impl<W: World> Elsewhere for Distant<W> {
     fn info(&self) -> VolumeInfo {
         self.info.borrow().clone()
     }
@@ -89,14 +89,14 @@ impl Elsewhere for Distant {
 
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {
         let read = async move {
-            let visit = move |volume: Volume<RealWorld>| async move { volume.read(at, len).await };
+            let visit = move |volume: Volume<W>| async move { volume.read(at, len).await };
             self.visit(at, visit).await
         };
         read.boxed_local()
     }
 
     fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        let visit = move |volume: Volume<RealWorld>| async move { volume.write(at, data).await };
+        let visit = move |volume: Volume<W>| async move { volume.write(at, data).await };
         self.visit(at, visit).boxed_local()
     }
 
@@ -105,8 +105,7 @@ impl Elsewhere for Distant {
         at: VolumeOffset,
         alteration: Alteration,
     ) -> LocalBoxFuture<'_, Result<Altered, IoError>> {
-        let visit =
-            move |volume: Volume<RealWorld>| async move { volume.alter(at, alteration).await };
+        let visit = move |volume: Volume<W>| async move { volume.alter(at, alteration).await };
         self.visit(at, visit).boxed_local()
     }
 
@@ -117,7 +116,7 @@ impl Elsewhere for Distant {
     fn keep_memo(&self, memo: Vec<u8>) -> LocalBoxFuture<'_, Result<(), IoError>> {
         let keep = async move {
             let kept = memo.clone();
-            let visit = |volume: Volume<RealWorld>| async move { volume.keep_memo(memo).await };
+            let visit = |volume: Volume<W>| async move { volume.keep_memo(memo).await };
             self.visit(VolumeOffset(0), visit).await?;
             self.memo.replace(kept);
             Ok(())
@@ -126,22 +125,22 @@ impl Elsewhere for Distant {
     }
 
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        let visit = |volume: Volume<RealWorld>| async move { volume.flush().await };
+        let visit = |volume: Volume<W>| async move { volume.flush().await };
         self.visit(VolumeOffset(0), visit).boxed_local()
     }
 
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        let visit = move |volume: Volume<RealWorld>| async move { volume.clear(at, len).await };
+        let visit = move |volume: Volume<W>| async move { volume.clear(at, len).await };
         self.visit(at, visit).boxed_local()
     }
 
     fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
-        let visit = |volume: Volume<RealWorld>| async move { Elsewhere::room(&volume).await };
+        let visit = |volume: Volume<W>| async move { Elsewhere::room(&volume).await };
         self.visit(VolumeOffset(0), visit).boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
-        let visit = move |volume: Volume<RealWorld>| async move {
+        let visit = move |volume: Volume<W>| async move {
             // Also when it has just moved.
             Elsewhere::mapping(&volume, at).await
         };
@@ -155,7 +154,7 @@ impl Elsewhere for Distant {
         len: u64,
         course: Course,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
-        let visit = move |volume: Volume<RealWorld>| async move {
+        let visit = move |volume: Volume<W>| async move {
             Elsewhere::copy_beside(&volume, source, ends, len, course).await
         };
         self.visit(ends.1, visit).boxed_local()

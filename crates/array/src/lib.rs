@@ -1,0 +1,17 @@
+//! The control plane of the array: which volumes are where, who may reach them, who is logged in,
+//! and the copies that initiators have the array make.
+//!
+//! It runs over any [`engine::World`]: no thread, no socket, no wall clock. So what serves hosts
+//! is what the simulator drives.
+//!
+//! - [`wake`]: waiting for others, on this shard or another.
+//! - [`calendar`]: dates and times of day.
+//! - [`directory`]: the targets, and who may log in to them.
+//! - [`shard`]: a shard's pools, targets and sessions; messages between shards.
+//! - [`offload`]: copies over shards, and their tokens.
+
+pub mod calendar;
+pub mod directory;
+pub mod offload;
+pub mod shard;
+pub mod wake;

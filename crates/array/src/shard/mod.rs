@@ -1,0 +1,20 @@
+//! A shard: its pools, the targets homed on it, and the sessions of those.
+//!
+//! Invariant: all that a [`ShardState`] holds lives and dies where the shard runs; others reach
+//! it by a [`ShardHandle`] only.
+
+pub mod distant;
+pub mod latency;
+pub mod ledger;
+mod link;
+pub mod room;
+pub mod session;
+mod state;
+mod statistics;
+pub mod tally;
+
+pub use link::{Link, ShardGone, ShardHandle, Visit};
+pub use session::SessionInfo;
+pub use state::{CLOSE_MAX, DRAIN_MAX, ExportError, ExportErrorKind, ShardState, UnitTraits};
+pub use statistics::{Counted, CountedSession};
+pub use tally::{Flow, Kind, Timing, Totals};
