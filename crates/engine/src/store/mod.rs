@@ -1,7 +1,7 @@
 //! The blocks of a pool by address: logged, checked against their sums, mended.
 //!
 //! A write is durable once it is in the data log; what is in place follows, stripe
-//! by stripe. Invariants (`docs/internals/architecture.md`, "The data path"):
+//! by stripe. Invariants (`README.md` beside this file says why):
 //! - A row changes in place only under its stripe's lock, and (a) after its intent
 //!   is durable, or (b) without one, if the stripe has no live intent and the whole
 //!   row is in the data log, or fresh, or the code is a mirror.

@@ -107,8 +107,8 @@ const FAN_IN: &str = "Brocade, SAN Design and Best Practices: fan-in and oversub
 const NUMA: &str = "Red Hat, Virtualization Tuning and Optimization Guide 7, 9.3";
 const VCPUS: &str = "Red Hat, Virtualization Administration Guide 6, 6.2";
 const SQL: &str = "SQL Server Storage Best Practices (SQL Server Pro, 2014)";
-const ENGINE: &str = "docs/internals/architecture.md, the data path";
-const REHEARSAL: &str = "docs/internals/architecture.md, rehearse";
+const ENGINE: &str = "crates/engine/src/store/README.md";
+const REHEARSAL: &str = "crates/rehearse/README.md";
 
 /// All checks, in the order in which they are made.
 pub fn checks() -> Vec<Check> {
