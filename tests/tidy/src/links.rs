@@ -1,13 +1,19 @@
 //! Links between documents lead somewhere: to a file that is there, and in a document to a
 //! heading that is there. Pages of the site (`docs/`) link to nothing outside of it, because
-//! `make docs` publishes these pages alone.
+//! `make docs` publishes these pages alone. They name files of the repository instead, as code; these
+//! names lead somewhere, too.
 
 use crate::{Complaint, Tree};
 
 /// The pages that `make docs` makes a site of.
 const SITE: &str = "docs/";
 
-/// Complains about a relative Markdown link that leads nowhere, or out of the site.
+/// Names of files, as code, begin with one of these directories and end with one of these endings.
+const ROOTS: [&str; 4] = ["crates/", "docs/", "scripts/", "tests/"];
+const ENDINGS: [&str; 4] = [".md", ".rs", ".sh", ".txt"];
+
+/// Complains about a relative Markdown link, or a name of a file, that leads nowhere, and about a link
+/// out of the site.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for file in tree.files().filter(|file| file.path.ends_with(".md")) {
@@ -16,6 +22,10 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
                 if let Some(what) = wrong(tree, file.path, link) {
                     complaints.push(Complaint::at(file.path, at, what));
                 }
+            }
+            for name in names(line).filter(|name| !tree.holds(name)) {
+                let what = format!("there is no file {name}: name the file as it is called now");
+                complaints.push(Complaint::at(file.path, at, what));
             }
         }
     }
@@ -55,6 +65,16 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)
         .filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
+}
+
+/// Names of the repository's files, from its root, that stand as code in a line.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let is_name = |code: &&str| {
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        let begins = ROOTS.iter().any(|root| code.starts_with(root));
+        begins && ENDINGS.iter().any(|end| code.ends_with(end)) && code.chars().all(is_path)
+    };
+    line.split('`').skip(1).step_by(2).filter(is_name)
 }
 
 /// Lines outside of fenced code, with their numbers.
@@ -141,6 +161,13 @@ mod tests {
         assert_eq!(complaints("[w](B.md#who-may-when)"), 0);
         assert_eq!(complaints("[o](#own) [p](B.md#part-2)"), 2);
         assert_eq!(complaints("```sh\n# Own\n```\n[o](#own)"), 1);
+    }
+
+    #[test]
+    fn a_name_of_no_file_is_found() {
+        assert_eq!(complaints("`crates/x/y.rs`, `crates/x/*.rs` and `y.rs`"), 0);
+        assert_eq!(complaints("`crates/x/z.rs` and crates/x/z.rs"), 1);
+        assert_eq!(complaints("```\n`crates/x/z.rs`\n```"), 0);
     }
 
     #[test]
