@@ -4,6 +4,7 @@
 pub(crate) use ::array::offload::SessionCopier;
 
 use ::array::offload::SECRET_BYTES;
+use scsi::offload::Limits;
 use std::io::Read;
 use std::sync::Arc;
 use world::real::RealWorld;
@@ -13,7 +14,7 @@ pub type Offload = ::array::offload::Offload<RealWorld>;
 
 /// That of one start.
 pub fn begin() -> Arc<Offload> {
-    Arc::new(Offload::new(for_tokens()))
+    Arc::new(Offload::new(for_tokens(), Limits::default()))
 }
 
 /// For the tokens of one start.

@@ -63,12 +63,12 @@ impl<W: World> fmt::Debug for Offload<W> {
 
 impl<W: World> Offload<W> {
     /// No tokens yet. They are made with `secret`, bytes that nobody can guess; without it there
-    /// are none.
-    pub fn new(secret: Option<[u8; SECRET_BYTES]>) -> Self {
+    /// are none. There are as many as `limits` allow.
+    pub fn new(secret: Option<[u8; SECRET_BYTES]>, limits: Limits) -> Self {
         Offload {
             shards: OnceLock::new(),
             state: Mutex::new(State {
-                tokens: secret.map(|secret| Tokens::new(&secret, Limits::default())),
+                tokens: secret.map(|secret| Tokens::new(&secret, limits)),
                 holders: BTreeMap::new(),
                 reaches: Reaches::default(),
             }),

@@ -78,11 +78,12 @@ impl<W: World> Offload<W> {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use scsi::offload::Limits;
     use world::sim::SimWorld;
 
     #[test]
     fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
-        let offload = Arc::new(Offload::<SimWorld>::new(None));
+        let offload = Arc::new(Offload::<SimWorld>::new(None, Limits::default()));
         let (one, other) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
         let courses = [Course::default(), Course::default(), Course::default()];
         let reach = |volume, at: usize| Reach::new(&offload, volume, &courses[at]);

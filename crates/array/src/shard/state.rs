@@ -474,7 +474,8 @@ impl<W: World> ShardState<W> {
         self.targets.borrow().get(&canonical(name)).cloned()
     }
 
-    fn target_or_new(&self, name: &str) -> Rc<Target<W>> {
+    /// The target called `name`, made without LUNs if it is not there.
+    pub fn target_or_new(&self, name: &str) -> Rc<Target<W>> {
         let name = canonical(name);
         let mut targets = self.targets.borrow_mut();
         let target = targets

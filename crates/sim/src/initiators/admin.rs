@@ -8,7 +8,7 @@ use super::unit::Unit;
 use crate::transit;
 use base::Prng;
 use engine::volume::Elsewhere;
-use engine::{PoolError, PoolErrorKind, World};
+use engine::{Disk, PoolError, PoolErrorKind, World};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,10 +25,7 @@ impl Array {
             0 | 1 => self.hide_for_a_while(unit, prng).await,
             2 => self.delete(unit).await,
             3..=5 => self.carry(unit).await,
-            6 => {
-                let held = self.tokens.borrow_mut().expire(self.world.now());
-                self.let_go(held).await;
-            }
+            6 => self.offload.expire(self.world.now()).await,
             // Long enough for tokens that nobody uses.
             _ => {
                 self.world
@@ -57,10 +54,7 @@ impl Array {
         }
         unit.turn();
         self.hide(unit);
-        let uuid = unit.uuid.get();
-        let of_unit = |token: &super::Token| token.unit == unit.number;
-        self.revoke(|tokens| tokens.revoke_source(uuid), of_unit)
-            .await;
+        self.revoke_volume(unit).await;
         true
     }
 
@@ -110,7 +104,10 @@ impl Array {
             Err(error) if error.kind == PoolErrorKind::Full => return Ok(()),
             copy => copy?,
         };
-        let to: Rc<dyn Elsewhere> = Rc::new(copy);
+        let to: Rc<dyn Elsewhere> = match self.as_seen_from(from, (1 - from, copy)) {
+            Disk::Here(copy) => Rc::new(copy),
+            Disk::There(copy) => copy,
+        };
         let (volume, mirror) = a.begin_departure(&unit.name, to, None).await?;
         let copied = volume.copy_to(&mirror).await;
         let arrive = async |info, about| b.arrive(&info, &about).await;
@@ -122,14 +119,11 @@ impl Array {
             a.call_off_departure(uuid).await?;
             return b.call_off_arrival(uuid).await;
         }
-        if let (Some(shown), Some((_, volume))) = (
-            self.targets[unit.target].unit(unit.lun()),
-            self.volume_of(uuid),
-        ) && shown.relocate(volume.into())
-        {
-            self.targets[unit.target].converted(uuid);
-            self.owe(unit.number, 1);
-        }
+        let place = (b.name().to_owned(), b.lane());
+        let state = &self.shards.states[self.home(unit.target)];
+        // No more than this: it may look as before.
+        self.owe(unit.number, 1);
+        state.volume_moved(&self.shards.handles[1 - from], &place, &info);
         a.end_departure(uuid).await?;
         b.end_arrival(uuid).await
     }

@@ -1,26 +1,36 @@
 //! The array of one boot: pools, targets, and the data of tokens.
 //!
-//! It does the server's work around the engine and the SCSI layer.
+//! Its shards, its directory and its copies over shards are those of the array that serves. Each
+//! pool has a shard, and targets take turns. What is left of the server's work is done here.
 
+use super::network::Shards;
 use super::tasks::Task;
 use super::token::Token;
 use super::unit::Unit;
 use super::{Books, FILLER, Host};
 use crate::answers::Asked;
 use crate::config::patience;
-use base::{Time, Uuid};
+use array::directory::{Directory, TargetEntry};
+use array::offload::Offload;
+use array::shard::ShardState;
+use array::shard::distant::Distant;
+use base::Uuid;
 use engine::pool::life::health;
-use engine::volume::{Course, Stage};
-use engine::{Pool, PoolError, Provisioning, Volume, World};
-use scsi::offload::{Held, Holder, Limits, Tokens};
-use scsi::{LogicalUnit, Target};
+use engine::volume::Course;
+use engine::{Disk, Pool, PoolError, Provisioning, Volume, World};
+use scsi::Target;
+use scsi::offload::Limits;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use world::sim::SimWorld;
 
-/// How often it is looked whether what was let go of is gone.
+/// How often it is looked whether what was let go of is gone,
 const REST: Duration = Duration::from_micros(50);
+
+/// and how long.
+const GONE_MAX: Duration = Duration::from_secs(60);
 
 /// So few that hosts run out of them.
 const LIMITS: Limits = Limits {
@@ -34,11 +44,9 @@ pub(super) struct Array {
     pub(super) books: Rc<Books>,
     pub(super) pools: Vec<Pool<SimWorld>>,
     pub(super) targets: Vec<Rc<Target<SimWorld>>>,
-    /// By pool.
-    holders: Vec<Holder<SimWorld>>,
-    pub(super) tokens: RefCell<Tokens>,
-    /// How much is being let go of.
-    releasing: Cell<u64>,
+    pub(super) shards: Shards,
+    pub(super) directory: Arc<Directory>,
+    pub(super) offload: Arc<Offload<SimWorld>>,
     /// By unit: unit attentions that a nexus may have been owed, at most.
     pub(super) owed: Vec<Cell<u64>>,
     pub(super) hosts: RefCell<Vec<Weak<Host>>>,
@@ -63,12 +71,22 @@ impl Array {
         books: &Rc<Books>,
         pools: Vec<Pool<SimWorld>>,
     ) -> Rc<Array> {
-        let target = |number| {
+        let shards = Shards::new(world, pools.len());
+        for (state, pool) in shards.states.iter().zip(&pools) {
+            state.add_pool(pool.clone());
+        }
+        let directory = Arc::new(Directory::new());
+        let target = |number: usize| {
             let name = format!("iqn.2026-11.dev.ashlar:sim{number}");
-            Target::new(&name, world.clone())
+            let shard = number % shards.states.len();
+            directory.set_target(&name, TargetEntry::open(shard));
+            shards.states[shard].target_or_new(&name)
         };
+        let targets = (0..books.targets).map(target).collect();
         let mut secret = [0; 40];
         world.prng("tokens").fill(&mut secret);
+        let offload = Arc::new(Offload::new(Some(secret), LIMITS));
+        offload.set_shards(&shards.handles);
         let failing = Rc::clone(books);
         let fail = move |what| {
             failing.failure.borrow_mut().get_or_insert(what);
@@ -78,11 +96,11 @@ impl Array {
             asked: Asked::new(world, bound, &books.answers, fail),
             world: world.clone(),
             books: Rc::clone(books),
-            holders: pools.iter().cloned().map(Holder::new).collect(),
             pools,
-            targets: (0..books.targets).map(target).collect(),
-            tokens: RefCell::new(Tokens::new(&secret, LIMITS)),
-            releasing: Cell::new(0),
+            targets,
+            shards,
+            directory,
+            offload,
             owed: books.units.iter().map(|_| Cell::new(1)).collect(),
             hosts: RefCell::default(),
             function: Cell::new(None),
@@ -107,17 +125,34 @@ impl Array {
     /// The volume with this identity, and its pool: neither where it was nor where it is on
     /// its way to.
     pub(super) fn volume_of(&self, uuid: Uuid) -> Option<(usize, Volume<SimWorld>)> {
-        let mut found = self.pools.iter().enumerate().filter_map(|(number, pool)| {
-            let volume = pool.volume_of(uuid)?;
-            let transit = volume.about().transit;
-            let coming = transit.is_some_and(|transit| transit.stage == Stage::Incoming);
-            (volume.moved().is_none() && !coming).then_some((number, volume))
-        });
-        found.next()
+        let mut shards = self.shards.states.iter().enumerate();
+        shards.find_map(|(number, state)| Some((number, state.volume_of(uuid)?.1)))
     }
 
-    pub(super) fn holder(&self, pool: usize) -> &Holder<SimWorld> {
-        &self.holders[pool]
+    /// A volume of pool `pool`, as shard `from` reaches it.
+    pub(super) fn as_seen_from(
+        &self,
+        from: usize,
+        (pool, volume): (usize, Volume<SimWorld>),
+    ) -> Disk<SimWorld> {
+        if from == pool {
+            return volume.into();
+        }
+        let place = (self.pools[pool].name().to_owned(), self.pools[pool].lane());
+        let home = self.shards.handles[pool].clone();
+        let distant = Distant::new(home, place, volume.info()).with_memo(volume.memo());
+        Disk::There(Rc::new(distant))
+    }
+
+    /// The shard of the target with this name.
+    pub(super) fn home_of(&self, target: &str) -> &Rc<ShardState<SimWorld>> {
+        let shard = self.directory.target(target).map_or(0, |entry| entry.shard);
+        &self.shards.states[shard]
+    }
+
+    /// The shard of a target.
+    pub(super) fn home(&self, target: usize) -> usize {
+        target % self.shards.states.len()
     }
 
     /// The volume that keeps data for tokens.
@@ -126,36 +161,18 @@ impl Array {
         pools.find_map(|(number, pool)| Some((number, pool.volume_of(uuid)?)))
     }
 
-    /// Lets go of what nobody needs any more.
-    pub(super) async fn let_go(&self, held: Vec<Held>) {
-        for held in held {
-            if let Some((pool, _)) = self.hidden(held.holder) {
-                self.holders[pool].release(held).await;
-            }
-        }
+    /// Tokens that were made of this volume are no more.
+    pub(super) async fn revoke_volume(&self, unit: &Unit) {
+        self.books.evictions.set(self.books.evictions.get() + 1);
+        self.books.take_back(|token| token.unit == unit.number);
+        self.offload.revoke_volume(unit.uuid.get()).await;
     }
 
-    /// Somebody is about to let go of something.
-    pub(super) fn begin_to_let_go(&self) {
-        self.releasing.set(self.releasing.get() + 1);
-    }
-
-    pub(super) fn end_to_let_go(&self) {
-        self.releasing.set(self.releasing.get() - 1);
-    }
-
-    /// Those that `which` names among what is known of this boot's tokens are no more.
-    pub(super) async fn revoke(
-        &self,
-        end: impl FnOnce(&mut Tokens) -> Vec<Held>,
-        which: impl Fn(&Token) -> bool,
-    ) -> bool {
-        let held = end(&mut self.tokens.borrow_mut());
+    /// Tokens whose data is in this pool are no more. Whether there was one.
+    async fn revoke_pool(&self, pool: usize, which: impl Fn(&Token) -> bool) -> bool {
         self.books.evictions.set(self.books.evictions.get() + 1);
         self.books.take_back(which);
-        let some = !held.is_empty();
-        self.let_go(held).await;
-        some
+        self.offload.revoke_pool(self.pools[pool].name()).await
     }
 
     /// Makes some room for a volume, and takes its time. Whether there was any to make.
@@ -163,13 +180,7 @@ impl Array {
         let Some((pool, _)) = self.volume_of(volume) else {
             return false;
         };
-        let hidden = self.pools[pool].hidden();
-        let end = |tokens: &mut Tokens| {
-            let hidden = hidden.iter();
-            let held = hidden.flat_map(|hidden| tokens.revoke_holder(hidden.uuid));
-            held.collect()
-        };
-        let some = self.revoke(end, |_| false).await;
+        let some = self.revoke_pool(pool, |_| false).await;
         self.books.rooms.set(self.books.rooms.get() + 1);
         let pause = Duration::from_nanos(self.books.clock.get() % 7 * 50_000);
         self.world.sleep(pause).await;
@@ -206,30 +217,22 @@ impl Array {
 
     pub(super) async fn revoke_all(&self) {
         for unit in &self.books.units {
-            let uuid = unit.uuid.get();
-            let of_unit = |token: &Token| token.unit == unit.number;
-            self.revoke(|tokens| tokens.revoke_source(uuid), of_unit)
-                .await;
+            self.revoke_volume(unit).await;
         }
         // Of volumes that are no more.
-        for pool in &self.pools {
-            for hidden in pool.hidden() {
-                self.revoke(|tokens| tokens.revoke_holder(hidden.uuid), |_| true)
-                    .await;
-            }
+        for pool in 0..self.pools.len() {
+            self.revoke_pool(pool, |_| true).await;
         }
         self.check_kept().await;
     }
 
-    /// The time that tokens go by.
-    pub(super) fn now(&self) -> Time {
-        self.world.now()
-    }
-
     /// What a start does with what another has left.
     pub(super) async fn forget_leftovers(&self) {
-        for (pool, holder) in self.pools.iter().zip(&self.holders) {
-            self.expect("what was kept", holder.forget_leftovers().await);
+        let forgotten = self.offload.forget_leftovers(&self.shards.handles, None);
+        if let Err(error) = forgotten.await {
+            self.fail(format!("what was kept: {error}"));
+        }
+        for pool in &self.pools {
             let left = pool.hidden();
             if !left.is_empty() {
                 self.fail(format!("kept for tokens of before the start: {left:?}"));
@@ -239,11 +242,13 @@ impl Array {
 
     /// When there are no tokens, nothing is kept for them.
     pub(super) async fn check_kept(&self) {
-        while self.releasing.get() > 0 {
+        let began = self.world.now();
+        let is_kept = || self.pools.iter().any(|pool| !pool.hidden().is_empty());
+        while is_kept() && self.world.now().since(began) < GONE_MAX {
+            if self.offload.tokens() > 0 {
+                return;
+            }
             self.world.sleep(REST).await;
-        }
-        if !self.tokens.borrow().is_empty() {
-            return;
         }
         for pool in &self.pools {
             let left = pool.hidden();
@@ -289,12 +294,13 @@ impl Array {
 
     /// Shows a unit, with the reservations that were kept.
     pub(super) fn show(&self, unit: &Unit) {
-        let Some((_, volume)) = self.volume_of(unit.uuid.get()) else {
+        let Some(found) = self.volume_of(unit.uuid.get()) else {
             return self.fail(format!("{} is in no pool", unit.name));
         };
-        match LogicalUnit::new(volume) {
-            Ok(shown) => {
-                self.targets[unit.target].map(unit.lun(), shown);
+        let (target, home) = (&self.targets[unit.target], self.home(unit.target));
+        let disk = self.as_seen_from(home, found);
+        match self.shards.states[home].export(target.name(), unit.lun(), disk) {
+            Ok(()) => {
                 self.owe_all(unit.target);
                 for host in self.all_hosts() {
                     host.is_due(unit.number);

@@ -1,6 +1,7 @@
-//! Makes copies for one nexus as the server does, but without threads.
+//! The copier of one nexus: the array's own, with books of what tokens stand for.
 
 use super::array::Array;
+use array::offload::SessionCopier;
 use base::{SECTOR_BYTES, Time, Uuid, VolumeOffset};
 use engine::volume::Course;
 use engine::{Disk, IoError, IoErrorKind, Volume, World};
@@ -8,7 +9,7 @@ use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::NexusId;
-use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens, unit_at};
+use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens};
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,27 +17,25 @@ use world::sim::SimWorld;
 
 pub(super) struct HostCopier {
     pub(super) array: Rc<Array>,
-    pub(super) initiator: String,
+    pub(super) copier: SessionCopier<SimWorld>,
     /// What was last kept for this nexus, sector by sector, as it was when it had been kept:
     /// what its token stands for, from then on.
     pub(super) kept: Rc<RefCell<Vec<u64>>>,
 }
 
 impl HostCopier {
-    async fn hold_in(
+    async fn hold_and_look(
         &self,
-        uuid: Uuid,
+        source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
         course: Course,
     ) -> Result<Held, IoError> {
+        let held = self.copier.hold(source, ranges, course).await?;
         let gone = || IoError {
             kind: IoErrorKind::Deleted,
             at: VolumeOffset(0),
-            context: format!("volume {uuid} is deleted"),
+            context: format!("volume {} is deleted", held.holder),
         };
-        let (pool, volume) = self.array.volume_of(uuid).ok_or_else(gone)?;
-        let held = self.array.holder(pool).hold(&volume, &ranges, &course);
-        let held = held.await?;
         let (_, holder) = self.array.hidden(held.holder).ok_or_else(gone)?;
         self.look_at(&holder, &held).await?;
         Ok(held)
@@ -57,33 +56,19 @@ impl HostCopier {
         self.kept.replace(kept);
         Ok(())
     }
-
-    fn unit_of(
-        &self,
-        wanted: &Designator,
-        access: Access,
-        nexus: &NexusId,
-    ) -> Result<Disk<SimWorld>, Refusal> {
-        for target in &self.array.targets {
-            if let Some(unit) = unit_at(target, wanted, access, nexus)? {
-                return Ok(unit.volume());
-            }
-        }
-        Err(Refusal::Unreachable)
-    }
 }
 
 impl Copier<SimWorld> for HostCopier {
     fn world(&self) -> &SimWorld {
-        &self.array.world
+        self.copier.world()
     }
 
     fn now(&self) -> Time {
-        self.array.now()
+        self.copier.now()
     }
 
     fn initiator(&self) -> String {
-        self.initiator.clone()
+        self.copier.initiator()
     }
 
     fn resolve(
@@ -92,8 +77,7 @@ impl Copier<SimWorld> for HostCopier {
         access: Access,
         nexus: NexusId,
     ) -> LocalBoxFuture<'_, Result<Disk<SimWorld>, Refusal>> {
-        let found = self.unit_of(&wanted, access, &nexus);
-        std::future::ready(found).boxed_local()
+        self.copier.resolve(wanted, access, nexus)
     }
 
     fn hold(
@@ -102,27 +86,19 @@ impl Copier<SimWorld> for HostCopier {
         ranges: Vec<(u64, u64)>,
         course: Course,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
-        let uuid = source.info().uuid;
-        self.hold_in(uuid, ranges, course).boxed_local()
+        self.hold_and_look(source, ranges, course).boxed_local()
     }
 
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<SimWorld>>> {
-        let found = self.array.hidden(uuid);
-        std::future::ready(found.map(|(_, volume)| volume.into())).boxed_local()
+        self.copier.holder(uuid)
     }
 
-    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
-        // Nobody takes units away here.
-        Box::new(())
+    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any> {
+        self.copier.reach(volume, course)
     }
 
     fn release(&self, held: Vec<Held>) {
-        let array = Rc::clone(&self.array);
-        array.begin_to_let_go();
-        self.array.world.spawn(async move {
-            array.let_go(held).await;
-            array.end_to_let_go();
-        });
+        self.copier.release(held);
     }
 
     /// Who needs the room that tokens keep gets it, or a part of what only takes room. That
@@ -132,10 +108,8 @@ impl Copier<SimWorld> for HostCopier {
         let make = async move {
             let (done, made) = oneshot::channel();
             let array = Rc::clone(&self.array);
-            array.begin_to_let_go();
             self.array.world.spawn(async move {
                 let some = array.make_room(volume).await;
-                array.end_to_let_go();
                 // It may have been stopped.
                 let _ = done.send(some);
             });
@@ -147,7 +121,6 @@ impl Copier<SimWorld> for HostCopier {
     }
 
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
-        with(&mut self.array.tokens.borrow_mut());
-        true
+        self.copier.tokens(with)
     }
 }

@@ -7,10 +7,12 @@ use super::fence::{Call, Shown, TYPES};
 use super::field::value_of;
 use super::history::Deed;
 use super::tasks::{By, Task};
+use array::offload::SessionCopier;
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
 use engine::volume::Course;
 use futures_util::FutureExt;
+use iscsi::login::{Admission, LoginPortal};
 use scsi::{InitiatorPort, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,6 +29,9 @@ const MISCOMPARE: u8 = 0xe;
 
 /// Unit attentions one after the other that are believed.
 pub(super) const ATTENTIONS_MAX: u32 = 50;
+
+/// Where they log in.
+const PORTAL: ([u8; 4], u16) = ([10, 0, 0, 1], 3260);
 
 /// What was last kept for a nexus, sector by sector.
 type Kept = Rc<RefCell<Vec<u64>>>;
@@ -106,12 +111,24 @@ pub(super) enum Answer {
 impl Host {
     pub(super) fn new(number: u64, array: &Rc<Array>) -> Rc<Host> {
         let name = format!("iqn.2026-11.sim:h{number}");
+        let portal = LoginPortal {
+            portal_group: 1,
+            address: PORTAL.into(),
+        };
         let nexus = |target: &Rc<scsi::Target<SimWorld>>| {
             let nexus = target.connect(InitiatorPort::new(&name, [0; 6]), 1);
             let kept = Kept::default();
+            let admission = Admission {
+                initiator: name.clone(),
+                account: None,
+                portal,
+            };
+            let home = array.home_of(target.name());
+            let shared = (&array.directory, &array.offload);
+            let copier = SessionCopier::new(home, shared, admission, target.name());
             nexus.set_copier(Rc::new(HostCopier {
                 array: Rc::clone(array),
-                initiator: name.clone(),
+                copier,
                 kept: Rc::clone(&kept),
             }));
             (nexus, kept)

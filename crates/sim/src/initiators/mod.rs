@@ -6,7 +6,8 @@
 //! - [`history`]: what was done to each run of blocks, and whether an order explains it.
 //! - [`fence`]: a second opinion on reservations.
 //! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
-//! - `array`: what serves, in one boot; `copier`: how it copies; `admin`: who hides, deletes
+//! - `array`: what serves, in one boot; `network`: messages between its shards; `copier`: how it
+//!   copies; `admin`: who hides, deletes
 //!   and moves volumes.
 //! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what
 //!   it does to single sectors.
@@ -35,6 +36,7 @@ mod fence;
 mod field;
 mod history;
 mod host;
+mod network;
 mod offload;
 mod tasks;
 mod token;

@@ -1,0 +1,68 @@
+//! The network between the shards of a run: messages that take their time.
+//!
+//! Invariant: messages to a shard begin there in the order in which they were sent.
+
+use array::shard::{Link, ShardHandle, ShardState, Visit};
+use base::Prng;
+use engine::World;
+use futures_channel::mpsc;
+use futures_util::StreamExt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use world::sim::SimWorld;
+
+/// One message in so many takes a while.
+const SLOW_ONE_OF: u64 = 4;
+
+/// The longest that a message takes, nanoseconds.
+const SLOW_NS_MAX: u64 = 20_000;
+
+/// Messages on their way to a shard.
+struct Wire(mpsc::UnboundedSender<Visit<SimWorld>>);
+
+impl Link<SimWorld> for Wire {
+    fn send(&self, visit: Visit<SimWorld>) -> bool {
+        self.0.unbounded_send(visit).is_ok()
+    }
+}
+
+/// The shards of a boot, and how each is reached.
+pub(super) struct Shards {
+    pub(super) states: Vec<Rc<ShardState<SimWorld>>>,
+    pub(super) handles: Vec<ShardHandle<SimWorld>>,
+}
+
+impl Shards {
+    /// So many shards, without pools and targets.
+    pub(super) fn new(world: &SimWorld, count: usize) -> Shards {
+        let mut shards = Shards {
+            states: Vec::new(),
+            handles: Vec::new(),
+        };
+        for index in 0..count {
+            let state = ShardState::new(index, world.clone());
+            let (wire, inbox) = mpsc::unbounded();
+            let prng = world.prng(&format!("messages to shard {index}"));
+            world.spawn(deliver(Rc::clone(&state), inbox, prng));
+            shards.states.push(state);
+            let link = Arc::new(Wire(wire));
+            shards.handles.push(ShardHandle::new(index, link));
+        }
+        shards
+    }
+}
+
+async fn deliver(
+    state: Rc<ShardState<SimWorld>>,
+    mut inbox: mpsc::UnboundedReceiver<Visit<SimWorld>>,
+    mut prng: Prng,
+) {
+    while let Some(visit) = inbox.next().await {
+        if prng.chance(1, SLOW_ONE_OF) {
+            let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX));
+            state.world().sleep(takes).await;
+        }
+        state.world().spawn(visit(Rc::clone(&state)));
+    }
+}
