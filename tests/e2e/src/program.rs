@@ -67,6 +67,19 @@ pub fn run_at<A: AsRef<OsStr>>(path: &Path, arguments: &[A]) -> Ended {
     ended(format!("{} {}", path.display(), shown.join(" ")), &output)
 }
 
+/// The program `name`, which the kernel kills when the thread that started it ends: a test that is
+/// killed leaves nothing behind that works on.
+///
+/// # Panics
+/// When it, or util-linux' `setpriv`, is not there.
+#[track_caller]
+pub fn bound(name: &str) -> Command {
+    let mut command = Command::new(find("setpriv"));
+    // It becomes the program, so the process is the program's.
+    command.args(["--pdeathsig", "KILL"]).arg(find(name));
+    command
+}
+
 fn ended(command: String, output: &Output) -> Ended {
     Ended {
         command,
@@ -96,6 +109,7 @@ pub fn find(name: &str) -> std::path::PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     #[test]
     fn a_failing_program_is_reported_with_what_it_said() {
@@ -107,6 +121,15 @@ mod tests {
             message.contains("out") && message.contains("err"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_bound_program_ends_with_the_thread_that_started_it() {
+        let start = || bound("sleep").arg("60").spawn().expect("it starts");
+        let started = std::thread::spawn(start).join();
+        let mut child = started.expect("the thread ends");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(9), "{status}");
     }
 
     #[test]

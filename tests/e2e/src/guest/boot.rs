@@ -169,7 +169,7 @@ const BUSY_HOST: &str = "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppre
 /// QEMU with this much memory and these words for the guest's kernel, without devices
 /// but a console.
 fn qemu(image: &Image, memory_mib: u32, words: &str) -> Command {
-    let mut command = Command::new(program::find("qemu-system-x86_64"));
+    let mut command = program::bound("qemu-system-x86_64");
     command
         .args(["-accel", "tcg", "-nodefaults", "-no-reboot"])
         .args(["-m", &memory_mib.to_string()])

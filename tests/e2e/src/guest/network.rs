@@ -8,7 +8,7 @@
 
 use crate::program;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Set for the run inside.
 const INSIDE: &str = "ASHLAR_E2E_OWN_NETWORK";
@@ -24,7 +24,7 @@ pub fn in_own_network(name: &str, body: impl FnOnce()) {
         return body();
     }
     let user = std::fs::metadata("/proc/self").expect("proc is mounted");
-    let mut command = Command::new(program::find("unshare"));
+    let mut command = program::bound("unshare");
     command.args(["--net", "--fork", "--kill-child"]);
     if user.uid() != 0 {
         command.arg("--map-root-user");
