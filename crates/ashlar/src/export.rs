@@ -274,8 +274,8 @@ fn check_removable(export: &Export, volume: &str) -> Result<(), Failure> {
     let target = &export.target;
     let refused = |kind, message| Err(Failure::Refused(Problem { kind, message }));
     if export.luns.iter().all(|lun| lun.volume != volume) {
-        let message = format!("volume {volume} is not behind target {target}");
-        return refused(ProblemKind::NotFound, message);
+        let what = format!("volume {volume} among the LUNs of target {target}");
+        return Err(Failure::not_there(&what, &format!("export show {target}")));
     }
     match export.luns.len() {
         1 => refused(

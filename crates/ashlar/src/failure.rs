@@ -69,6 +69,12 @@ enum Kind {
 }
 
 impl Failure {
+    /// That there is no such thing, in the array's words; `list` is the command that lists those
+    /// which are there.
+    pub fn not_there(what: &str, list: &str) -> Self {
+        Failure::Refused(Problem::not_there(what, list))
+    }
+
     /// Says it on standard error and gives the exit code.
     pub fn report(self, reader: &Reader) -> ExitCode {
         let code = self.code();

@@ -4,7 +4,8 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table};
-use server::api::types::{Portal, PortalAdd, PortalChange, Problem, ProblemKind};
+use server::api::types::{Portal, PortalAdd, PortalChange};
+use std::net::SocketAddr;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -96,13 +97,19 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
 
 /// That there is such a portal, before somebody is asked about it.
 fn check_there(portals: &[Portal], address: &str) -> Result<(), Failure> {
-    match portals.iter().any(|portal| portal.address == address) {
+    match portals.iter().any(|portal| is_at(portal, address)) {
         true => Ok(()),
-        false => Err(Failure::Refused(Problem {
-            kind: ProblemKind::NotFound,
-            message: format!("there is no portal {address}"),
-        })),
+        false => Err(Failure::not_there(
+            &format!("portal {address}"),
+            "portal list",
+        )),
     }
+}
+
+/// Whether a portal is at this address, however that is written.
+fn is_at(portal: &Portal, address: &str) -> bool {
+    let parsed = |text: &str| text.parse::<SocketAddr>().ok();
+    parsed(address).is_some_and(|address| parsed(&portal.address) == Some(address))
 }
 
 fn table(portals: &[Portal]) -> Table {
@@ -121,4 +128,29 @@ fn table(portals: &[Portal]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_may_be_written_in_several_ways() {
+        let portal = |address: &str| Portal {
+            address: address.to_owned(),
+            group: 1,
+            open_at: None,
+        };
+        let portals = [portal("[::1]:3260"), portal("192.0.2.10:3260")];
+        for same in ["[::1]:3260", "[0:0::1]:3260", "192.0.2.10:3260"] {
+            assert!(check_there(&portals, same).is_ok(), "{same}");
+        }
+        for other in ["[::1]:3261", "[::2]:3260", "::1", "localhost:3260"] {
+            let Err(Failure::Refused(problem)) = check_there(&portals, other) else {
+                panic!("{other} is taken for a portal");
+            };
+            assert!(problem.message.contains(other), "{}", problem.message);
+            assert!(problem.message.contains("ashlar portal list"));
+        }
+    }
 }

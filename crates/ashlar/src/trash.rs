@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, utc};
 use crate::volume::show;
-use server::api::types::{Problem, ProblemKind, TrashRestore, Trashed, Volume};
+use server::api::types::{TrashRestore, Trashed, Volume};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -81,10 +81,8 @@ fn check_there(trash: &[Trashed], volume: &str) -> Result<(), Failure> {
     if all.any(|trashed| trashed.name == volume || trashed.uuid == volume) {
         return Ok(());
     }
-    Err(Failure::Refused(Problem {
-        kind: ProblemKind::NotFound,
-        message: format!("there is no {} {volume} in the trash", kind(volume)),
-    }))
+    let what = format!("{} {volume} in the trash", kind(volume));
+    Err(Failure::not_there(&what, "trash list"))
 }
 
 /// What has this name; only that of a snapshot has an @.

@@ -202,7 +202,7 @@ pub(super) async fn remove_portal(
 
 /// The address of a portal as a path has it.
 pub(super) fn of_portal(at: &str) -> Result<SocketAddr, Problem> {
-    let none = || Problem::new(ProblemKind::NotFound, format!("there is no portal {at}"));
+    let none = || Problem::not_there(&format!("portal {at}"), "portal list");
     at.parse().map_err(|_| none())
 }
 

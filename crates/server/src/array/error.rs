@@ -32,9 +32,19 @@ pub struct ArrayError {
     pub context: String,
 }
 
+/// Says that there is no such thing, and which command lists those which are there.
+pub(crate) fn not_there(what: &str, list: &str) -> String {
+    format!("there is no {what}; `ashlar {list}` shows those that are there")
+}
+
 impl ArrayError {
     pub(crate) fn new(kind: ArrayErrorKind, context: String) -> Self {
         ArrayError { kind, context }
+    }
+
+    /// That there is no such thing; `list` is the command that lists those which are there.
+    pub(crate) fn not_there(what: &str, list: &str) -> Self {
+        Self::new(ArrayErrorKind::NotFound, not_there(what, list))
     }
 
     pub(crate) fn no_pool(name: &str) -> Self {

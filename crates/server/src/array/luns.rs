@@ -149,8 +149,9 @@ impl Array {
 fn take_out(export: &mut Export, name: &str) -> Result<(u16, Uuid), ArrayError> {
     let at = export.volumes.iter().position(|volume| volume == name);
     let at = at.ok_or_else(|| {
-        let context = format!("volume {name} is not behind target {}", export.target);
-        ArrayError::new(ArrayErrorKind::NotFound, context)
+        let target = &export.target;
+        let what = format!("volume {name} among the LUNs of target {target}");
+        ArrayError::not_there(&what, &format!("export show {target}"))
     })?;
     export.volumes.remove(at);
     Ok((export.luns.remove(at), export.uuids.remove(at)))

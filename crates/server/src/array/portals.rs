@@ -193,8 +193,7 @@ impl Array {
 }
 
 fn no_portal(address: SocketAddr) -> ArrayError {
-    let context = format!("there is no portal {address}");
-    ArrayError::new(ArrayErrorKind::NotFound, context)
+    ArrayError::not_there(&format!("portal {address}"), "portal list")
 }
 
 /// Why a portal can't be opened.

@@ -223,8 +223,7 @@ impl Array {
                 true => "snapshot",
                 false => "volume",
             };
-            let context = format!("there is no {kind} {name} in the trash");
-            ArrayError::new(ArrayErrorKind::NotFound, context)
+            ArrayError::not_there(&format!("{kind} {name} in the trash"), "trash list")
         })
     }
 

@@ -1,5 +1,6 @@
 //! JSON of a request that failed.
 
+use crate::array::not_there;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,6 +11,17 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// For people: what, where, and what can be done.
     pub message: String,
+}
+
+impl Problem {
+    /// That there is no such thing; `list` is the command that lists those which are there. The
+    /// array and commands say so in the same words.
+    pub fn not_there(what: &str, list: &str) -> Self {
+        Problem {
+            kind: ProblemKind::NotFound,
+            message: not_there(what, list),
+        }
+    }
 }
 
 /// Kinds of failure. Each has one HTTP status.
