@@ -139,16 +139,16 @@ impl Array {
     pub async fn events(&self) -> Result<Vec<PoolEvent>, ArrayError> {
         let mut since = Vec::new();
         for shard in &self.shards {
-            let visit = |state: std::rc::Rc<ShardState>| async move {
-                let pools = state.pools();
-                let all = pools.iter().map(|pool| (pool, events_of(&state, pool, 0)));
-                let told = all.flat_map(|(pool, events)| told(pool, events));
-                told.collect::<Vec<_>>()
-            };
+            let visit = |state: std::rc::Rc<ShardState>| async move { events_on(&state) };
             since.extend(shard.call(visit).await?);
         }
+        Ok(self.with_earlier(since))
+    }
+
+    /// Those on record of before this start, and then these by their time.
+    pub(super) fn with_earlier(&self, mut since: Vec<PoolEvent>) -> Vec<PoolEvent> {
         since.sort_by_key(|event| event.at_unix_us);
-        Ok([self.recorder.earlier.clone(), since].concat())
+        [self.recorder.earlier.clone(), since].concat()
     }
 
     /// What a pool has lost that no scrub since has found to be whole again.
@@ -162,7 +162,7 @@ impl Array {
     /// # Errors
     /// A shard has stopped.
     pub(crate) async fn record_events(&self, is_last: bool) -> Result<(), ArrayError> {
-        self.record(move |_| is_last).await
+        self.record(is_last, move |_| is_last).await
     }
 
     /// Puts new events on record, and all of a pool that is about to be no more.
@@ -171,20 +171,20 @@ impl Array {
     /// A shard has stopped.
     pub(crate) async fn record_last_events(&self, pool: &str) -> Result<(), ArrayError> {
         let going = pool.to_owned();
-        self.record(move |name| name == going).await
+        self.record(true, move |name| name == going).await
     }
 
-    /// Puts new events on record, all of them of pools of which these are the last.
+    /// Puts new events on record, all of them of pools of which these are the last. Shards have
+    /// longer to answer if `there_is_no_later`.
     async fn record(
         &self,
+        there_is_no_later: bool,
         is_last: impl Fn(&str) -> bool + Clone + Send + 'static,
     ) -> Result<(), ArrayError> {
         let mut taken = self.recorder.taken.lock().await;
-        let mut new = Vec::new();
-        for shard in &self.shards {
-            let (index, mut before) = (shard.index(), taken.clone());
-            let is_last = is_last.clone();
-            let visit = move |state: std::rc::Rc<ShardState>| async move {
+        let visit = |index| {
+            let (mut before, is_last) = (taken.clone(), is_last.clone());
+            move |state: std::rc::Rc<ShardState>| async move {
                 let (mut after, mut new) = (Vec::new(), Vec::new());
                 for (opening, pool) in state.openings() {
                     let lane = (index, opening);
@@ -194,8 +194,15 @@ impl Array {
                     after.push((lane, of_lane));
                 }
                 (after, new)
+            }
+        };
+        let answers = self.ask_all(there_is_no_later, visit).await?;
+        let mut new = Vec::new();
+        for (index, answer) in answers {
+            // What a silent shard has to tell comes on record once it answers.
+            let Some((after, of_shard)) = answer else {
+                continue;
             };
-            let (after, of_shard) = shard.call(visit).await?;
             taken.retain(|(shard, _), _| *shard != index);
             taken.extend(after);
             new.extend(of_shard);
@@ -225,6 +232,14 @@ impl Array {
             }
         });
     }
+}
+
+/// All events of the pools on a shard.
+pub(super) fn events_on(state: &ShardState) -> Vec<PoolEvent> {
+    let pools = state.pools();
+    let all = pools.iter().map(|pool| (pool, events_of(state, pool, 0)));
+    let told = all.flat_map(|(pool, events)| told(pool, events));
+    told.collect()
 }
 
 /// The events of a pool, or of a lane of one, after `sequence`, and how long ago they

@@ -4,6 +4,7 @@
 //!
 //! Invariant: a look ends in bounded time, whatever a shard does.
 
+use super::answers::Silent;
 use super::volumes::volumes_on;
 use super::{Array, ArrayError};
 use crate::shard::{ShardHandle, ShardState};
@@ -24,9 +25,12 @@ struct Said {
     sessions: usize,
 }
 
-/// What shards said last, by index.
+/// What shards said last, by index, and which are silent.
 #[derive(Debug, Default)]
-pub(super) struct Hearsay(Mutex<BTreeMap<usize, Said>>);
+pub(super) struct Hearsay {
+    said: Mutex<BTreeMap<usize, Said>>,
+    pub(super) silent: Silent,
+}
 
 /// The array, as far as it is known.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +49,7 @@ impl Hearsay {
     /// What a shard said now; without that, what it said last.
     fn keep(&self, shard: usize, said: Option<Said>) -> Said {
         // A map is whole after each step.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
             Some(said) => {
                 all.insert(shard, said.clone());
@@ -59,10 +63,19 @@ impl Hearsay {
 fn look(state: &ShardState) -> Said {
     let volumes = volumes_on(state);
     Said {
-        pools: state.pools().iter().map(|p| (p.lane(), p.info())).collect(),
+        pools: lanes_on(state),
         volumes: volumes.iter().filter(|one| !one.is_snapshot()).count(),
         sessions: state.sessions().len(),
     }
+}
+
+/// The lanes on a shard, each with its number.
+pub(super) fn lanes_on(state: &ShardState) -> Vec<(u16, PoolInfo)> {
+    let pools = state.pools();
+    pools
+        .iter()
+        .map(|pool| (pool.lane(), pool.info()))
+        .collect()
 }
 
 /// One for each pool, by name, of its lanes with the shards that they are on.

@@ -10,6 +10,7 @@
 //!   restart. So is each change of who may log in before it counts ([`configuration`]).
 
 mod absent;
+mod answers;
 pub(crate) mod configuration;
 pub(crate) mod consistency;
 mod departures;
@@ -247,10 +248,7 @@ impl Array {
     async fn lanes(&self) -> Result<Vec<(u16, usize, PoolInfo)>, ArrayError> {
         let mut lanes = Vec::new();
         for shard in &self.shards {
-            let visit = |state: Rc<ShardState>| async move {
-                let pools = state.pools();
-                pools.iter().map(|p| (p.lane(), p.info())).collect()
-            };
+            let visit = |state: Rc<ShardState>| async move { hearsay::lanes_on(&state) };
             let infos: Vec<(u16, PoolInfo)> = shard.call(visit).await?;
             let here = |(lane, info)| (lane, shard.index(), info);
             lanes.extend(infos.into_iter().map(here));

@@ -14,16 +14,20 @@
 //! - Changes happen one at a time, each from what it looks at to the record. The record comes
 //!   first: what can't be kept has not changed.
 
+use super::events::events_on;
+use super::hearsay::{lanes_on, merged};
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
 use crate::calendar::utc;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
+use crate::shard::ShardState;
 use engine::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
@@ -289,13 +293,14 @@ impl Array {
         Ok(None)
     }
 
-    /// Notes which drives pools have by now, and which they have lost.
+    /// Notes which drives pools have by now, and which they have lost. Of a pool with a lane on a
+    /// shard that does not answer, the roster keeps what it knows, until it does.
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
     async fn note_drives(&self) -> Result<(), ArrayError> {
         let turn = self.roster.turn().await;
-        let (pools, events) = (self.pools().await?, self.events().await?);
+        let (pools, events) = self.pools_that_answer().await?;
         let keep = self.roster.keep(turn, |known| {
             for (_, info) in &pools {
                 let why = |drive: &KnownDrive| told(drive, &events);
@@ -314,6 +319,31 @@ impl Array {
             known.retain(|drive| settings.pool(&drive.pool).is_some());
         });
         keep.await
+    }
+
+    /// The pools of which all shards answer, and the events of those shards, oldest first.
+    async fn pools_that_answer(
+        &self,
+    ) -> Result<(Vec<(usize, PoolInfo)>, Vec<PoolEvent>), ArrayError> {
+        let visit =
+            |_| |state: Rc<ShardState>| async move { (lanes_on(&state), events_on(&state)) };
+        let (mut lanes, mut since, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+        for (shard, answer) in self.ask_all(false, visit).await? {
+            match answer {
+                Some((of_shard, events)) => {
+                    let here = |(lane, info)| (lane, shard, info);
+                    lanes.extend(of_shard.into_iter().map(here));
+                    since.extend(events);
+                }
+                None => silent.push(shard),
+            }
+        }
+        if !silent.is_empty() {
+            self.roster.look_again();
+        }
+        let mut pools = merged(lanes);
+        pools.retain(|(_, info)| self.silent_homes(&info.name, &silent).is_empty());
+        Ok((pools, self.with_earlier(since)))
     }
 
     /// Notes the same; where that fails, the log says so.

@@ -1,5 +1,6 @@
 //! Changes how volumes take space, and warns initiators when space runs out.
 
+use super::volumes::volumes_on;
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::ShardState;
 use engine::pool::{Holdings, VolumeChange};
@@ -61,16 +62,18 @@ impl Array {
         told: &mut BTreeMap<String, u64>,
     ) -> Result<(), ArrayError> {
         let mut low = BTreeSet::new();
-        for shard in &self.shards {
-            let visit = |state: Rc<ShardState>| async move {
+        let visit = |_| {
+            |state: Rc<ShardState>| async move {
                 let mut pools = state.pools();
                 pools.retain(|pool| pool.lane() == 0);
                 let said = pools
                     .iter()
                     .map(|pool| (pool.name().to_owned(), pool.fullness().warnings));
                 said.collect::<Vec<_>>()
-            };
-            for (pool, warnings) in shard.call(visit).await? {
+            }
+        };
+        for (_, said) in self.ask_all(false, visit).await? {
+            for (pool, warnings) in said.into_iter().flatten() {
                 if told.insert(pool.clone(), warnings).unwrap_or(0) < warnings {
                     low.insert(pool);
                 }
@@ -79,7 +82,9 @@ impl Array {
         if low.is_empty() {
             return Ok(());
         }
-        let volumes = self.volumes().await?.into_iter();
+        let visit = |_| |state: Rc<ShardState>| async move { volumes_on(&state) };
+        let volumes = self.ask_all(false, visit).await?.into_iter();
+        let volumes = volumes.filter_map(|(_, said)| said).flatten();
         let thin = volumes.filter(|volume| {
             low.contains(&volume.pool) && volume.info.provisioning == Provisioning::Thin
         });
@@ -87,7 +92,8 @@ impl Array {
         for shard in &self.shards {
             let thin = thin.clone();
             let tell = move |state: Rc<ShardState>| async move { state.space_runs_out(&thin) };
-            shard.call(tell).await?;
+            // A silent one tells its initiators later.
+            shard.post(tell)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::api::{self, ApiListener, Patience};
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
 use site::ApiAddress;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -52,7 +53,7 @@ struct Held {
     hold: Option<mpsc::Sender<()>>,
     shard: usize,
     _stop: oneshot::Sender<()>,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Held {
@@ -104,7 +105,7 @@ impl Held {
             hold: Some(hold),
             shard,
             _stop: stop,
-            _home: home,
+            home,
         }
     }
 
@@ -194,5 +195,41 @@ async fn every_request_is_answered_while_a_shard_is_held_up() {
     assert_eq!(code, 504, "{answer}");
     assert!(says(&answer).contains(&shard), "{answer}");
     assert!(says(&answer).contains("may still"), "{answer}");
+    held.end().await;
+}
+
+/// Waits until the file says something that `is_wanted`.
+async fn file_says(file: &Path, is_wanted: impl Fn(&str) -> bool) {
+    let waited = async {
+        while !std::fs::read_to_string(file).is_ok_and(|text| is_wanted(&text)) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(FOR_EVER, waited).await;
+    assert!(waited.is_ok(), "{}", std::fs::read_to_string(file).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drive_that_fails_is_on_record_while_another_shard_is_held_up() {
+    let drive = "[[drive]]\nname = \"c\"\nfile = \"c.img\"\nsize = \"64 MiB\"\n[[pool]]";
+    let text = SITE.replacen("[[pool]]", drive, 1);
+    let mirrored = "level = \"10\"\ndrives = [\"a\", \"c\"]";
+    let text = text.replace("level = \"simple\"\ndrives = [\"a\"]", mirrored);
+    let held = Held::start_of(&text, |of_p1| of_p1).await;
+    let array = held.running.array();
+    let record = |name: &str| held.home.path().join("data").join(name);
+    let roster = record("ashlar-roster.json");
+    let before = std::fs::read_to_string(&roster).unwrap();
+    assert!(before.contains("\"p1\"") && !before.contains("since_unix_s"));
+    let visit = |state: Rc<ShardState>| async move {
+        let pool = state.pool("p0").unwrap();
+        pool.fail_drive("c").await.unwrap();
+    };
+    array.shards[1 - held.shard].call(visit).await.unwrap();
+    file_says(&roster, |text| text.contains("since_unix_s")).await;
+    file_says(&record("ashlar-events.jsonl"), |text| text.contains("'c'")).await;
+    // What the silent shard does not say stays on record.
+    let now = std::fs::read_to_string(&roster).unwrap();
+    assert!(now.contains("\"p1\""), "{now}");
     held.end().await;
 }
