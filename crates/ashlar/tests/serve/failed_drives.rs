@@ -4,6 +4,7 @@
 use crate::array::{Home, SITE, Serving, two_lanes_and_a_pool};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 /// Serves, and has spare s0 stand in for d1, which fails by command.
@@ -407,6 +408,46 @@ fn a_drive_that_failed_serves_no_old_data_when_the_other_is_away() {
         assert!(closed.contains("drive d0 is out of use since"), "{closed}");
         bring_back_d1(&home, &serving);
     }
+}
+
+/// The label that knows which drive failed is lost in one lane only.
+#[test]
+fn a_lane_whose_newest_label_is_lost_serves_no_old_data() {
+    let home = Home::new(&two_lanes_and_a_pool());
+    let serving = home.serve();
+    assert!(io(&serving, "write -P 0x55 0 4M"));
+    let path = home.file("d0.img");
+    let kept = home.file("kept.img");
+    fs::copy(&path, &kept).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    serving.wait(&["drive", "show", "d0"], |drive| drive["state"] == "failed");
+    assert!(io(&serving, "write -P 0x56 0 4M"));
+    serving.wait(&["status"], |_| {
+        let roster = fs::read_to_string(home.file("ashlar-roster.json")).unwrap();
+        roster.contains("since_unix_s")
+    });
+    assert_eq!(serving.stop("KILL").code(), None);
+    fs::rename(&kept, &path).unwrap();
+    // The volume is in the first lane.
+    let mut newest = fs::File::options();
+    let newest = newest.read(true).write(true).open(home.file("d1.img"));
+    let newest = newest.unwrap();
+    let mut labels = vec![0; 64 << 10];
+    newest.read_exact_at(&mut labels, 0).unwrap();
+    newest.write_all_at(&vec![0; labels.len()], 0).unwrap();
+    let serving = home.serve();
+    let closed = serving.json(&["status"])["closed_pools"].to_string();
+    for part in ["lane 0", "d0", "d1", "ashlar-roster.json"] {
+        assert!(closed.contains(part), "{part}: {closed}");
+    }
+    // Once it can be read again, the pool opens by itself, with the newest data.
+    newest.write_all_at(&labels, 0).unwrap();
+    let is_open = |status: &Value| status["closed_pools"] == json!([]);
+    serving.wait(&["status"], is_open);
+    let target = ["export", "show", "iqn.2026-11.dev.ashlar:a"];
+    serving.wait(&target, |export| export["withheld"].is_null());
+    assert!(io(&serving, "read -P 0x56 0 4M"));
 }
 
 /// As two lanes say that lose different drives: their labels tell which of them is right.

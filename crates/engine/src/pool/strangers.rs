@@ -42,6 +42,21 @@ impl<W: World> Pool<W> {
         }
         Ok(None)
     }
+
+    /// Whether a drive has a label of this lane of the pool that another label, `known`, is of.
+    ///
+    /// # Errors
+    /// As [`Pool::probe`].
+    pub async fn has_label(
+        world: &W,
+        drive: &W::Drive,
+        known: &LabelSummary,
+        lane: u16,
+    ) -> Result<bool, PoolError> {
+        let part = Part { lane, ..known.part };
+        let label = read_slots(world, drive, part).await?;
+        Ok(label.is_some_and(|label| label.pool.uuid == known.pool_uuid))
+    }
 }
 
 impl LabelSummary {

@@ -4,13 +4,19 @@
 //! drives that went on without it do. Where those are away, the roster in the data directory knows.
 //!
 //! Invariants:
-//! - Where all drives of a pool are there, the labels alone decide.
+//! - Where all drives of a pool are there, the labels alone decide. A drive is there, for a lane, if
+//!   the lane's label can be read.
 //! - The roster is written soon after a failure, and not before the next write is acknowledged: it
 //!   is a second guard, and labels are the first.
 
 use super::drives::{Found, Look};
-use super::pools::misplaced;
+use super::pools::{OpenDrives, PoolPlan, doors, misplaced};
+use crate::array::MissingDrive;
+use crate::shard::{ShardGone, ShardHandle, ShardState};
+use engine::pool::{NamedDrive, Pool};
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use world::real::OpenDrive;
 
 /// Names of the drives that are there and are out of use.
 pub(super) fn failed(looks: &[Look], failed: &BTreeMap<String, String>) -> Vec<String> {
@@ -53,6 +59,69 @@ pub(super) fn refusal(
         return None;
     }
     Some([vec![remedy(name)], old, away].concat())
+}
+
+/// Why a pool is not opened: of its drives, only those could be opened that are out of use.
+pub(super) fn of_opened(
+    plan: &PoolPlan,
+    drives: &OpenDrives,
+    missing: &[MissingDrive],
+) -> Option<Vec<String>> {
+    let is_failed = |(name, _): &(String, OpenDrive)| plan.failed.contains(name);
+    if missing.is_empty() || drives.is_empty() || !drives.iter().all(is_failed) {
+        return None;
+    }
+    let lines = missing.iter().map(MissingDrive::to_string);
+    Some(
+        std::iter::once(remedy(&plan.spec.name))
+            .chain(lines)
+            .collect(),
+    )
+}
+
+/// Why a pool is not opened whose drives are there: in one of its lanes, only drives that are out of
+/// use have a label that can be read. The labels of the others would say so.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn of_a_lane(
+    PoolPlan {
+        failed,
+        label,
+        shards: homes,
+        ..
+    }: &PoolPlan,
+    shards: &[ShardHandle],
+    drives: &OpenDrives,
+) -> Result<Option<Vec<String>>, ShardGone> {
+    let Some(label) = label.as_ref().filter(|_| !failed.is_empty()) else {
+        return Ok(None);
+    };
+    for (lane, home) in homes.iter().enumerate() {
+        let (known, drives) = (label.clone(), drives.clone());
+        let visit = move |state: Rc<ShardState>| async move {
+            let (mut with, mut without) = (Vec::new(), Vec::new());
+            for NamedDrive { name, drive } in doors(&state, &drives) {
+                let has = Pool::has_label(state.world(), &drive, &known, lane as u16).await;
+                match has {
+                    Ok(true) => with.push(name),
+                    _ => without.push(name),
+                }
+            }
+            (with, without)
+        };
+        let (with, without) = shards[*home].call(visit).await?;
+        let is_old = !with.is_empty() && with.iter().all(|drive| failed.contains(drive));
+        if is_old && !without.is_empty() {
+            let (old, others) = (with.join(", "), without.join(", "));
+            let why = format!(
+                "lane {lane}: the drives that are out of use ({old}) have a label, and no label can \
+                 be read on {others}"
+            );
+            return Ok(Some(vec![remedy(&label.pool_name), why]));
+        }
+    }
+    Ok(None)
 }
 
 /// What is wrong with such a pool, and what to do.

@@ -34,7 +34,9 @@ pub(super) struct PoolPlan {
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
     places: Vec<Place>,
     /// Names of those drives that are out of use, by the roster.
-    failed: Vec<String>,
+    pub(super) failed: Vec<String>,
+    /// The label of one of its drives.
+    pub(super) label: Option<LabelSummary>,
     action: Action,
 }
 
@@ -136,6 +138,7 @@ pub(super) async fn plan(
                 shards: Vec::new(),
                 places: Vec::new(),
                 failed: Vec::new(),
+                label: None,
                 action: Action::Refuse { why },
             }),
             Err(lines) => wrong.extend(lines),
@@ -171,7 +174,8 @@ pub(super) async fn plan_one(
         Some(MadePool::Made { uuid, .. }) => Some(uuid.as_str()),
         _ => None,
     };
-    let lanes = lanes_of(&looks, name).unwrap_or(pool.lanes);
+    let label = label_of(&looks, name, uuid);
+    let lanes = label.as_ref().map_or(pool.lanes, |label| label.part.lanes);
     let on = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
     let failed = old_data::failed(&looks, known.failed);
     let decided = match old_data::refusal(name, &looks, uuid, known.failed) {
@@ -180,11 +184,7 @@ pub(super) async fn plan_one(
     };
     let decided = match decided {
         Ok((places, Action::Make { .. })) if known.is_forgotten(name) => {
-            let why = vec![format!(
-                "pool {name}: no record says that it was made, and no drive with its label is \
-                 there: bring its drives back"
-            )];
-            Ok((places, Action::Refuse { why }))
+            Ok((places, forgotten(name)))
         }
         decided => decided,
     };
@@ -194,9 +194,19 @@ pub(super) async fn plan_one(
             shards: on.collect(),
             places,
             failed: failed.clone(),
+            label: label.clone(),
             action,
         })
     }))
+}
+
+/// Why a pool is not made that an array of before has no record of.
+fn forgotten(name: &str) -> Action {
+    let why = vec![format!(
+        "pool {name}: no record says that it was made, and no drive with its label is there: \
+         bring its drives back"
+    )];
+    Action::Refuse { why }
 }
 
 /// The shards, by index, that the lanes of each pool go to.
@@ -205,10 +215,12 @@ pub(super) fn homes(plans: &[PoolPlan]) -> BTreeMap<String, Vec<usize>> {
     plans.iter().map(home).collect()
 }
 
-/// How many lanes the pool of these drives has, if there is one.
-fn lanes_of(looks: &[Look], name: &str) -> Option<u16> {
+/// The label of a drive of the pool with this name, and identity, if that is known.
+fn label_of(looks: &[Look], name: &str, uuid: Option<&str>) -> Option<LabelSummary> {
+    let is_known =
+        |label: &LabelSummary| uuid.is_none_or(|uuid| label.pool_uuid.to_string() == uuid);
     looks.iter().find_map(|look| match &look.found {
-        Found::Labelled(label) if label.pool_name == name => Some(label.part.lanes),
+        Found::Labelled(label) if label.pool_name == name && is_known(label) => Some(label.clone()),
         _ => None,
     })
 }
@@ -405,11 +417,11 @@ pub(super) async fn open(
     };
     let (drives, unopened) = open_those_there(&plan.places).await;
     missing.extend(unopened);
-    let is_failed = |drive: &String| plan.failed.contains(drive);
-    if !missing.is_empty() && !drives.is_empty() && drives.iter().all(|(name, _)| is_failed(name)) {
-        let lines = missing.iter().map(MissingDrive::to_string);
-        let why = std::iter::once(old_data::remedy(&plan.spec.name)).chain(lines);
-        return Ok(Some(Outcome::Closed(why.collect())));
+    if let Some(why) = old_data::of_opened(plan, &drives, &missing) {
+        return Ok(Some(Outcome::Closed(why)));
+    }
+    if let Some(why) = old_data::of_a_lane(plan, shards, &drives).await? {
+        return Ok(Some(Outcome::Closed(why)));
     }
     let opened = match drives.is_empty() {
         true => Err(format!(
