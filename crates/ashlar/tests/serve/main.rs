@@ -26,6 +26,7 @@ mod limits;
 mod load;
 mod logs;
 mod losses;
+mod lost_record;
 mod luns;
 mod memory;
 mod moved;

@@ -180,6 +180,26 @@ fn silent(shard: usize, pools: &[String]) -> (Health, String) {
     (health, why)
 }
 
+/// Adds what of the array is not on record, and portals that are not open.
+fn add_unlisted_and_unopened(found: &mut Condition, array: &Array) {
+    if array.is_lost() {
+        let why = "the record of targets and hosts was lost, so nobody can log in: put \
+                   ashlar-configuration.json back and start again, or `ashlar site apply`";
+        found.add(Health::Attention, why.to_owned());
+    }
+    for why in array.unlisted_pools() {
+        found.add(Health::Attention, why);
+    }
+    for portal in array.closed_portals() {
+        let why = format!(
+            "portal {} is not open: the machine may not have the address, or another program has \
+             it; tried again by itself",
+            portal.address
+        );
+        found.add(Health::Attention, why);
+    }
+}
+
 /// How the array is: the worst of its pools, those that are not open included.
 pub(super) fn of_array(glance: &Glance, closed: &[ClosedPool], array: &Array) -> Condition {
     let mut found = Condition::ok();
@@ -197,19 +217,7 @@ pub(super) fn of_array(glance: &Glance, closed: &[ClosedPool], array: &Array) ->
             found.add(of_pool.health, format!("pool {}: {why}", info.name));
         }
     }
-    if array.is_lost() {
-        let why = "the record of targets and hosts was lost, so nobody can log in: put \
-                   ashlar-configuration.json back and start again, or `ashlar site apply`";
-        found.add(Health::Attention, why.to_owned());
-    }
-    for portal in array.closed_portals() {
-        let why = format!(
-            "portal {} is not open: the machine may not have the address, or another program has \
-             it; tried again by itself",
-            portal.address
-        );
-        found.add(Health::Attention, why);
-    }
+    add_unlisted_and_unopened(&mut found, array);
     for export in array.exports() {
         if let Some(why) = export.withheld {
             let target = export.target;

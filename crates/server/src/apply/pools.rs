@@ -16,8 +16,8 @@ pub(crate) const OF_FILES: [&str; 3] =
 /// Keys, or tables, that count from the next start on.
 const OF_STARTS: [&str; 4] = ["site.name", "site.shards", "api.listen", "limits."];
 
-/// Whether a pool of the file and its drives can be made by the array.
-fn absent(pool: &Pool, there: &[(usize, PoolInfo)]) -> Difference {
+/// Whether a pool of the file and its drives can be made by the array, or was.
+fn absent(pool: &Pool, there: &[(usize, PoolInfo)], array: &Array) -> Difference {
     let user = |drive: &String| {
         let has = |info: &PoolInfo| {
             let mut all = info.members.iter().chain(&info.spares);
@@ -28,6 +28,11 @@ fn absent(pool: &Pool, there: &[(usize, PoolInfo)]) -> Difference {
     let what = format!("pool {}", pool.name);
     let used = pool.drives().find_map(|drive| Some((drive, user(drive)?)));
     match used {
+        None if array.is_unlisted(&pool.name) => Difference {
+            action: Action::Create,
+            what,
+            how: "was made here: it is opened with what it holds".to_owned(),
+        },
         None => Difference {
             action: Action::Create,
             what,
@@ -68,7 +73,7 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
                 found.extend(other_drives(site, &settings, array, &pool.name));
                 continue;
             }
-            None => found.push(absent(pool, &there)),
+            None => found.push(absent(pool, &there, array)),
         }
         let Some(now) = settings.pool(&pool.name) else {
             continue;
@@ -182,6 +187,31 @@ fn other_drives(site: &Site, settings: &Site, array: &Array, pool: &str) -> Opti
     })
 }
 
+/// That only the owner may say where the drives of a pool are that is there.
+fn refused() -> ArrayError {
+    let context = "root may say where drives are, and the server's user".to_owned();
+    ArrayError::new(ArrayErrorKind::Invalid, context)
+}
+
+/// Adds a pool that the settings do not name: makes it, unless it was made here before.
+async fn add(
+    site: &Site,
+    array: &Arc<Array>,
+    pool: &Pool,
+    is_owner: bool,
+) -> Result<(), ArrayError> {
+    let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
+    let new = NewPool {
+        pool: pool.clone(),
+        drives: drives.collect(),
+    };
+    match (array.is_unlisted(&pool.name), is_owner) {
+        (false, _) => pool_changes::create(array, new).await,
+        (true, true) => pool_changes::take_in(array, new).await,
+        (true, false) => Err(refused()),
+    }
+}
+
 /// Has pools be what the file says, as far as that loses nothing. Gives what could not be done. Only
 /// the owner may say where drives are.
 pub(super) async fn apply_pools(
@@ -189,10 +219,6 @@ pub(super) async fn apply_pools(
     array: &Arc<Array>,
     is_owner: bool,
 ) -> Vec<(String, String)> {
-    let refused = || {
-        let context = "root may say where drives are, and the server's user".to_owned();
-        ArrayError::new(ArrayErrorKind::Invalid, context)
-    };
     let mut failed = Vec::new();
     let mut note = |what: String, done: Result<(), ArrayError>| {
         failed.extend(done.err().map(|error| (what, error.context)));
@@ -202,12 +228,7 @@ pub(super) async fn apply_pools(
         let settings = array.settings();
         let is_there = settings.pool(&pool.name).is_some() || array.is_closed(&pool.name);
         if !is_there {
-            let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
-            let new = NewPool {
-                pool: pool.clone(),
-                drives: drives.collect(),
-            };
-            note(what, pool_changes::create(array, new).await);
+            note(what, add(site, array, pool, is_owner).await);
             continue;
         }
         if array.is_closed(&pool.name) {

@@ -1,14 +1,14 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
 use super::{Action, Difference};
-use crate::array::{Array, ArrayError};
+use crate::array::{Array, ArrayError, PlacedVolume};
 use engine::VolumeSpec;
+use engine::pool::SNAPSHOT_MARK;
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
 use site::{Provisioning, Site, human};
 use std::sync::Arc;
 
-/// Compares the site with the volumes of the pools that are open. While one is not, nothing
-/// is made: it may have the volume, whatever the site file says of where that is.
+/// Compares the site with the volumes of the pools that are open. What is [`withheld`] is not made.
 ///
 /// # Errors
 /// A shard has stopped.
@@ -27,20 +27,74 @@ pub(crate) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Array
         });
     }
     let mut plan = diff::volumes(site, &existing);
-    if let Some(closed) = array.closed_names() {
-        plan.steps.retain(|step| match step {
-            Step::Create(volume) => {
-                let name = &volume.name;
-                tracing::warn!(
-                    "volume {name} is not there, and is not made as long as it may be in a pool \
-                     that is not open: {closed}"
-                );
-                false
-            }
-            Step::Grow { .. } => true,
-        });
+    let withheld = withheld(site, array).await?;
+    plan.steps.retain(|step| match step {
+        Step::Create(volume) => withheld.iter().all(|(name, _)| *name != volume.name),
+        Step::Grow { .. } => true,
+    });
+    for (volume, why) in withheld {
+        tracing::warn!("volume {volume} of the site file is not made: it {why}");
     }
     Ok(plan)
+}
+
+/// What makes a volume that has nothing of the one of before.
+const MAKE_EMPTY: &str = "`ashlar volume create` makes an empty one";
+
+/// The volumes of the site that no open pool has and that are not made, because drives hold one of
+/// that name, or may; each with the place of that, and how it comes back.
+///
+/// # Errors
+/// A shard has stopped.
+async fn withheld(site: &Site, array: &Array) -> Result<Vec<(String, String)>, ArrayError> {
+    let unseen = unseen(site, array).await?;
+    if unseen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (there, trash) = (array.volumes().await?, array.trash().await?);
+    let (unlisted, closed) = (array.unlisted_names(), array.closed_names());
+    let why = |name: &str| {
+        let known = kept_by_drives(name, &there, &trash);
+        let unlisted = unlisted.as_ref().map(|pool| {
+            format!(
+                "may be in a pool that was made here and is not in the settings, pool {pool}: \
+                 write that pool into the site file; {MAKE_EMPTY}"
+            )
+        });
+        let closed = closed.as_ref();
+        let closed = closed.map(|pool| format!("may be in a pool that is not open: {pool}"));
+        known.or(unlisted).or(closed)
+    };
+    let said = unseen.into_iter().filter_map(|name| {
+        let why = why(&name)?;
+        Some((name, why))
+    });
+    Ok(said.collect())
+}
+
+/// Where the data of a volume is that no open pool has: `there` are all that have a name, and in the
+/// `trash`, the newest is the last.
+fn kept_by_drives(name: &str, there: &[PlacedVolume], trash: &[PlacedVolume]) -> Option<String> {
+    let is_of = |other: &&PlacedVolume| {
+        let of = other.info.name.split_once(SNAPSHOT_MARK);
+        of.is_some_and(|(volume, _)| volume == name)
+    };
+    let whole = trash.iter().rfind(|one| one.info.name == name);
+    if whole.is_none()
+        && let Some(snapshot) = there.iter().find(is_of)
+    {
+        let (pool, snapshot) = (&snapshot.pool, &snapshot.info.name);
+        return Some(format!(
+            "has a snapshot {snapshot} in pool {pool}: `ashlar volume clone {snapshot} {name}` \
+             makes a volume of that, {MAKE_EMPTY}"
+        ));
+    }
+    let deleted = whole.or(trash.iter().rfind(is_of))?;
+    let (pool, what, uuid) = (&deleted.pool, &deleted.info.name, deleted.info.uuid);
+    Some(format!(
+        "is in the trash of pool {pool}, as {what}: `ashlar trash restore {uuid}` restores it, \
+         {MAKE_EMPTY}"
+    ))
 }
 
 /// Volumes that a line of the log names; it counts the others.
@@ -148,7 +202,6 @@ pub(super) async fn unseen(site: &Site, array: &Array) -> Result<Vec<String>, Ar
 /// A shard has stopped.
 pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
     let plan = plan(site, array).await?;
-    let trash = array.trash().await?;
     let mut found = Vec::new();
     let mut differs = |action, volume: &str, how: String| {
         let what = format!("volume {volume}");
@@ -158,16 +211,8 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
         match step {
             Step::Create(volume) => {
                 let (size, pool) = (human(volume.size_bytes), &volume.pool);
-                let mut deleted = trash.iter().filter(|one| one.info.name == volume.name);
-                let deleted = deleted.next().map_or(String::new(), |one| {
-                    let uuid = one.info.uuid;
-                    format!(", without data: `ashlar trash restore {uuid}` brings back what it had")
-                });
-                differs(
-                    Action::Create,
-                    &volume.name,
-                    format!("{size} in pool {pool}{deleted}"),
-                );
+                let how = format!("{size} in pool {pool}");
+                differs(Action::Create, &volume.name, how);
             }
             Step::Grow {
                 name, size_bytes, ..
@@ -178,11 +223,8 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
             ),
         }
     }
-    if let Some(closed) = array.closed_names() {
-        for volume in unseen(site, array).await? {
-            let how = format!("may be in a pool that is not open: {closed}");
-            differs(Action::Keep, &volume, how);
-        }
+    for (volume, how) in withheld(site, array).await? {
+        differs(Action::Keep, &volume, how);
     }
     for (volume, pool) in &plan.moved {
         let how = format!("is in pool {pool}: `ashlar volume move` moves it");

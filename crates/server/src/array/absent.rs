@@ -7,6 +7,7 @@
 //!   in its stead (`bringup::volumes`), and a target that shows it is withheld.
 
 use super::snapshots::now_unix_s;
+use super::unlisted::Unlisted;
 use super::{Array, ArrayError, ArrayErrorKind};
 use engine::MemberState;
 use engine::pool::PoolInfo;
@@ -81,6 +82,8 @@ pub(super) struct Absent {
     missing: BTreeMap<String, Vec<MissingDrive>>,
     /// Pools that are open, and that the array has not come to terms with yet: `bringup::late`.
     unsettled: BTreeSet<String>,
+    /// Pools that were made here and that the settings do not name.
+    pub(super) unlisted: Unlisted,
 }
 
 impl Absent {
@@ -97,7 +100,7 @@ impl Absent {
 
 impl Array {
     // Whoever panicked with this lock held has left whole maps behind.
-    fn absent(&self) -> MutexGuard<'_, Absent> {
+    pub(super) fn absent(&self) -> MutexGuard<'_, Absent> {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -40,6 +40,7 @@ mod statistics;
 mod together;
 mod trash;
 mod turns;
+mod unlisted;
 mod volumes;
 pub(crate) mod words;
 
@@ -107,7 +108,7 @@ pub struct Array {
     settings: Mutex<Arc<site::Site>>,
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
-    /// Names of the volumes that the site file describes.
+    /// Names of the volumes that the site file describes; none without a file.
     of_site: BTreeSet<String>,
     /// Opens and closes portals, once there is a front.
     portals: OnceLock<Portals>,

@@ -190,6 +190,11 @@ impl Roster {
         failed.collect()
     }
 
+    /// All drives that are known.
+    pub(crate) fn drives(&self) -> Vec<KnownDrive> {
+        self.known().clone()
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
         lock(&self.known)
     }
@@ -316,7 +321,9 @@ impl Array {
             }
             // A pool that was destroyed has no drives.
             let settings = self.settings();
-            known.retain(|drive| settings.pool(&drive.pool).is_some());
+            known.retain(|drive| {
+                settings.pool(&drive.pool).is_some() || self.is_unlisted(&drive.pool)
+            });
         });
         keep.await
     }

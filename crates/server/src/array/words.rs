@@ -170,10 +170,11 @@ impl Array {
     }
 
     /// The note of what the site file calls a volume that is going to be renamed, if it
-    /// describes it.
+    /// describes it. An array that was started without a file can't tell, and notes it.
     fn site_name(&self, there: &PlacedVolume, new: &str) -> Option<(String, String)> {
         let noted = there.about.attributes.get(SITE_NAME);
-        let now = Some(&there.info.name).filter(|name| self.of_site.contains(*name));
+        let may_describe = |name: &String| self.of_site.is_empty() || self.of_site.contains(name);
+        let now = Some(&there.info.name).filter(|name| may_describe(name));
         let old = noted.or(now).filter(|_| !there.is_snapshot())?;
         let value = if old == new { "" } else { old };
         Some((SITE_NAME.to_owned(), value.to_owned()))

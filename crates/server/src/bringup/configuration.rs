@@ -2,6 +2,7 @@
 
 use super::data_dir::DataDir;
 use super::made::Made;
+use super::pools::PoolPlan;
 use super::{BringUpError, BringUpErrorKind};
 use crate::apply;
 use crate::array::Array;
@@ -65,6 +66,14 @@ pub(super) fn described(
     }
 }
 
+/// Whether there was an array before whose record is not there: it was kept here, a pool was made
+/// elsewhere, or there are pools that no record of pools names.
+pub(super) fn is_lost(made: &Made, plans: &[PoolPlan], others: bool) -> bool {
+    let is_elsewhere = |plan: &PoolPlan| plan.comes_from_elsewhere(made);
+    let is_unknown = others && made.pools.is_empty();
+    made.is_configured || is_unknown || plans.iter().any(is_elsewhere)
+}
+
 /// Finds out what to begin with, given what is `kept`. Where there was a configuration and `is_lost`, that is nothing:
 /// what the site file says may admit more than was admitted last.
 ///
@@ -85,21 +94,7 @@ pub(super) fn begin(
         });
     }
     if is_lost {
-        tracing::error!(
-            "{} is not there, and pools are: nobody can log in. Put the record back and start \
-             again, or have the array be as the site file says with `ashlar site apply`",
-            data.configuration_file().display()
-        );
-        return Ok(Beginning {
-            configuration: Configuration {
-                is_complete: true,
-                is_lost: true,
-                settings,
-                ..Configuration::default()
-            },
-            is_first: true,
-            is_old: false,
-        });
+        return lost(settings, data);
     }
     let (exports, hosts) = (data.exports_file(), data.hosts_file());
     let of_before = before(&exports, &hosts)?;
@@ -135,6 +130,26 @@ pub(super) fn begin(
             Err(BringUpError::new(BringUpErrorKind::Export, context))
         }
     }
+}
+
+/// What an array begins with whose record is lost.
+fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringUpError> {
+    Made::read(data)?.set_lost(data)?;
+    tracing::error!(
+        "{} is not there, and pools are: nobody can log in. Put the record back and start \
+         again, or have the array be as the site file says with `ashlar site apply`",
+        data.configuration_file().display()
+    );
+    Ok(Beginning {
+        configuration: Configuration {
+            is_complete: true,
+            is_lost: true,
+            settings,
+            ..Configuration::default()
+        },
+        is_first: true,
+        is_old: false,
+    })
 }
 
 /// Has the array be what it begins with. What can't be served is withheld, so that a start never

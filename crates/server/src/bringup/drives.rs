@@ -154,6 +154,29 @@ pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, Sh
     shard.call(visit).await
 }
 
+/// The files among `paths` that have a label, each with the name of the pool. Changes nothing, and
+/// does not wait for what is in use.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn labels(
+    shard: &ShardHandle,
+    paths: Vec<PathBuf>,
+) -> Result<Vec<(String, PathBuf)>, ShardGone> {
+    let visit = |state: Rc<ShardState>| async move {
+        let label_of = async |path: PathBuf| {
+            let open = Patience { looks_left: 0 }.open(&path).await.ok()?;
+            let drive = RealDrive::of(state.world(), &open);
+            let probed = tokio::time::timeout(READ_TIME, Pool::probe(state.world(), &drive)).await;
+            let label = probed.ok()?.ok()??;
+            Some((label.pool_name, path))
+        };
+        let looks = join_all(paths.into_iter().map(label_of)).await;
+        looks.into_iter().flatten().collect()
+    };
+    shard.call(visit).await
+}
+
 /// Takes the labels of a pool that is no more off the drives at `paths`; without `uuid`, of any pool
 /// of that name. Leaves those in another array's data directory alone. Warns of a drive that can't be wiped: it may still say that it is of that pool.
 ///

@@ -24,6 +24,10 @@ pub(super) struct Made {
     /// The array has kept its configuration here: without one, it is lost.
     #[serde(default)]
     pub(super) is_configured: bool,
+    /// The array's record was lost here once: drives in the directory may be of pools that no
+    /// record names.
+    #[serde(default)]
+    pub(super) was_lost: bool,
 }
 
 /// How far a pool is.
@@ -66,6 +70,14 @@ impl Made {
         match self.is_configured {
             true => Ok(()),
             false => self.change(data, |made| made.is_configured = true),
+        }
+    }
+
+    /// Records, durably, that the array's record was lost.
+    pub(super) fn set_lost(&mut self, data: &DataDir) -> Result<(), BringUpError> {
+        match self.was_lost {
+            true => Ok(()),
+            false => self.change(data, |made| made.was_lost = true),
         }
     }
 

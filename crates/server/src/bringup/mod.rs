@@ -26,6 +26,7 @@ mod old_data;
 pub(crate) mod pool_changes;
 mod pools;
 mod second_look;
+mod unlisted;
 
 pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
@@ -46,6 +47,7 @@ use futures_util::future::join_all;
 use late::Late;
 use site::diff::VolumePlan;
 use site::{ApiAddress, Site};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -166,13 +168,13 @@ async fn furnish(
     let mut made = made::Made::read(data)?;
     let mut gone = pool_changes::end_destructions(data, &shards[0], &mut made).await?;
     gone.extend(pool_changes::take_back_makings(data, &made, &shards[0]).await?);
-    for name in gone {
-        described = pool_changes::without(&described, &name);
+    for name in &gone {
+        described = pool_changes::without(&described, name);
         if let Some(kept) = &mut kept {
             kept.settings = Some(Arc::new(described.settings()));
             store.write(kept)?;
         }
-        made.set(data, &name, None)?;
+        made.set(data, name, None)?;
     }
     let site = &described;
     let added = array::added(data.path())?;
@@ -186,6 +188,7 @@ async fn furnish(
         failed: &roster.failed(),
     };
     let plans = pools::plan(&known, shards).await?;
+    let unlisted = unlisted::find(&known, (&roster, &gone), &shards[0], kept.is_none()).await?;
     let homes = pools::homes(&plans);
     let opening = plans.iter().map(|plan| pools::open(plan, shards));
     let opened = join_all(opening).await;
@@ -207,6 +210,8 @@ async fn furnish(
         ),
         (site, Arc::downgrade(data)),
     );
+    let is_lost = configuration::is_lost(&made, &plans, !unlisted.is_empty());
+    array.note_unlisted(unlisted);
     for (plan, outcome) in plans.iter().zip(opened) {
         if let Some(outcome) = outcome? {
             pools::take_note(plan, outcome, &array, shards).await?;
@@ -224,15 +229,8 @@ async fn furnish(
         apply::forget(site, &array).await?;
     }
     let renamed = apply::renamed(site, &array).await?;
-    for (was, now) in &renamed {
-        tracing::warn!(
-            "volume {was} of the site file is called {now} now: write that name there, also in \
-             exports and groups"
-        );
-    }
+    tell_renamed(&renamed);
     let site = &apply::follow(site, &renamed);
-    let is_elsewhere = |plan: &pools::PoolPlan| plan.comes_from_elsewhere(&made);
-    let is_lost = made.is_configured || plans.iter().any(is_elsewhere);
     for plan in &plans {
         pools::remember(&plan.spec.name, &array, data, &mut made).await?;
     }
@@ -269,6 +267,16 @@ async fn furnish(
     tell_unseen(&array);
     Images::resume(&array);
     Ok((array, front, described))
+}
+
+/// Says in the log which volumes the site file calls by an earlier name.
+fn tell_renamed(renamed: &BTreeMap<String, String>) {
+    for (was, now) in renamed {
+        tracing::warn!(
+            "volume {was} of the site file is called {now} now: write that name there, also in \
+             exports and groups"
+        );
+    }
 }
 
 /// Makes the volumes of the site file, and has them be what it says.

@@ -195,6 +195,29 @@ pub(crate) async fn look_for(
         .await
 }
 
+/// Takes a pool into the settings that was made here: it opens when its drives are there, with all
+/// that it holds. What is there already has to be labelled as its.
+///
+/// # Errors
+/// Something else is at a drive's place, a name is taken, or that can't be kept.
+pub(crate) async fn take_in(array: &Arc<Array>, new: NewPool) -> Result<(), ArrayError> {
+    array
+        .change(move |array| async move {
+            let name = new.pool.name.clone();
+            array.check_turn(&name)?;
+            check_labelled(&array, &name, &new.drives, false).await?;
+            let mut settings = array.settings().as_ref().clone();
+            settings.drives.extend(new.drives);
+            settings.pools.push(new.pool);
+            array.keep_settings(settings).await?;
+            let why = format!("pool {name}: its drives are looked for");
+            array.pool_is_closed(&name, vec![why], None);
+            array.is_listed(&name);
+            Ok(())
+        })
+        .await
+}
+
 /// That what is at the places of drives is labelled as of this pool. Nothing may be there unless
 /// `all` have to be.
 async fn check_labelled(

@@ -144,10 +144,6 @@ pub(super) async fn plan(
             Err(lines) => wrong.extend(lines),
         }
     }
-    let made = known.made.pools.keys();
-    for name in made.filter(|name| known.site.pool(name).is_none()) {
-        tracing::warn!("pool {name} was made here and isn't in the settings: it is left alone");
-    }
     match wrong.is_empty() {
         true => Ok(plans),
         false => Err(BringUpError::all(BringUpErrorKind::Drive, &wrong)),
