@@ -104,13 +104,17 @@ pub enum Command {
     /// Remove a group from a pool; its content moves to the other groups first
     ///
     /// Ashlar moves the content in the background. `ashlar pool show` shows the progress. An event
-    /// reports when the drives are free.
+    /// reports when the drives are free. The command is refused if the pool would then be filled to
+    /// its alarm threshold, trash included.
     Shrink {
         /// Name of the pool
         name: String,
         /// Number of the group
         #[arg(long, value_name = "NUMBER")]
         group: u16,
+        /// Remove the group even if the pool is nearly full then: Ashlar may empty its trash
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -207,16 +211,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Shrink {
             name,
             group,
+            force,
             format,
-        } => {
-            let path = ["pools", &name, "groups", &group.to_string()];
-            let pool: Pool = client.remove(&path, &[])?;
-            format.print_text(&pool, |_| {
-                format!(
-                    "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
-                )
-            })
-        }
+        } => shrink(client, &name, (group, force), format),
         Command::Create(args) => pool_create::create(client, args),
         Command::Destroy(args) => pool_create::destroy(client, args),
         Command::Cache {
@@ -332,6 +329,21 @@ fn only_group(pool: &Pool) -> Result<u16, Failure> {
             )))
         }
     }
+}
+
+fn shrink(
+    client: &Client,
+    name: &str,
+    (group, force): (u16, bool),
+    format: Format,
+) -> Result<(), Failure> {
+    let path = ["pools", name, "groups", &group.to_string()];
+    let forced = [("force", "true")];
+    let query = if force { &forced[..] } else { &[] };
+    let pool: Pool = client.remove(&path, query)?;
+    format.print_text(&pool, |_| {
+        format!("group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n")
+    })
 }
 
 fn grow(client: &Client, name: &str, add: &GroupAdd, format: Format) -> Result<(), Failure> {

@@ -345,3 +345,43 @@ fn a_group_that_makes_the_pool_weaker_needs_force() {
         "pool", "grow", "p0", "--level", "6", "n0.img", "n1.img", "n2.img", "n3.img",
     ]);
 }
+
+/// A new user lost the trash to a group that left: the pool was full then, and emptied it unasked.
+#[test]
+fn a_group_whose_leaving_fills_the_pool_stays_unless_forced() {
+    for lanes in [1, 2] {
+        let level = format!("level = \"10\"\nlanes = {lanes}");
+        let site = SITE.replace("level = \"10\"", &level);
+        let home = Home::new(&site.replace("64 MiB", "160 MiB"));
+        let serving = home.serve();
+        let capacity = pool(&serving)["capacity_bytes"].as_u64().unwrap();
+        serving.done(&["pool", "grow", "p0", "n0.img", "n1.img"]);
+        // 97.5 % of what remains: it fits, above the alarm threshold of 95 %. Each lane has some.
+        for name in ["a", "b"] {
+            let size = format!("{} KiB", capacity * 39 / 80 / 262_144 * 256);
+            let create = ["volume", "create", name, "--pool", "p0", "--thick"];
+            serving.done(&[&create[..], &["--size", &size]].concat());
+        }
+        serving.done(&["volume", "delete", "a", "--yes"]);
+        let shrink = ["pool", "shrink", "p0", "--group", "1"];
+        let (kind, said) = serving.refusal(&shrink);
+        assert_eq!(kind, "full", "{said}");
+        for part in [
+            "pool p0",
+            "95 %",
+            "group 1",
+            "ashlar trash empty",
+            "ashlar pool grow p0",
+            "--force",
+        ] {
+            assert!(said.contains(part), "{part:?} is not in: {said}");
+        }
+        let groups = pool(&serving)["groups"].clone();
+        assert_eq!(groups[1]["leaving"], false, "{groups:#}");
+        assert_eq!(serving.json(&["trash", "list"])[0]["name"], "a");
+
+        serving.done(&[&shrink[..], &["--force"]].concat());
+        let group = pool(&serving)["groups"][1].clone();
+        assert!(group.is_null() || group["leaving"] == true, "{group}");
+    }
+}

@@ -7,10 +7,12 @@ use super::problem::{Body, Segment};
 use super::types::{GroupAdd, GroupChange, Pool, Problem};
 use crate::array::{Array, NewGroup};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
 use engine::pool::Level;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
 /// Adds a group of new drives.
 #[utoipa::path(
@@ -60,13 +62,24 @@ pub(super) async fn change_group(
     shown(&array, &name).await
 }
 
+/// How a group leaves.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct How {
+    /// Also when the pool is nearly full then, and so empties its trash.
+    #[serde(default)]
+    force: bool,
+}
+
 /// Has a group leave, in the background: what it holds goes to the others first, then its
-/// drives are free.
+/// drives are free. Refused when the pool would be filled to its alarm threshold, unless by force.
 #[utoipa::path(
     delete, path = "/api/v1/pools/{name}/groups/{index}", tag = "pools",
     params(
         ("name" = String, Path, description = "Name of the pool"),
-        ("index" = u16, Path, description = "Number of the group in the pool")
+        ("index" = u16, Path, description = "Number of the group in the pool"),
+        How
     ),
     responses(
         (status = 202, body = Pool), (status = 400, body = Problem),
@@ -77,8 +90,10 @@ pub(super) async fn change_group(
 pub(super) async fn remove_group(
     State(array): State<Arc<Array>>,
     Segment((name, index)): Segment<(String, u16)>,
+    how: Result<Query<How>, QueryRejection>,
 ) -> Result<(StatusCode, Json<Pool>), Problem> {
-    array.remove_group(name.clone(), index).await?;
+    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    array.remove_group(name.clone(), index, how.force).await?;
     Ok((StatusCode::ACCEPTED, shown(&array, &name).await?))
 }
 

@@ -187,5 +187,10 @@ fn free_bytes(info: &PoolInfo) -> u64 {
 
 fn is_nearly_full(info: &PoolInfo, in_need: bool) -> bool {
     let free = free_bytes(info);
-    free < info.capacity_bytes / ROOM_PARTS || in_need && free < ROOM_BYTES
+    is_short(free, info.capacity_bytes) || in_need && free < ROOM_BYTES
+}
+
+/// Whether a pool with so much free of so much gives what is in the trash.
+pub(super) fn is_short(free_bytes: u64, capacity_bytes: u64) -> bool {
+    free_bytes < capacity_bytes / ROOM_PARTS
 }

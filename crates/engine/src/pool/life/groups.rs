@@ -200,7 +200,7 @@ impl<W: World> Pool<W> {
 }
 
 impl<W: World> LaneState<W> {
-    fn found_group(&self, index: u16) -> Result<Rc<Group<W>>, PoolError> {
+    pub(super) fn found_group(&self, index: u16) -> Result<Rc<Group<W>>, PoolError> {
         let groups = self.drives.groups();
         let found = groups
             .into_iter()
