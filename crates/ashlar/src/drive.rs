@@ -312,7 +312,11 @@ fn failure_lines(drive: &Drive) -> Vec<(&'static str, String)> {
 
 /// What came of replacing the drive called `old`.
 fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
-    let DriveReplaced { drive, stands_in } = replaced;
+    let DriveReplaced {
+        drive,
+        stands_in,
+        waits_for,
+    } = replaced;
     let (new, pool) = (&drive.name, &drive.pool);
     let path = drive.path.as_deref().unwrap_or("at a place unknown");
     let (that, of_old) = match new == old {
@@ -320,6 +324,12 @@ fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
         false => (format!("drive {new} ({path})"), old.to_owned()),
     };
     let Some(stands_in) = stands_in else {
+        if let Some(before) = waits_for {
+            return format!(
+                "{that} waits as a spare of pool {pool}: a spare takes the place of {of_old} once \
+                 drive {before} is rebuilt; see ashlar pool show {pool}"
+            );
+        }
         return match drive.state {
             DriveState::Spare => {
                 format!("{that} is a spare of pool {pool} instead of {of_old}")

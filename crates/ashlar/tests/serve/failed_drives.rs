@@ -185,6 +185,44 @@ fn replacing_says_which_drive_stands_where() {
     assert_eq!(serving.json(&["status"])["health"], "ok");
 }
 
+/// A pool rebuilds one drive at a time. A new user was told that d1 takes its place, and asked for
+/// it again.
+#[test]
+fn a_replacement_that_waits_for_a_rebuild_says_so() {
+    let third = "[[drive]]\nname = \"d2\"\nfile = \"d2.img\"\nsize = \"64 MiB\"\n[[pool]]";
+    let site = SITE
+        .replace("[[pool]]", third)
+        .replace("\"10\"", "\"10x3\"")
+        .replace("8 MiB", "24 MiB");
+    let home = Home::new(&site.replace("[\"d0\", \"d1\"]", "[\"d0\", \"d1\", \"d2\"]"));
+    let serving = home.serve();
+    serving.add_spare("s0", "s0.img");
+    // The rebuild takes 24 s, or until the rate is higher.
+    crate::restore::fill(&serving);
+    serving.done(&["pool", "rates", "p0", "--rebuild", "1 MiB"]);
+    serving.done(&["drive", "fail", "--yes", "d0"]);
+    let is_rebuilt = |drive: &Value| drive["state"] == "rebuilding";
+    serving.wait(&["drive", "show", "s0"], is_rebuilt);
+    let replaced = serving.json(&["drive", "replace", "--yes", "d1"]);
+    assert_eq!(replaced["waits_for"], "s0", "{replaced}");
+    assert_eq!(replaced["drive"]["state"], "spare", "{replaced}");
+    let status = serving.json(&["status"])["why"].to_string();
+    assert!(status.contains("once drive s0 is rebuilt"), "{status}");
+    assert!(!status.contains("ashlar drive replace d1"), "{status}");
+    let args = [
+        "drive", "replace", "--yes", "d2", "--with", "x", "--file", "x.img",
+    ];
+    let (kind, said) = serving.refusal(&args);
+    assert_eq!(kind, "invalid", "no whole drive is left: {said}");
+
+    serving.done(&["pool", "rates", "p0", "--rebuild", "unlimited", "--full"]);
+    let drives = json!(["s0", "d1", "d2"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
+    serving.wait_healthy();
+    let status = serving.json(&["status"])["why"].to_string();
+    assert!(!status.contains("d1"), "{status}");
+}
+
 #[test]
 fn a_spare_that_is_missing_is_told_of_and_replaced() {
     let home = Home::new(SITE);

@@ -21,7 +21,7 @@ fn mapped(serving: &Serving, name: &str) -> u64 {
 }
 
 /// Writes all of `v0`, which is LUN 0 of the site's target.
-fn fill(serving: &Serving) {
+pub fn fill(serving: &Serving) {
     let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
     serving.done(&[
         "load",

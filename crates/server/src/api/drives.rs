@@ -96,7 +96,8 @@ pub(super) async fn replace_drive(
     let with = replace.with.map(new_drive).transpose()?;
     let replaced = served.array.replace_drive(name, with).await?;
     let mut all = drives(&served).await?;
-    all.retain(|drive| drive.pool == replaced.pool && !drive.has_left());
+    // The old one may have the same name, and its place still.
+    all.retain(|drive| drive.pool == replaced.pool && drive.state != DriveState::Failed);
     let named = |name: &str| all.iter().find(|drive| drive.name == name).cloned();
     let drive = named(&replaced.new).ok_or_else(|| {
         let message = format!(
@@ -106,7 +107,11 @@ pub(super) async fn replace_drive(
         Problem::new(ProblemKind::Internal, message)
     })?;
     let stands_in = replaced.stands_in.as_deref().and_then(named);
-    Ok(Json(DriveReplaced { drive, stands_in }))
+    Ok(Json(DriveReplaced {
+        drive,
+        stands_in,
+        waits_for: replaced.waits_for,
+    }))
 }
 
 /// Forgets a failed drive that another stands in for.

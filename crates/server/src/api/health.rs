@@ -1,7 +1,7 @@
 //! Judges the health of pools and of the array, and gives the reasons.
 
 use super::types::{ClosedPool, Health};
-use crate::array::{Array, Glance, KnownDrive, Loss, in_brief};
+use crate::array::{Array, Glance, KnownDrive, Loss, Waiting, in_brief};
 use crate::calendar::utc;
 use engine::pool::life::ScrubInfo;
 use engine::pool::life::fullness::Fullness;
@@ -71,7 +71,7 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
 /// What is to be said of the drives of a pool, those that wait to stand in among them.
 fn of_drives(info: &PoolInfo, found: &mut Condition) {
     for (state, health, word) in [
-        (MemberState::Failed, Health::Degraded, "is out of use"),
+        (MemberState::Failed, Health::Degraded, ""),
         (
             MemberState::Rebuilding,
             Health::Degraded,
@@ -81,9 +81,7 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
     ] {
         let members = info.members.iter().filter(|member| member.state == state);
         let named = |member: &MemberInfo| match member.state {
-            MemberState::Failed => {
-                format!("drive {0} {word}: `ashlar drive replace {0}`", member.name)
-            }
+            MemberState::Failed => failed(info, member),
             MemberState::Suspect => {
                 let why = member.trouble.as_deref().map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();
@@ -118,6 +116,24 @@ fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
             match loss.events {
                 0 => format!(" ({} by a scrub on {since})", loss.scrubbed_blocks),
                 1 => format!(" (1 event on {since})"),
+/// What is to be said of a failed drive in its place.
+fn failed(info: &PoolInfo, member: &MemberInfo) -> String {
+    let name = &member.name;
+    match Waiting::of(info, (member.group, member.place)) {
+        Some(Waiting { spare, rebuilding }) => {
+            let who = match spare == name {
+                true => format!("the new {spare}"),
+                false => format!("spare {spare}"),
+            };
+            format!(
+                "drive {name} is out of use: {who} takes its place once drive {rebuilding} is \
+                 rebuilt"
+            )
+        }
+        None => format!("drive {name} is out of use: `ashlar drive replace {name}`"),
+    }
+}
+
                 events => format!(" ({events} events since {since})"),
             }
         }

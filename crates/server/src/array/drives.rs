@@ -1,7 +1,7 @@
 //! Changes to the drives of a pool in service: fail, add, replace, scrub.
 
 use super::places::{NewDrive, Placed};
-use super::{Array, ArrayError, ArrayErrorKind, KnownDrive};
+use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, Waiting};
 use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
 use std::rc::Rc;
@@ -12,6 +12,8 @@ use world::real::RealWorld;
 /// How often, and how far apart, is looked for the drive that stands in.
 const STAND_IN_LOOKS: u32 = 60;
 const STAND_IN_PAUSE: Duration = Duration::from_millis(50);
+/// After so many looks at a drive that waits for a rebuild, it does.
+const WAITING_LOOKS: u32 = 10;
 
 /// What came of replacing a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Replaced {
     pub new: String,
     /// Name of the drive that has the place of the old one; none while nothing has, and of a spare.
     pub stands_in: Option<String>,
+    /// Name of the drive whose rebuild has to end before one gets the place.
+    pub waits_for: Option<String>,
 }
 
 impl Array {
@@ -150,11 +154,15 @@ impl Array {
             tracing::warn!("the settings name drive {} still: {error}", old.name);
         }
         self.follow_departures().await;
-        let pool = old.pool;
+        let waits_for = match stands_in {
+            Some(_) => None,
+            None => self.rebuild_before(&old).await,
+        };
         Ok(Replaced {
-            pool,
+            pool: old.pool,
             new,
             stands_in,
+            waits_for,
         })
     }
 
@@ -233,14 +241,26 @@ impl Array {
 
     /// The drive that comes to have the place of `old`. It takes a moment.
     async fn wait_stand_in(&self, old: &KnownDrive) -> Option<String> {
+        let mut waiting_looks = 0;
         for _ in 0..STAND_IN_LOOKS {
             let (_, info) = self.pool(&old.pool).await.ok()?;
             if let Some(member) = old.stand_in(&info) {
                 return Some(member.name.clone());
             }
+            waiting_looks += u32::from(Waiting::of(&info, (old.group, old.place)).is_some());
+            if waiting_looks == WAITING_LOOKS {
+                return None;
+            }
             tokio::time::sleep(STAND_IN_PAUSE).await;
         }
         None
+    }
+
+    /// The drive whose rebuild the replacement of `old` waits for.
+    async fn rebuild_before(&self, old: &KnownDrive) -> Option<String> {
+        let (_, info) = self.pool(&old.pool).await.ok()?;
+        let waiting = Waiting::of(&info, (old.group, old.place))?;
+        Some(waiting.rebuilding.to_owned())
     }
 
     /// Begins or ends a scrub.

@@ -42,6 +42,7 @@ mod trash;
 mod turns;
 mod unlisted;
 mod volumes;
+mod waiting;
 pub(crate) mod words;
 
 pub(crate) use absent::{ClosedPool, MissingDrive, in_brief};
@@ -65,6 +66,7 @@ pub(crate) use snapshots::now_unix_s;
 pub(crate) use together::{Present, Restoring};
 pub(crate) use trash::{Deleted, Deletion};
 pub(crate) use volumes::PlacedVolume;
+pub(crate) use waiting::Waiting;
 pub(crate) use words::NewWords;
 
 use crate::bringup::DataDir;

@@ -31,6 +31,8 @@ pub struct DriveReplaced {
     /// The drive that has the place of the old one: the new one, or a spare that was there
     /// before. None where the old one was a spare, or nothing stands in for it yet.
     pub stands_in: Option<Drive>,
+    /// Name of the drive whose rebuild the pool finishes first. None where nothing waits.
+    pub waits_for: Option<String>,
 }
 
 impl Drive {
