@@ -468,12 +468,19 @@ fn room(pool: &Pool) -> Vec<(&'static str, String)> {
             "free",
             format!("{} ({})", human(pool.free_bytes), thresholds_line(pool)),
         ),
-        (
-            "volumes",
-            format!("{} in all", human(pool.provisioned_bytes)),
-        ),
+        ("volumes", sizes_line(pool)),
     ]);
     lines
+}
+
+/// The sizes that volumes, and snapshots, have between them.
+fn sizes_line(pool: &Pool) -> String {
+    let snapshots = pool.snapshots_bytes;
+    let volumes = human(pool.provisioned_bytes.saturating_sub(snapshots));
+    match snapshots {
+        0 => format!("{volumes} in all"),
+        _ => format!("{volumes} in all, and {} in snapshots", human(snapshots)),
+    }
 }
 
 /// How the pool is laid out, and what its parts do.
@@ -512,14 +519,14 @@ fn damage_line(pool: &Pool) -> String {
 
 fn thresholds_line(pool: &Pool) -> String {
     let is = match pool.fullness {
-        Fullness::Ample => "below its thresholds",
-        Fullness::Warn => "above its warning threshold",
-        Fullness::Alarm => "above its alarm threshold",
-        Fullness::Full => "full",
+        Fullness::Ample => "",
+        Fullness::Warn => "the pool is above its warning threshold; ",
+        Fullness::Alarm => "the pool is above its alarm threshold; ",
+        Fullness::Full => "the pool is full; ",
     };
     let thresholds = pool.thresholds;
     format!(
-        "{is}; warning {} %, alarm {} %",
+        "{is}warning from {} % used, alarm from {} %",
         thresholds.warn_percent, thresholds.alarm_percent
     )
 }

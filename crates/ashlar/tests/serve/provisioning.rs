@@ -134,6 +134,8 @@ fn what_is_promised_counts_as_used_wherever_fullness_is_told() {
     for part in [
         "gets full: 90.0 % of 32.50 MiB are used (0 B mapped, 29.25 MiB",
         " promised to thick volumes); the warning threshold is 80 %",
+        "; `ashlar pool grow p0`, `ashlar trash empty`, ",
+        "above its warning threshold; warning from 80 % used, alarm from 95 %)",
         "mapped    0 B (0.0 %)",
         " %) to thick volumes",
         "%): mapped and promised",

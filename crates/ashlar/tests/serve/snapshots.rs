@@ -64,6 +64,20 @@ fn snapshots_and_clones_come_and_go_in_any_order() {
 }
 
 #[test]
+fn a_pool_shows_volumes_and_snapshots_apart() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let show = || String::from_utf8(serving.run(&["pool", "show", "p0"]).stdout).unwrap();
+    assert!(show().contains("  8 MiB in all\n"), "{}", show());
+    for name in ["v0@a", "v0@b"] {
+        serving.done(&["snapshot", "create", name]);
+    }
+    let line = "  8 MiB in all, and 16 MiB in snapshots\n";
+    assert!(show().contains(line), "{}", show());
+    assert!(show().contains("warning from 80 % used"), "{}", show());
+}
+
+#[test]
 fn wrong_requests_for_snapshots_are_refused_and_change_nothing() {
     let home = Home::new(SITE);
     let serving = home.serve();

@@ -34,6 +34,7 @@ impl PoolInfo {
         spares.retain(|spare| members.iter().all(|member| member.uuid != spare.uuid));
         self.tasks.extend(other.tasks);
         self.departed.extend(other.departed);
+        let scrubs = self.last_scrub.zip(other.last_scrub);
         PoolInfo {
             capacity_bytes,
             free_zones_bytes,
@@ -43,6 +44,7 @@ impl PoolInfo {
             backed_bytes: self.backed_bytes + other.backed_bytes,
             mapped_bytes: self.mapped_bytes + other.mapped_bytes,
             provisioned_bytes: self.provisioned_bytes + other.provisioned_bytes,
+            snapshots_bytes: self.snapshots_bytes + other.snapshots_bytes,
             members,
             spares,
             epoch: self.epoch.max(other.epoch),
@@ -55,10 +57,7 @@ impl PoolInfo {
             cache: self.cache.with(&other.cache),
             io: self.io.with(&other.io),
             rates: self.rates.with(&other.rates),
-            last_scrub: self
-                .last_scrub
-                .zip(other.last_scrub)
-                .map(|(a, b)| a.with(b)),
+            last_scrub: scrubs.map(|(a, b)| a.with(b)),
             failure: self.failure.or(other.failure),
             ..self
         }

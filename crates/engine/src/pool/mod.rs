@@ -32,6 +32,7 @@ pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::layout::Layout;
 use crate::space::{LaneState, promise};
+use crate::volume::VolumeInfo;
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
@@ -92,6 +93,11 @@ impl PoolSpec {
     }
 }
 
+fn snapshots_bytes(volumes: &[VolumeInfo]) -> u64 {
+    let snapshots = volumes.iter().filter(|volume| volume.read_only);
+    snapshots.map(|volume| volume.size_bytes).sum()
+}
+
 /// A RAID group at a glance.
 #[derive(Clone, Debug)]
 pub struct GroupInfo {
@@ -145,6 +151,8 @@ pub struct PoolInfo {
     pub mapped_bytes: u64,
     /// Sum of the sizes of its volumes.
     pub provisioned_bytes: u64,
+    /// Of these, those that can't be written to: snapshots.
+    pub snapshots_bytes: u64,
     /// Its groups, in the order of their numbers.
     pub groups: Vec<GroupInfo>,
     /// Drives that wait to stand in.
@@ -211,6 +219,7 @@ impl<W: World> Pool<W> {
         };
         let free = inner.free_pages();
         let kept = promise::kept_of(used + free).min(free);
+        let volumes = self.volumes();
         let groups: Vec<GroupInfo> = drives
             .groups()
             .iter()
@@ -233,17 +242,14 @@ impl<W: World> Pool<W> {
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,
-            provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
+            provisioned_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
+            snapshots_bytes: snapshots_bytes(&volumes),
             members: groups
                 .iter()
                 .flat_map(|group| group.members.clone())
                 .collect(),
             groups,
-            spares: drives
-                .spares()
-                .iter()
-                .map(|m| self.member_info(m))
-                .collect(),
+            spares: self.spare_infos(),
             departed: drives.departed().iter().map(|m| m.name.clone()).collect(),
             epoch: drives.epoch(),
             data_start: inner.identity().data_start + part.of_others_bytes(),
@@ -260,6 +266,11 @@ impl<W: World> Pool<W> {
             tasks: inner.life.tasks(inner.world.now()),
             failure: drives.failure(),
         }
+    }
+
+    fn spare_infos(&self) -> Vec<MemberInfo> {
+        let spares = self.inner.drives.spares();
+        spares.iter().map(|spare| self.member_info(spare)).collect()
     }
 
     fn member_info(&self, member: &crate::drives::Member<W>) -> MemberInfo {

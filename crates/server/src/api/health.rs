@@ -35,23 +35,8 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
     if let Some(failure) = &info.failure {
         found.add(Health::Stopped, format!("stopped: {failure}"));
     }
-    let used = used(info);
-    match info.fullness.fullness {
-        Fullness::Ample => {}
-        Fullness::Warn => {
-            let warn = info.fullness.thresholds.warn_percent;
-            let why = format!("gets full: {used}; the warning threshold is {warn} %");
-            found.add(Health::Attention, why);
-        }
-        Fullness::Alarm => {
-            let alarm = info.fullness.thresholds.alarm_percent;
-            let why = format!("is nearly full: {used}; the alarm threshold is {alarm} %");
-            found.add(Health::Attention, why);
-        }
-        Fullness::Full => {
-            let why = format!("full: {used}; writes to new pages are refused");
-            found.add(Health::Full, why);
-        }
+    if let Some((health, why)) = fullness(info) {
+        found.add(health, why);
     }
     of_drives(info, &mut found);
     for drive in array.departed_failures(info) {
@@ -116,6 +101,21 @@ fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
             match loss.events {
                 0 => format!(" ({} by a scrub on {since})", loss.scrubbed_blocks),
                 1 => format!(" (1 event on {since})"),
+                events => format!(" ({events} events since {since})"),
+            }
+        }
+        // It comes on record soon, unless a scrub has found all whole again.
+        None => {
+            let is_whole = |scrub: ScrubInfo| scrub.found.lost == 0;
+            if info.lost_bytes == 0 || info.last_scrub.is_some_and(is_whole) {
+                return None;
+            }
+            String::new()
+        }
+    };
+    Some(format!("{what}{told}; see ashlar events"))
+}
+
 /// What is to be said of a failed drive in its place.
 fn failed(info: &PoolInfo, member: &MemberInfo) -> String {
     let name = &member.name;
@@ -134,21 +134,6 @@ fn failed(info: &PoolInfo, member: &MemberInfo) -> String {
     }
 }
 
-                events => format!(" ({events} events since {since})"),
-            }
-        }
-        // It comes on record soon, unless a scrub has found all whole again.
-        None => {
-            let is_whole = |scrub: ScrubInfo| scrub.found.lost == 0;
-            if info.lost_bytes == 0 || info.last_scrub.is_some_and(is_whole) {
-                return None;
-            }
-            String::new()
-        }
-    };
-    Some(format!("{what}{told}; see ashlar events"))
-}
-
 /// How much of a pool nobody else can have.
 fn used(info: &PoolInfo) -> String {
     let (mapped, capacity) = (human(info.mapped_bytes), human(info.capacity_bytes));
@@ -161,6 +146,34 @@ fn used(info: &PoolInfo) -> String {
             human(promised)
         ),
     }
+}
+
+/// What is to be said of how full a pool is, and how it gets room.
+fn fullness(info: &PoolInfo) -> Option<(Health, String)> {
+    let (used, thresholds) = (used(info), info.fullness.thresholds);
+    let (health, why) = match info.fullness.fullness {
+        Fullness::Ample => return None,
+        Fullness::Warn => {
+            let warn = thresholds.warn_percent;
+            let why = format!("gets full: {used}; the warning threshold is {warn} %");
+            (Health::Attention, why)
+        }
+        Fullness::Alarm => {
+            let alarm = thresholds.alarm_percent;
+            let why = format!("is nearly full: {used}; the alarm threshold is {alarm} %");
+            (Health::Attention, why)
+        }
+        Fullness::Full => {
+            let why = format!("full: {used}; writes to new pages are refused");
+            (Health::Full, why)
+        }
+    };
+    let room = format!(
+        "`ashlar pool grow {}`, `ashlar trash empty`, `ashlar volume delete` or `ashlar snapshot \
+         delete` gives room",
+        info.name
+    );
+    Some((health, format!("{why}; {room}")))
 }
 
 /// What is to be said of a failed drive that has no place any more.

@@ -236,6 +236,11 @@ fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
     }
 }
 
+fn free_bytes(info: &PoolInfo) -> u64 {
+    let used = info.mapped_bytes + info.promised_bytes;
+    info.capacity_bytes.saturating_sub(used)
+}
+
 fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
     let condition = health::of_pool(&info, array);
     let departed = array.departed_failures(&info).into_iter();
@@ -254,9 +259,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         capacity_bytes: info.capacity_bytes,
         mapped_bytes: info.mapped_bytes,
         promised_bytes: info.promised_bytes,
-        free_bytes: info
-            .capacity_bytes
-            .saturating_sub(info.mapped_bytes + info.promised_bytes),
+        free_bytes: free_bytes(&info),
         kept_bytes: info.kept_bytes,
         backed_bytes: info.backed_bytes,
         backing_bytes: info.backing_bytes,
@@ -264,6 +267,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         fullness: super::space::fullness(&info),
         thresholds: super::space::thresholds(&info),
         provisioned_bytes: info.provisioned_bytes,
+        snapshots_bytes: info.snapshots_bytes,
         epoch: info.epoch,
         shard: shard as u64,
         silent_shards: Vec::new(),

@@ -212,8 +212,11 @@ pub struct Pool {
     pub fullness: Fullness,
     /// From which part of the capacity on it tells of that.
     pub thresholds: Thresholds,
-    /// Sum of the sizes of its volumes; above the capacity when overcommitted.
+    /// Sum of the sizes of its volumes and snapshots; above the capacity when overcommitted.
     pub provisioned_bytes: u64,
+    /// The part of it that snapshots are.
+    #[serde(default)]
+    pub snapshots_bytes: u64,
     /// Epoch under which it is owned; grows with every opening.
     pub epoch: u64,
     /// Shard that it is homed on.
