@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs};
+use crate::site_file::others_read;
 use server::api::types::{
     Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
     SecretText,
@@ -21,7 +22,8 @@ pub struct ChapArgs {
     chap_name: Option<String>,
     /// File with the secret of that name, 12 to 255 bytes; - for standard input
     ///
-    /// The secret is text, or 0x and hexadecimal digits. Ashlar ignores a line end after it.
+    /// The secret is text, or 0x and hexadecimal digits. Ashlar ignores a line end after it. Nobody
+    /// but the owner may read the file.
     #[arg(long, value_name = "FILE", requires = "chap_name")]
     chap_secret_file: Option<PathBuf>,
     /// CHAP name of the target, for mutual CHAP
@@ -53,7 +55,17 @@ fn secret(file: &Path) -> Result<SecretText, Failure> {
     let wrong = |why: String| Failure::Wrong(format!("{}: {why}", file.display()));
     let source: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(file).map_err(|error| wrong(error.to_string()))?),
+        _ => {
+            let opened = std::fs::File::open(file).map_err(|error| wrong(error.to_string()))?;
+            // A file that can't be looked at any more is nobody's to read.
+            if opened.metadata().is_ok_and(|about| others_read(&about)) {
+                let path = file.display();
+                return Err(wrong(format!(
+                    "it has a secret, and others can read it: chmod go= {path}"
+                )));
+            }
+            Box::new(opened)
+        }
     };
     let mut text = String::new();
     let read = source.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text);

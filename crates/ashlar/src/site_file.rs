@@ -11,6 +11,7 @@ use rehearse::{fit, thumb, workload};
 use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
 use site::{Site, SiteError, counted};
+use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -113,8 +114,7 @@ pub fn load(file: &Path) -> Result<Site, Failure> {
     let site = site::load(file).map_err(wrong)?;
     // A file that can't be looked at any more is nobody's to read.
     let about = std::fs::metadata(file);
-    let others_read = about.is_ok_and(|about| about.permissions().mode() & 0o044 != 0);
-    match site.has_secrets() && others_read {
+    match site.has_secrets() && about.is_ok_and(|about| others_read(&about)) {
         false => Ok(site),
         true => {
             let file = file.display();
@@ -123,6 +123,11 @@ pub fn load(file: &Path) -> Result<Site, Failure> {
             )))
         }
     }
+}
+
+/// Whether others than its owner can read a file.
+pub fn others_read(about: &Metadata) -> bool {
+    about.permissions().mode() & 0o044 != 0
 }
 
 /// There is something to create or change.

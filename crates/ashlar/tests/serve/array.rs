@@ -68,6 +68,11 @@ pub fn two_lanes_and_a_pool() -> String {
     format!("{lanes}{SECOND_POOL}")
 }
 
+/// Takes from others what they may do with a file.
+pub fn make_private(file: &Path) {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 /// A directory with a site file and a data directory.
 pub struct Home {
     dir: tempfile::TempDir,

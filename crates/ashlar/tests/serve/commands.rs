@@ -408,6 +408,7 @@ fn a_success_without_an_answer_is_an_object_for_programs() {
     let serving = home.serve();
     let secret = home.file("secret");
     std::fs::write(&secret, "a secret of sixteen").unwrap();
+    crate::array::make_private(&secret);
     let spare = add_spare("s0", "s0.img");
     for before in [
         &[

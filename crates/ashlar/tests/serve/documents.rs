@@ -201,6 +201,8 @@ struct Lab {
     page: &'static str,
     dir: tempfile::TempDir,
     serving: Option<Serving>,
+    /// The page's `umask`, if it has said one: each command has a shell of its own.
+    umask: String,
 }
 
 impl Lab {
@@ -209,6 +211,7 @@ impl Lab {
             page,
             dir: tempfile::tempdir().unwrap(),
             serving: None,
+            umask: String::new(),
         };
         for page in [FIRST, page] {
             for block in blocks(&read(page), "toml") {
@@ -267,6 +270,7 @@ impl Lab {
             std::env::var("PATH").unwrap()
         );
         let mut shell = Command::new("bash");
+        let command = format!("{}{command}", self.umask);
         shell.args(["-c", &command]).current_dir(self.dir.path());
         shell.env("PATH", path).env("ASHLAR_API", self.api());
         shell.stdin(Stdio::null());
@@ -296,6 +300,9 @@ impl Lab {
 
     fn run(&mut self, step: &Step) {
         let command = step.command.as_str();
+        if command.starts_with("umask ") {
+            self.umask = format!("{command}; ");
+        }
         if command.starts_with("ashlar serve ") {
             return self.serve(command);
         }

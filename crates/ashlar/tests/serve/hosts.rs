@@ -1,7 +1,7 @@
 //! Hosts, host groups, CHAP and portals by command: made, changed, refused, kept over
 //! restarts; sessions that lose their admission end; no secret is given back.
 
-use crate::array::{Home, SITE, Serving};
+use crate::array::{Home, SITE, Serving, make_private};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -21,6 +21,9 @@ fn home() -> (Home, tempfile::TempDir) {
     fs::write(secrets.path().join("one"), format!("{SECRET}\n")).unwrap();
     fs::write(secrets.path().join("two"), "0x000102030405060708090a0b").unwrap();
     fs::write(secrets.path().join("short"), "short").unwrap();
+    for name in ["one", "two", "short"] {
+        make_private(&secrets.path().join(name));
+    }
     (
         Home::new(&format!("{site}[limits]\nlogout_time = \"1 s\"\n")),
         secrets,
@@ -375,6 +378,35 @@ fn what_can_t_be_is_refused_and_changes_nothing() {
     let (kind, said) = serving.refusal(&change.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(kind, "invalid", "{said}");
     assert!(said.contains("secret of m"), "{said}");
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused() {
+    let (home, secrets) = home();
+    let serving = home.serve();
+    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
+    let one = path(&secrets, "one");
+    let change = [
+        "host",
+        "change",
+        "esx1",
+        "--chap-name",
+        "n",
+        "--chap-secret-file",
+    ];
+    let change = [&change[..], &[&one]].concat();
+    fs::set_permissions(&one, fs::Permissions::from_mode(0o640)).unwrap();
+    let (code, said) = serving.refused(&change);
+    let why = format!("chmod go= {one}");
+    assert!(code == 2 && said.contains(&why), "{said}");
+    assert_eq!(
+        serving.json(&["host", "show", "esx1"])["chap"],
+        serde_json::Value::Null
+    );
+    make_private(std::path::Path::new(&one));
+    serving.done(&change);
+    let show = String::from_utf8(serving.run(&["host", "show", "esx1"]).stdout).unwrap();
+    assert!(show.contains("\ngroups      -\n"), "{show}");
 }
 
 #[test]

@@ -293,6 +293,7 @@ fn discovery_asks_for_chap_and_asks_no_more() {
     let serving = home.serve();
     let secret = home.file("secret");
     fs::write(&secret, "a-secret-of-us\n").unwrap();
+    crate::array::make_private(&secret);
     assert!(discovers(&serving.portal));
     let secret = secret.to_str().unwrap();
     serving.done(&[
@@ -387,6 +388,7 @@ fn the_array_comes_back_as_a_site_file_that_makes_the_same() {
     // With a secret it has to be completed.
     let secret = home.file("secret");
     fs::write(&secret, "a-secret-of-us\n").unwrap();
+    crate::array::make_private(&secret);
     let chap = [
         "--chap-name",
         "n",
