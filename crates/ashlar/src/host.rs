@@ -180,7 +180,7 @@ fn table(hosts: &[Host]) -> Table {
             host.name.clone(),
             host.initiators.join(", "),
             said_of(host.chap.as_ref()),
-            host.host_groups.join(", "),
+            groups_of(host),
         ]);
     }
     table
@@ -191,8 +191,16 @@ fn show(host: &Host) -> String {
         ("host", host.name.clone()),
         ("initiators", host.initiators.join(", ")),
         ("chap", said_of(host.chap.as_ref())),
-        ("groups", host.host_groups.join(", ")),
+        ("groups", groups_of(host)),
     ])
+}
+
+/// The groups of a host; a dash where it is in none.
+fn groups_of(host: &Host) -> String {
+    match host.host_groups.is_empty() {
+        true => "-".to_owned(),
+        false => host.host_groups.join(", "),
+    }
 }
 
 /// What is said of an account.
