@@ -70,6 +70,9 @@ struct Cli {
     /// [default: unix:/run/ashlar/api.sock]
     #[arg(long, global = true, value_name = "ADDRESS")]
     api: Option<String>,
+    /// For scripts that give it to whatever they run: a command that never asks takes it, too
+    #[arg(long, global = true, hide = true)]
+    yes: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -240,6 +243,7 @@ fn asks_json(words: &[OsString]) -> bool {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let Cli {
         api,
+        yes: _,
         command: asked,
     } = cli;
     let api = api.as_deref();
@@ -347,6 +351,42 @@ mod tests {
         let matches = command().try_get_matches_from(words).unwrap();
         let cli = Cli::from_arg_matches(&matches).unwrap();
         assert_eq!(cli.api.as_deref(), Some("unix:/a"));
+    }
+
+    /// A script that always says so does not fail at commands that never ask.
+    #[test]
+    fn yes_is_taken_everywhere_and_shown_where_it_counts() {
+        let asks = [
+            "ashlar volume delete v --yes",
+            "ashlar --yes volume delete v",
+        ];
+        for line in [
+            "ashlar pool shrink p --group 1 --yes",
+            "ashlar status --yes",
+        ] {
+            let parsed = command().try_get_matches_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+        }
+        for line in asks {
+            let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+            let cli = Cli::from_arg_matches(&matches).unwrap();
+            let is_yes = matches!(
+                cli.command,
+                Command::Volume(volume::Command::Delete { confirm, .. }) if confirm.is_given()
+            );
+            assert!(is_yes, "{line}");
+        }
+        let mut whole = command();
+        whole.build();
+        for (words, mut command) in leaves(&whole, "") {
+            let is_asking = match words.as_str() {
+                "volume delete" => true,
+                "status" | "pool shrink" => false,
+                _ => continue,
+            };
+            let help = command.render_long_help().to_string();
+            assert_eq!(help.contains("--yes"), is_asking, "ashlar {words}");
+        }
     }
 
     #[test]

@@ -222,6 +222,7 @@ fn what_can_not_be_is_refused_with_what_is_allowed() {
         (&["--set", "network"], "KEY=VALUE"),
         (&["--set", "drives.sas.model=tape"], "nl-sas-1000"),
         (&["--find-load", "soon"], "such as 20ms"),
+        (&["--find-load", "20"], "such as 20ms or p95:20ms"),
         (&["--seeds", "0"], "1..=100"),
         (&["--compare", "--find-load", "20ms"], "cannot be used with"),
     ] {

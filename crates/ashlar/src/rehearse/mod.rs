@@ -74,12 +74,13 @@ fn cap(text: &str) -> Result<Cap, String> {
         Some(_) => return Err("write mean:20ms or p95:20ms".to_owned()),
         None => (Capped::Mean, text),
     };
-    let number = time.trim().strip_suffix("ms").unwrap_or(time).trim();
+    let number = time.trim().strip_suffix("ms");
     let ms = number
-        .parse::<f64>()
-        .ok()
+        .and_then(|number| number.trim().parse::<f64>().ok())
         .filter(|ms| ms.is_finite() && *ms > 0.0);
-    let ms = ms.ok_or_else(|| format!("{text:?}: write a time above zero, such as 20ms"))?;
+    let ms = ms.ok_or_else(|| {
+        format!("{text:?}: write a time above zero in ms, such as 20ms or p95:20ms")
+    })?;
     Ok(Cap { capped, ms })
 }
 
