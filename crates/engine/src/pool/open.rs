@@ -229,6 +229,35 @@ type Notes = Vec<(PoolErrorKind, String)>;
 /// Drives that are no members, with their labels.
 type Strange<W> = Vec<(String, View<<W as World>::Drive>, Label)>;
 
+/// What is wrong with a pool, and the drives that are the reason; a line for each, as who shows them
+/// may leave the last ones out.
+fn with_reasons(reasons: &[(PoolErrorKind, String)], kind: PoolErrorKind, what: &str) -> PoolError {
+    let Some((first, _)) = reasons.first() else {
+        return refuse(kind, what.to_owned());
+    };
+    let texts: Vec<&str> = reasons.iter().map(|(_, text)| text.as_str()).collect();
+    refuse(*first, format!("{what}: {}", texts.join("\n")))
+}
+
+/// What is wrong with the drives, those that did not answer since their labels were read included.
+fn reasons<W: World>(drives: &Rc<Drives<W>>, notes: &Notes) -> Notes {
+    let events = drives.events_since(0).into_iter();
+    let failed = events.filter(|event| event.kind == EventKind::DriveFailed);
+    let failed = failed.map(|event| (PoolErrorKind::Missing, event.text));
+    notes.iter().cloned().chain(failed).collect()
+}
+
+/// That no metadata could be read. People can do something about the drives that carry it.
+fn unread(reasons: &Notes, pool: &PoolIdentity, error: PoolError) -> PoolError {
+    if reasons.is_empty() {
+        return refuse(error.kind, error.context);
+    }
+    let what = format!("drives of pool '{}' can't be used", pool.name);
+    let mut refused = with_reasons(reasons, error.kind, &what);
+    refused.context += &format!("\nso its metadata can't be read: {}", error.context);
+    refused
+}
+
 /// The metadata, when it is to be had and the drives that are there suffice.
 async fn recovered<W: World>(
     world: &W,
@@ -237,21 +266,10 @@ async fn recovered<W: World>(
     notes: &Notes,
 ) -> Result<Recovered<W>, PoolError> {
     // What is wrong with the drives is the reason for what is wrong with the pool.
-    let because = |kind: PoolErrorKind, what: String| {
-        let mut reasons: Vec<(PoolErrorKind, String)> = notes.clone();
-        // Those that did not answer since their labels were read.
-        let events = drives.events_since(0).into_iter();
-        let failed = events.filter(|event| event.kind == EventKind::DriveFailed);
-        reasons.extend(failed.map(|event| (PoolErrorKind::Missing, event.text)));
-        let Some((first, _)) = reasons.first() else {
-            return refuse(kind, what);
-        };
-        let texts: Vec<&str> = reasons.iter().map(|(_, text)| text.as_str()).collect();
-        // A line for each: who shows them may leave the last ones out.
-        refuse(*first, format!("{what}: {}", texts.join("\n")))
-    };
+    let because =
+        |kind: PoolErrorKind, what: String| with_reasons(&reasons(drives, notes), kind, &what);
     let found = recover(world, pool, &drives.members()).await;
-    let mut found = found.map_err(|error| because(error.kind, error.context))?;
+    let mut found = found.map_err(|error| unread(&reasons(drives, notes), pool, error))?;
     let state = &mut found.state;
     for (number, zone) in &state.zones {
         let on = drives.zone_on(*number, zone.level, zone.incarnation);

@@ -384,6 +384,20 @@ fn metadata_is_there_as_long_as_the_data_is() {
     }
 }
 
+/// A new user read of the metadata first, and not of the drives that were away.
+#[test]
+fn a_pool_whose_metadata_is_on_drives_that_are_away_names_those_first() {
+    let shelf = Shelf::with_pool(6, Level::Raid10 { copies: 2 });
+    let mut rest = Shelf::new(0);
+    rest.media = shelf.media[3..].to_vec();
+    let (kind, context) = rest.refusal();
+    assert_eq!(kind, PoolErrorKind::Missing);
+    let first = context.lines().next().unwrap();
+    assert!(first.contains("'d0'"), "{context}");
+    assert!(!first.contains("metadata"), "{context}");
+    assert!(context.contains("metadata"), "{context}");
+}
+
 #[test]
 fn a_drive_that_was_taken_out_by_command_opens_no_pool_with_its_old_data() {
     for (bug, is_kept) in [
