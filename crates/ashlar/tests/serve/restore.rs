@@ -52,6 +52,9 @@ fn a_volume_becomes_what_it_was_and_back_again() {
     let (kind, why) = serving.refusal(&["snapshot", "restore", "v0@empty"]);
     assert_eq!(kind, "busy", "{why}");
     assert!(why.contains("LUN 0 of iqn.2026-11.dev.ashlar:a"), "{why}");
+    // A target keeps one LUN: the last one goes with it.
+    let way = "`ashlar export delete iqn.2026-11.dev.ashlar:a`";
+    assert!(why.contains(way), "{why}");
     assert_eq!(
         serving.json(&["snapshot", "list"]),
         before,

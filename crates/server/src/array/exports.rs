@@ -359,7 +359,7 @@ impl Array {
             found.push((self.home_of(volume)?, volume.clone()));
             let behind = self.lun_of(name, Some(volume.info.uuid));
             if let Some((other, lun)) = behind.filter(|(other, _)| other != target) {
-                return Err(is_shown(name, lun, &other));
+                return Err(self.is_shown(name, lun, &other)?);
             }
         }
         let none = || {
@@ -469,12 +469,21 @@ async fn hide(shard: &ShardHandle, target: &str) -> Result<(), ArrayError> {
     Ok(shard.call(visit).await??)
 }
 
-/// That a volume is behind a target already.
-pub(super) fn is_shown(name: &str, lun: usize, target: &str) -> ArrayError {
-    let context = format!(
-        "volume {name} is LUN {lun} of target {target} already: remove it there first, with `ashlar export remove-lun {target} {name}`"
-    );
-    ArrayError::new(ArrayErrorKind::Exists, context)
+impl Array {
+    /// That a volume is behind a target already.
+    pub(super) fn is_shown(
+        &self,
+        name: &str,
+        lun: usize,
+        target: &str,
+    ) -> Result<ArrayError, ArrayError> {
+        let way = self.way_to_hide(target, name)?;
+        let context = format!(
+            "volume {name} is LUN {lun} of target {target} already: remove it there first, with \
+             `ashlar {way}`"
+        );
+        Ok(ArrayError::new(ArrayErrorKind::Exists, context))
+    }
 }
 
 pub(super) fn no_export(target: &str) -> ArrayError {

@@ -5,7 +5,7 @@
 //! - What comes is shown before it is on record, and what goes is off the record before it is
 //!   taken away: after a crash a target shows what is on record.
 
-use super::exports::{Found, is_shown, no_export, show_on};
+use super::exports::{Found, no_export, show_on};
 use super::{Array, ArrayError, ArrayErrorKind, Export};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
@@ -114,7 +114,7 @@ impl Array {
         let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
         self.images.check_whole(name)?;
         if let Some((other, lun)) = self.lun_of(name, Some(volume.info.uuid)) {
-            return Err(is_shown(name, lun, &other));
+            return Err(self.is_shown(name, lun, &other)?);
         }
         let of_target = |lun: &u16| export.luns.contains(lun);
         let mut free = (0..site::LUNS_MAX as u16).filter(|lun| !of_target(lun));

@@ -217,10 +217,10 @@ impl Array {
             }
             let behind = array.lun_of(&volume, Some(there.info.uuid));
             if let Some((target, lun)) = behind.filter(|_| !how.by_force) {
+                let way = array.way_to_hide(&target, &volume)?;
                 let context = format!(
                     "volume {volume} is LUN {lun} of {target}, and initiators may hold old data of it in \
-                     memory: remove it with `ashlar export remove-lun {target} {volume}`, or give \
-                     --force if no initiator uses it"
+                     memory: run `ashlar {way}` first, or give --force if no initiator uses it"
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Busy, context));
             }

@@ -131,13 +131,18 @@ impl Array {
         let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
             return Ok(());
         };
-        let way = match self.export(&target)?.volumes.len() {
-            1 => format!("export delete {target}"),
-            _ => format!("export remove-lun {target} {name}"),
-        };
+        let way = self.way_to_hide(&target, name)?;
         let context =
             format!("volume {name} is LUN {lun} of target {target}: `ashlar {way}` first");
         Err(ArrayError::new(ArrayErrorKind::Busy, context))
+    }
+
+    /// The command that has a target show a volume no more. A target has one LUN at least.
+    pub(super) fn way_to_hide(&self, target: &str, volume: &str) -> Result<String, ArrayError> {
+        Ok(match self.export(target)?.volumes.len() {
+            1 => format!("export delete {target}"),
+            _ => format!("export remove-lun {target} {volume}"),
+        })
     }
 
     /// Deletes a volume with all its data.
