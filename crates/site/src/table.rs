@@ -6,7 +6,7 @@
 //! silent about values that were already reported.
 
 use crate::diagnostic::{Diagnostic, Lines};
-use crate::secret::Secret;
+use crate::secret::{NOT_SHOWN, Secret};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -119,11 +119,15 @@ impl<'a, 'd> TableReader<'a, 'd> {
             self.read.insert((key, 0), line);
             return Some(good);
         }
-        let found = match text {
-            Some(text) => format!("text of {} bytes", text.len()),
-            None => "no text".to_owned(),
+        let (found, rule) = match text {
+            Some(NOT_SHOWN) => (
+                format!("{NOT_SHOWN:?}, which `ashlar site show` writes for every secret"),
+                format!("the secret itself in its place, {rule}"),
+            ),
+            Some(text) => (format!("text of {} bytes", text.len()), rule.to_owned()),
+            None => ("no text".to_owned(), rule.to_owned()),
         };
-        self.report(line, key, found, rule);
+        self.report(line, key, found, &rule);
         None
     }
 

@@ -6,7 +6,7 @@
 //!   refuses: a file that says nothing of a secret would admit more hosts than the array does.
 
 use crate::schedule::Schedule;
-use crate::secret::ChapAccount;
+use crate::secret::{ChapAccount, NOT_SHOWN};
 use crate::span::words;
 use crate::types::{
     Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group, Host,
@@ -17,9 +17,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::Value;
-
-/// In the place of a secret: too short to be one.
-const NOT_SHOWN: &str = "not shown";
 
 /// The text of a site file that says what `site` is.
 pub fn text(site: &Site) -> String {

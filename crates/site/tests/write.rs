@@ -162,6 +162,7 @@ fn a_site_with_secrets_is_written_so_that_it_has_to_be_completed() {
     assert!(!written.contains("twelve-bytes"), "{written}");
     let error = parse("t.toml", &written).unwrap_err().to_string();
     assert!(error.contains("secret: found"), "{error}");
+    assert!(error.contains("the secret itself in its place"), "{error}");
     let completed = written
         .replacen("secret = \"not shown\"", "secret = \"twelve-bytes\"", 1)
         .replacen(
