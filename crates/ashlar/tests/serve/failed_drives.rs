@@ -242,6 +242,13 @@ fn a_spare_that_is_missing_is_told_of_and_replaced() {
     let said = status.as_str().unwrap();
     assert!(said.contains("spare s0 failed on"), "{said}");
     fs::rename(&away, &file).unwrap();
+    let is_back = |event: &Value| event["kind"] == "drive_back" && event["before_start"] == false;
+    serving.wait(&["events"], |events| {
+        events.as_array().unwrap().iter().any(is_back)
+    });
+    let told = serving.events_of("drive_back").join("\n");
+    assert!(told.contains("spare 's0' is back"), "{told}");
+    assert!(told.contains("`ashlar drive replace s0`"), "{told}");
     serving.done(&["drive", "replace", "--yes", "s0"]);
     assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
     assert_eq!(serving.json(&["status"])["health"], "ok");

@@ -188,6 +188,19 @@ impl Array {
         missing
     }
 
+    /// The spares that a pool came up without, and that nobody has replaced or removed.
+    pub fn missing_spares(&self, info: &PoolInfo) -> Vec<MissingDrive> {
+        let failed = self.departed_failures(info);
+        let missing = self.absent().missing.get(&info.name).cloned();
+        let is_missed = |drive: &MissingDrive| {
+            let mut failed = failed.iter().filter(|one| one.is_spare());
+            failed.any(|one| one.name == drive.name)
+        };
+        let mut missing = missing.unwrap_or_default();
+        missing.retain(is_missed);
+        missing
+    }
+
     /// Notes that a drive which is missing was seen again.
     pub(crate) fn drive_is_back(&self, pool: &str, drive: &str) {
         for known in self.absent().missing_called(pool, drive) {

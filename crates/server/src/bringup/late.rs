@@ -156,7 +156,8 @@ impl Rounds {
             return false;
         };
         for (shard, info) in open {
-            for drive in array.missing_drives(&info) {
+            let spares = array.missing_spares(&info);
+            for drive in array.missing_drives(&info).into_iter().chain(spares) {
                 if !drive.is_back
                     && let Err(error) = looker.look_for(drive, (shard, &info), &array).await
                 {
@@ -360,14 +361,22 @@ impl Looker {
         let place = array.data()?.place_at(name, path, None);
         let look = drives::glance(shard, place).await?;
         let (name, path) = (&drive.name, drive.path.display());
+        let is_spare = info.members.iter().all(|member| member.name != *name);
         let what = match look.found {
+            Found::Labelled(label) if label.pool_uuid == info.uuid && is_spare => {
+                format!("spare '{name}' is back at {path}")
+            }
             Found::Labelled(label) if label.pool_uuid == info.uuid => {
                 format!("drive '{name}' is back at {path}, with what it held before")
             }
             Found::Empty => format!("there is an empty drive at {path}, where '{name}' was"),
             _ => return Ok(()),
         };
-        let text = format!("{what}: `ashlar drive replace {name}` takes it in and rebuilds it");
+        let then = match is_spare {
+            true => "makes it a spare again",
+            false => "takes it in and rebuilds it",
+        };
+        let text = format!("{what}: `ashlar drive replace {name}` {then}");
         tracing::info!("pool {}: {text}", info.name);
         array.drive_is_back(&info.name, name);
         let pool = info.name.clone();

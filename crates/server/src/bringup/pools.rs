@@ -434,14 +434,15 @@ pub(super) async fn open(
             return Ok(Some(Outcome::Closed(why)));
         }
     };
-    // What has left the pool is not missed.
-    missing.retain(|drive| members.contains(&drive.name));
+    // What has left the pool is not missed. A spare that is away may be back, though.
+    let is_missed = |drive: &&MissingDrive| members.contains(&drive.name);
+    let missed: Vec<MissingDrive> = missing.iter().filter(is_missed).cloned().collect();
     let name = &plan.spec.name;
-    for drive in &missing {
+    for drive in &missed {
         tracing::warn!("pool {name} comes up without a drive: {drive}");
     }
-    if let Some(first) = plan.shards.first().filter(|_| !missing.is_empty()) {
-        tell(&shards[*first], name.clone(), missing.clone()).await?;
+    if let Some(first) = plan.shards.first().filter(|_| !missed.is_empty()) {
+        tell(&shards[*first], name.clone(), missed).await?;
     }
     Ok(Some(Outcome::Open(missing)))
 }
