@@ -275,6 +275,16 @@ fn what_is_refused_leaves_nothing_behind() {
         ),
         (
             "invalid",
+            add_spare("x", "/proc/y.img").to_vec(),
+            "drive x: /proc/y.img: drives may be added from",
+        ),
+        (
+            "invalid",
+            add_spare("x", "none/y.img").to_vec(),
+            "drive x: ",
+        ),
+        (
+            "invalid",
             vec![
                 "drive",
                 "add-spare",

@@ -71,7 +71,10 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
         (&["n0.img", "x=d1.img"][..], "d1.img is drive d1 of pool p0"),
         (&["n0.img", "d1=n1.img"][..], "there is a drive d1 already"),
         (&["n0.img", "n0=n1.img"][..], "drive.name: found \"n0\""),
-        (&["n0.img", "/proc/n1.img"][..], "drives may be added from"),
+        (
+            &["n0.img", "/proc/n1.img"][..],
+            "drive n1: /proc/n1.img: drives may be added from",
+        ),
         (
             &["n0.img", "ashlar-n1.img"][..],
             "kept for Ashlar's own files",

@@ -115,7 +115,8 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     let new = new_drive(add)?;
     let path = array.data()?.path().join(&new.path);
     // Before anything is said of a file: whoever may ask may not know all of them.
-    array.places().check_allowed(&path)?;
+    let allowed = array.places().check_allowed(&path);
+    allowed.map_err(|error| error.of_drive(&new.name))?;
     if new.is_device {
         let source = DriveSource::Device { path: new.path };
         return Ok(site::Drive {

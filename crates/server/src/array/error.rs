@@ -47,6 +47,11 @@ impl ArrayError {
         Self::new(ArrayErrorKind::NotFound, not_there(what, list))
     }
 
+    /// The same, of a drive that a user named.
+    pub(crate) fn of_drive(self, name: &str) -> Self {
+        Self::new(self.kind, format!("drive {name}: {}", self.context))
+    }
+
     pub(crate) fn no_pool(name: &str) -> Self {
         Self::new(ArrayErrorKind::NotFound, format!("there is no pool {name}"))
     }

@@ -395,21 +395,7 @@ impl Array {
             .iter()
             .map(|new| self.placed(&pools, &info.name, new, replaced));
         let placed: Vec<Placed> = placed.collect();
-        // Where a drive failed, another may come, though not over what somebody keeps there.
-        let failed = self.departed_failures(info);
-        let was_there = |path: &Path| failed.iter().any(|old| old.path.as_deref() == Some(path));
-        for drive in placed.iter().filter(|drive| !drive.is_known) {
-            if !was_there(&drive.path) {
-                self.drives.check_allowed(&drive.path)?;
-            }
-        }
-        // Not before: whoever may add drives may not know of all files.
-        for drive in &placed {
-            self.check_unused(&drive.path, &info.name).await?;
-            if let Some(why) = foreign(&self.drives.data, &drive.path).await {
-                return Err(ArrayError::new(ArrayErrorKind::Invalid, why));
-            }
-        }
+        self.check_placed(info, &placed).await?;
         let largest = info
             .members
             .iter()
@@ -418,7 +404,7 @@ impl Array {
         let files = placed.iter().zip(&new).filter(|(_, new)| !new.is_device);
         let wanted = files.map(|(drive, new)| {
             let size_bytes = new.size_bytes.or(largest).unwrap_or(0);
-            (drive.path.clone(), size_bytes)
+            (new.name.clone(), drive.path.clone(), size_bytes)
         });
         let made = make_files(wanted.collect()).await?;
         let before = self.drives.added().clone();
@@ -563,6 +549,29 @@ impl Array {
         }
     }
 
+    /// That drives may be where they are to be.
+    async fn check_placed(&self, info: &PoolInfo, placed: &[Placed]) -> Result<(), ArrayError> {
+        // Where a drive failed, another may come, though not over what somebody keeps there.
+        let failed = self.departed_failures(info);
+        let was_there = |path: &Path| failed.iter().any(|old| old.path.as_deref() == Some(path));
+        for drive in placed.iter().filter(|drive| !drive.is_known) {
+            if !was_there(&drive.path) {
+                let allowed = self.drives.check_allowed(&drive.path);
+                allowed.map_err(|error| error.of_drive(&drive.name))?;
+            }
+        }
+        // Not before: whoever may add drives may not know of all files.
+        for drive in placed {
+            let of_drive = |error: ArrayError| error.of_drive(&drive.name);
+            let unused = self.check_unused(&drive.path, &info.name).await;
+            unused.map_err(of_drive)?;
+            if let Some(why) = foreign(&self.drives.data, &drive.path).await {
+                return Err(of_drive(ArrayError::new(ArrayErrorKind::Invalid, why)));
+            }
+        }
+        Ok(())
+    }
+
     /// That what is at `path` is no drive of another pool than `pool`, be that open, not open, or
     /// about to be made.
     ///
@@ -618,25 +627,24 @@ fn is_busy(error: PoolError) -> bool {
 }
 
 /// Makes the files of drives where nothing is; says which.
-async fn make_files(wanted: Vec<(PathBuf, u64)>) -> Result<Vec<PathBuf>, ArrayError> {
+async fn make_files(wanted: Vec<(String, PathBuf, u64)>) -> Result<Vec<PathBuf>, ArrayError> {
     let making = tokio::task::spawn_blocking(move || {
         let mut made = Vec::new();
-        for (path, size_bytes) in wanted {
+        for (name, path, size_bytes) in wanted {
             if path.exists() {
                 continue;
             }
             match RealDrive::create_file(&path, size_bytes) {
                 Ok(()) => made.push(path),
-                Err(error) => return Err((error, made)),
+                Err(error) => return Err((format!("drive {name}: {error}"), made)),
             }
         }
         Ok(made)
     });
     match making.await {
         Ok(Ok(made)) => Ok(made),
-        Ok(Err((error, made))) => {
+        Ok(Err((context, made))) => {
             remove_files(made).await;
-            let context = error.to_string();
             Err(ArrayError::new(ArrayErrorKind::Invalid, context))
         }
         Err(error) => {

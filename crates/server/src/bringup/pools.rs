@@ -321,7 +321,8 @@ fn decide_open(
                  one in its place"
             )),
             Found::Unusable(why) => Some(format!(
-                "{why}; pool {name} holds data on this drive: repair it, or run `ashlar drive replace`"
+                "{why}; pool {name} holds data on this drive: repair it, or run `ashlar drive replace {}`",
+                place.name
             )),
             Found::Labelled(label) => misplaced(&label, name, &place, uuid),
         };
