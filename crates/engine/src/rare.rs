@@ -14,6 +14,8 @@ pub const MARKS: &[&str] = &[
     "bytes copied by reading",
     "checkpoint copied at an opening",
     "command tried again for want of room",
+    "copy made on another shard",
+    "data for a token kept on another shard",
     "degraded start",
     "destage outlives a drive",
     "drive expelled",
@@ -89,6 +91,8 @@ pub const MARKS: &[&str] = &[
     "zone goes out of use",
     "zone is not emptied for want of pages",
     "zone taken into use",
+    "unit found at another target",
+    "write to a volume of another shard",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -192,4 +196,11 @@ pub const BUGS: &[&str] = &[
     "memo not moved with the volume",
     "reset told to one only",
     "token not held while it is used",
+    "LUN shows a volume where it was",
+    "copy on another shard ends early",
+    "data of a token that is over stays",
+    "place of a token's data forgotten",
+    "token looked for on its own shard only",
+    "what tokens of before kept stays at the start",
+    "write to another shard acknowledged early",
 ];

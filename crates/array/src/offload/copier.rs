@@ -115,6 +115,7 @@ impl<W: World> SessionCopier<W> {
             };
             match shard.call(look).await {
                 Ok(Ok(Some(uuid))) => {
+                    self.world.reached("unit found at another target");
                     let disk = self.disk(uuid).await;
                     return disk.ok_or(Refusal::Unreachable);
                 }
@@ -154,6 +155,12 @@ impl<W: World> SessionCopier<W> {
         }
         let (shard, held) = held.ok_or_else(gone)?;
         let (pool, lane, held) = held?;
+        if shard != state.index() {
+            self.world.reached("data for a token kept on another shard");
+            if self.world.planted("place of a token's data forgotten") {
+                return Ok(held);
+            }
+        }
         self.offload.keep(held.holder, Place { shard, pool, lane });
         Ok(held)
     }
@@ -227,6 +234,9 @@ impl<W: World> Copier<W> for SessionCopier<W> {
             if place.shard == state.index() {
                 let pool = state.lane(&place.pool, place.lane)?;
                 return Some(pool.volume_of(uuid)?.into());
+            }
+            if self.world.planted("token looked for on its own shard only") {
+                return None;
             }
             let at = (place.pool.clone(), place.lane);
             let look = move |state: Rc<ShardState<W>>| async move {

@@ -150,6 +150,12 @@ impl<W: World> Offload<W> {
             let forget = |state: Rc<ShardState<W>>| async move {
                 let mut pools = state.pools();
                 pools.retain(|pool| only.as_ref().is_none_or(|only| pool.name() == only));
+                if state
+                    .world()
+                    .planted("what tokens of before kept stays at the start")
+                {
+                    return;
+                }
                 for pool in pools {
                     if let Err(error) = state.holder(&pool).forget_leftovers().await {
                         tracing::warn!(
@@ -206,6 +212,9 @@ async fn release_on<W: World>(state: &ShardState<W>, place: &Place, held: Held) 
         return true;
     };
     let uuid = held.holder;
+    if state.world().planted("data of a token that is over stays") {
+        return true;
+    }
     state.holder(&pool).release(held).await;
     pool.volume_of(uuid).is_none()
 }

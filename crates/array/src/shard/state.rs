@@ -378,6 +378,9 @@ impl<W: World> ShardState<W> {
             let distant = Distant::new(home.clone(), place, info.clone());
             Some(Disk::There(Rc::new(distant)))
         };
+        if self.world.planted("LUN shows a volume where it was") {
+            return;
+        }
         for target in self.targets.borrow().values() {
             let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
             let mut differs = false;

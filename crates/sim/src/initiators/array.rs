@@ -30,7 +30,7 @@ use world::sim::SimWorld;
 const REST: Duration = Duration::from_micros(50);
 
 /// and how long.
-const GONE_MAX: Duration = Duration::from_secs(60);
+const GONE_MAX: Duration = Duration::from_secs(1);
 
 /// So few that hosts run out of them.
 const LIMITS: Limits = Limits {

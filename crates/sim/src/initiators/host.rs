@@ -108,31 +108,37 @@ pub(super) enum Answer {
     Said(Response),
 }
 
+/// A nexus of the initiator called `name` at a target, as after a login there.
+fn connect(
+    array: &Rc<Array>,
+    name: &str,
+    target: &Rc<scsi::Target<SimWorld>>,
+) -> (Rc<Nexus<SimWorld>>, Kept) {
+    let nexus = target.connect(InitiatorPort::new(name, [0; 6]), 1);
+    let kept = Kept::default();
+    let admission = Admission {
+        initiator: name.to_owned(),
+        account: None,
+        portal: LoginPortal {
+            portal_group: 1,
+            address: PORTAL.into(),
+        },
+    };
+    let home = array.home_of(target.name());
+    let shared = (&array.directory, &array.offload);
+    let copier = SessionCopier::new(home, shared, admission, target.name());
+    nexus.set_copier(Rc::new(HostCopier {
+        array: Rc::clone(array),
+        copier,
+        kept: Rc::clone(&kept),
+    }));
+    (nexus, kept)
+}
+
 impl Host {
     pub(super) fn new(number: u64, array: &Rc<Array>) -> Rc<Host> {
         let name = format!("iqn.2026-11.sim:h{number}");
-        let portal = LoginPortal {
-            portal_group: 1,
-            address: PORTAL.into(),
-        };
-        let nexus = |target: &Rc<scsi::Target<SimWorld>>| {
-            let nexus = target.connect(InitiatorPort::new(&name, [0; 6]), 1);
-            let kept = Kept::default();
-            let admission = Admission {
-                initiator: name.clone(),
-                account: None,
-                portal,
-            };
-            let home = array.home_of(target.name());
-            let shared = (&array.directory, &array.offload);
-            let copier = SessionCopier::new(home, shared, admission, target.name());
-            nexus.set_copier(Rc::new(HostCopier {
-                array: Rc::clone(array),
-                copier,
-                kept: Rc::clone(&kept),
-            }));
-            (nexus, kept)
-        };
+        let nexus = |target| connect(array, &name, target);
         let books = Rc::clone(&array.books);
         let registers = |unit: &super::Unit| vec![0; unit.wide];
         let host = Rc::new(Host {

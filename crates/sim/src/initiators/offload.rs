@@ -217,13 +217,9 @@ impl Host {
         let is_no_token = response.status != GOOD && code_of(&response) == Some(0x23);
         if is_no_token {
             self.books.refuse(&deeds);
-            let is_wrong = match token {
-                None => true,
-                Some(token) => {
-                    let evicted = evictions != self.books.evictions.get();
-                    worth == Worth::Good && !evicted && self.worth_of(token) == Worth::Good
-                }
-            };
+            let was_good = worth == Worth::Good && evictions == self.books.evictions.get();
+            let is_wrong =
+                token.is_none_or(|token| was_good && self.knows_better(token, &response));
             return self.check_token(is_wrong, "is refused", token, &response);
         }
         // Of the failed, too: so much has come.
@@ -271,6 +267,17 @@ impl Host {
         worth.unwrap_or(Worth::Doubtful)
     }
 
+    /// Whether a good token is called unknown. Revoked it may be, to make room: of that there are
+    /// no books.
+    fn knows_better(&self, token: &Token, response: &Response) -> bool {
+        let is_unknown = response.sense.get(13) == Some(&TOKEN_UNKNOWN);
+        let tokens = self.books.tokens.borrow();
+        let mut known = tokens.iter();
+        let one = known.find(|one| one.bytes == token.bytes);
+        let (boot, now) = (self.books.boots.get(), self.world.now());
+        is_unknown && one.is_some_and(|one| one.still_holds(boot, now))
+    }
+
     fn begin_use(&self, token: Option<&Token>) -> Worth {
         let worth = token.map_or(Worth::Good, |token| self.worth_of(token));
         self.revise(token, |token| {
@@ -312,6 +319,9 @@ fn with_ranges(mut list: Vec<u8>, runs: &[Range<u64>]) -> Vec<u8> {
     list[head - 2..head].copy_from_slice(&ranges.to_be_bytes());
     list
 }
+
+/// The additional sense code qualifier of 23/04, TOKEN UNKNOWN (SPC-4, annex D).
+const TOKEN_UNKNOWN: u8 = 4;
 
 /// The additional sense code.
 fn code_of(response: &Response) -> Option<u8> {

@@ -35,6 +35,12 @@ pub(super) enum Worth {
 }
 
 impl Token {
+    /// Whether it is good but for having been used: nobody has taken it back, and its time, which
+    /// was that of its making, is not over.
+    pub(super) fn still_holds(&self, boot: u64, now: Time) -> bool {
+        self.boot == boot && !self.is_revoked && now < self.expires.0
+    }
+
     pub(super) fn worth(&self, boot: u64, now: Time) -> Worth {
         let is_over = self.users == 0 && now >= self.expires.1;
         if self.boot != boot || self.is_revoked || is_over {
