@@ -17,7 +17,7 @@ use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, Vol
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use libfuzzer_sys::fuzz_target;
-use scsi::offload::{Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens};
+use scsi::offload::{Access, Copier, CancelToken, Designator, Held, Holder, Limits, Refusal, Tokens};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, NexusId, Target};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -67,7 +67,7 @@ impl Copier<SimWorld> for Alone {
         "iqn.host".to_owned()
     }
 
-    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
+    fn reach(&self, _: Uuid, _: &CancelToken) -> Box<dyn Any> {
         Box::new(())
     }
 
@@ -84,7 +84,7 @@ impl Copier<SimWorld> for Alone {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
         let hold = async move {
             let Disk::Here(source) = source else {
@@ -109,7 +109,7 @@ impl Copier<SimWorld> for Alone {
         });
     }
 
-    fn make_room(&self, _: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, _: Uuid, _: &CancelToken) -> LocalBoxFuture<'_, bool> {
         async { false }.boxed_local()
     }
 

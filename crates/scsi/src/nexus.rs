@@ -10,7 +10,7 @@
 use crate::cdb::{self, Command};
 use crate::erasure::Erasure;
 use crate::lun;
-use crate::offload::{Aborted, Copier, Course, Desk};
+use crate::offload::{Aborted, CancelToken, Copier, Desk};
 use crate::reservation::{Access, NexusId};
 use crate::sense::{Attention, Format, Key, Sense, status};
 use crate::target::Target;
@@ -208,7 +208,7 @@ impl<W: World> Nexus<W> {
         lun: [u8; 8],
         cdb: [u8; 16],
         data_out: Slice,
-        course: Option<Course>,
+        course: Option<CancelToken>,
     ) -> Response {
         let number = lun::decode(lun);
         let there = number.and_then(|number| Some((number, self.target.unit(number)?)));
@@ -226,7 +226,7 @@ impl<W: World> Nexus<W> {
         unit: &Rc<LogicalUnit<W>>,
         cdb: &[u8; 16],
         data_out: Slice,
-        course: Option<Course>,
+        course: Option<CancelToken>,
     ) -> Response {
         let command = cdb::decode(cdb);
         // Those of a CDB that is wrong in itself go before what is wrong with it (SAM-5
@@ -274,7 +274,7 @@ impl<W: World> Nexus<W> {
         number: u16,
         unit: &Rc<LogicalUnit<W>>,
         (command, data_out): (Command, Slice),
-        course: Option<Course>,
+        course: Option<CancelToken>,
     ) -> Response {
         let access = Access::of(&command);
         // One that waited may find the unit gone.

@@ -14,7 +14,7 @@
 use crate::cdb::{self, Command, Extent};
 use crate::lun;
 use crate::nexus::{Nexus, Response};
-use crate::offload::{Copier, Course};
+use crate::offload::{CancelToken, Copier};
 use crate::sense::Sense;
 use crate::unit::LogicalUnit;
 use base::{Slice, Uuid};
@@ -98,7 +98,11 @@ fn changed(command: &Command) -> Option<Range<u64>> {
 
 /// Has room made for a volume that was refused a page. Whether there is some now, and
 /// `course` goes on.
-pub(crate) async fn made<W: World>(copier: &dyn Copier<W>, volume: Uuid, course: &Course) -> bool {
+pub(crate) async fn made<W: World>(
+    copier: &dyn Copier<W>,
+    volume: Uuid,
+    course: &CancelToken,
+) -> bool {
     if copier
         .world()
         .planted("write of a lost session tried again")
@@ -124,7 +128,7 @@ impl<W: World> Nexus<W> {
         lun: [u8; 8],
         cdb: [u8; 16],
         data_out: Slice,
-        course: Course,
+        course: CancelToken,
     ) -> Response {
         if !course.goes_on() {
             return Response::task_aborted();
@@ -155,7 +159,7 @@ impl<W: World> Nexus<W> {
         &self,
         unit: &Rc<LogicalUnit<W>>,
         (lun, cdb, data_out): ([u8; 8], [u8; 16], Slice),
-        course: &Course,
+        course: &CancelToken,
         (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
     ) -> Response {
         let world = self.target().world();

@@ -3,8 +3,8 @@
 use crate::kinds::Kind;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
 use engine::layout::{Layout, Slots};
-use engine::pool::life::fullness::Thresholds;
-use engine::pool::life::health::Limits;
+use engine::pool::maintenance::fullness::Thresholds;
+use engine::pool::maintenance::health::Limits;
 use engine::{Level, PoolSpec};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

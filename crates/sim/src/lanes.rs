@@ -7,8 +7,8 @@
 use crate::config::Config;
 use base::Uuid;
 use engine::lane::Lane;
-use engine::pool::{Event, Holdings, SNAPSHOT_MARK, VolumeChange, WordsChange};
-use engine::volume::About;
+use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
+use engine::volume::VolumeAttributes;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
     World,
@@ -265,7 +265,7 @@ impl Lanes {
     }
 
     /// What is said of all volumes, in the trash and not.
-    pub fn said(&self) -> Vec<(VolumeInfo, About)> {
+    pub fn said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
         let of_lane = |pool: &Pool<SimWorld>| {
             let about = |info: VolumeInfo| {
                 let about = pool.volume_of(info.uuid).map(|volume| volume.about());
@@ -281,7 +281,11 @@ impl Lanes {
     ///
     /// # Errors
     /// As the pool's.
-    pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
+    pub async fn change_words(
+        &self,
+        name: &str,
+        change: &AttributesChange,
+    ) -> Result<(), PoolError> {
         let lane = self.lane_of(name);
         let volume = lane.volume(name).map(|volume| volume.info());
         if let Some((info, new)) = volume.zip(change.name.as_deref()) {
@@ -334,7 +338,7 @@ impl Lanes {
     }
 
     /// What is in the trash.
-    pub fn trash(&self) -> Vec<(VolumeInfo, About)> {
+    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
         self.pools.iter().flat_map(Pool::trash).collect()
     }
 

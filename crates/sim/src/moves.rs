@@ -15,8 +15,8 @@ use crate::small_pool::{self, Life};
 use crate::transit;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::fsck::{self, Options, Severity};
-use engine::pool::life::health;
-use engine::volume::{Elsewhere, Mirror};
+use engine::pool::maintenance::health;
+use engine::volume::{Mirror, VolumeIo};
 use engine::{
     IoError, IoErrorKind, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec, Provisioning,
     Volume, VolumeSpec, World,
@@ -302,7 +302,7 @@ impl Session {
         let Some(copy) = self.expect("a copy", copy) else {
             return;
         };
-        let to: Rc<dyn Elsewhere> = Rc::new(copy);
+        let to: Rc<dyn VolumeIo> = Rc::new(copy);
         let rate = prng.chance(1, 4).then(|| prng.between(8 << 20, 64 << 20));
         let begun = a.begin_departure(name, to, rate).await;
         let Some((volume, mirror)) = self.expect("a departure", begun) else {

@@ -6,7 +6,7 @@ use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
-use engine::pool::life::fullness::Fullness as Level;
+use engine::pool::maintenance::fullness::Fullness as Level;
 use engine::{GroupInfo, MemberState, Volume, World};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

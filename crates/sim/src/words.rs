@@ -5,7 +5,7 @@ use crate::oracle::volume::Change;
 use crate::oracle::words::is_usual;
 use crate::session::Session;
 use base::{Prng, Uuid};
-use engine::pool::WordsChange;
+use engine::pool::AttributesChange;
 use engine::{PoolError, PoolErrorKind};
 
 /// Does one of these.
@@ -18,7 +18,7 @@ pub async fn change(session: &Session, prng: &mut Prng) {
     }
 }
 
-fn draw(session: &Session, name: &str, prng: &mut Prng) -> WordsChange {
+fn draw(session: &Session, name: &str, prng: &mut Prng) -> AttributesChange {
     let number = prng.below(2 * session.books.config.volumes);
     let renames = prng.chance(1, 2).then(|| match name.split_once('@') {
         Some((volume, _)) => format!("{volume}@r{number}"),
@@ -32,7 +32,7 @@ fn draw(session: &Session, name: &str, prng: &mut Prng) -> WordsChange {
         (format!("k{}", prng.below(3)), value)
     };
     let attributes = (0..prng.below(3)).map(|_| attribute(prng)).collect();
-    WordsChange {
+    AttributesChange {
         name: renames,
         attributes,
     }
@@ -72,7 +72,7 @@ async fn trash(session: &Session, prng: &mut Prng) {
     session
         .world
         .note(|| format!("volume {id} goes into the trash"));
-    oracle().begin_words(id, &WordsChange::default(), true);
+    oracle().begin_words(id, &AttributesChange::default(), true);
     let outcome = session.pool.trash_volume(&name, prng.below(1000));
     let what = format!("of volume {id}");
     let outcome = session.ask("trash", what, outcome).await;
@@ -119,7 +119,7 @@ async fn recover(session: &Session, prng: &mut Prng) {
     session
         .world
         .note(|| format!("volume {id} comes back as {wanted:?}"));
-    let change = WordsChange {
+    let change = AttributesChange {
         name: change.clone(),
         attributes: Vec::new(),
     };

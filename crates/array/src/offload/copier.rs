@@ -6,7 +6,7 @@
 use super::reach::Reach;
 use super::{Offload, Place};
 use crate::directory::Directory;
-use crate::shard::distant::Distant;
+use crate::shard::remote_volume::RemoteVolume;
 use crate::shard::{ShardHandle, ShardState};
 use base::{Time, Uuid, VolumeOffset};
 use engine::World;
@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use iscsi::login::Admission;
 use scsi::NexusId;
-use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, unit_at};
+use scsi::offload::{Access, CancelToken, Copier, Designator, Held, Refusal, Tokens, unit_at};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -85,7 +85,7 @@ impl<W: World> SessionCopier<W> {
             };
             if let Ok(Some(found)) = shard.call(find).await {
                 let place = (found.pool, found.lane);
-                let distant = Distant::new(shard.clone(), place, found.info);
+                let distant = RemoteVolume::new(shard.clone(), place, found.info);
                 return Some(Disk::There(Rc::new(distant)));
             }
         }
@@ -131,7 +131,7 @@ impl<W: World> SessionCopier<W> {
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> Result<Held, IoError> {
         let uuid = source.info().uuid;
         let gone = || IoError {
@@ -188,7 +188,7 @@ async fn hold_on<W: World>(
     state: &ShardState<W>,
     uuid: Uuid,
     ranges: &[(u64, u64)],
-    course: &Course,
+    course: &CancelToken,
 ) -> Option<Result<HeldIn, IoError>> {
     let (pool, volume) = state.volume_of(uuid)?;
     let held = state.holder(&pool).hold(&volume, ranges, course).await;
@@ -222,7 +222,7 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
         self.hold_where_it_is(source, ranges, course).boxed_local()
     }
@@ -244,13 +244,13 @@ impl<W: World> Copier<W> for SessionCopier<W> {
                 Some(pool.volume_of(uuid)?.info())
             };
             let info = shard.call(look).await.ok()??;
-            let distant = Distant::new(shard, at, info);
+            let distant = RemoteVolume::new(shard, at, info);
             Some(Disk::There(Rc::new(distant) as _))
         };
         find.boxed_local()
     }
 
-    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any> {
+    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any> {
         Box::new(Reach::new(&self.offload, volume, course))
     }
 
@@ -259,7 +259,7 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         self.world.spawn(async move { offload.let_go(held).await });
     }
 
-    fn make_room(&self, volume: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, volume: Uuid, _: &CancelToken) -> LocalBoxFuture<'_, bool> {
         let make = async move {
             match self.state.upgrade() {
                 Some(state) => state.make_room(volume).await,

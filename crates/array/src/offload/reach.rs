@@ -8,7 +8,7 @@
 use super::Offload;
 use base::Uuid;
 use engine::World;
-use scsi::offload::Course;
+use scsi::offload::CancelToken;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct Reaches {
     next: u64,
-    all: BTreeMap<u64, (Uuid, Course)>,
+    all: BTreeMap<u64, (Uuid, CancelToken)>,
 }
 
 /// A copy reaches a volume as long as this is kept.
@@ -26,7 +26,7 @@ pub(super) struct Reach<W: World> {
 }
 
 impl<W: World> Reach<W> {
-    pub(super) fn new(offload: &Arc<Offload<W>>, volume: Uuid, course: &Course) -> Self {
+    pub(super) fn new(offload: &Arc<Offload<W>>, volume: Uuid, course: &CancelToken) -> Self {
         let mut state = offload.state();
         let reaches = &mut state.reaches;
         reaches.next += 1;
@@ -85,12 +85,16 @@ mod tests {
     fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
         let offload = Arc::new(Offload::<SimWorld>::new(None, Limits::default()));
         let (one, other) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
-        let courses = [Course::default(), Course::default(), Course::default()];
+        let courses = [
+            CancelToken::default(),
+            CancelToken::default(),
+            CancelToken::default(),
+        ];
         let reach = |volume, at: usize| Reach::new(&offload, volume, &courses[at]);
         let (first, second, third) = (reach(one, 0), reach(one, 1), reach(other, 2));
         let mut wait = Box::pin(offload.leave_alone(one));
         assert!((&mut wait).now_or_never().is_none());
-        let goes_on = courses.iter().map(Course::goes_on).collect::<Vec<_>>();
+        let goes_on = courses.iter().map(CancelToken::goes_on).collect::<Vec<_>>();
         assert_eq!(goes_on, [false, false, true]);
         let _later = reach(one, 2);
         drop(first);

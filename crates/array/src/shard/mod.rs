@@ -3,12 +3,12 @@
 //! Invariant: all that a [`ShardState`] holds lives and dies where the shard runs; others reach
 //! it by a [`ShardHandle`] only.
 
-pub mod distant;
 pub mod latency;
 pub mod ledger;
 mod link;
-pub mod room;
+pub mod remote_volume;
 pub mod session;
+pub mod space_reclaim;
 mod state;
 mod statistics;
 pub mod tally;

@@ -112,7 +112,7 @@ pub struct Session<W: World> {
     pub since_unix_s: u64,
     began: Time,
     pub nexus: Rc<Nexus<W>>,
-    pub reins: Arc<Reins>,
+    pub control: Arc<ConnectionControl>,
     ended: Event,
     has_ended: Cell<bool>,
 }
@@ -135,7 +135,7 @@ pub fn add(counter: &AtomicU64, by: u64) {
 
 /// How others hold a connection, which may be on another shard.
 #[derive(Default)]
-pub struct Reins {
+pub struct ConnectionControl {
     pub counters: Counters,
     /// Wakes the connection's task for what is asked.
     pub wake: Wake,
@@ -152,7 +152,7 @@ struct Asked {
     aborts: Vec<AbortRequest>,
 }
 
-impl Reins {
+impl ConnectionControl {
     // Whoever panicked with this lock held has left whole requests behind.
     fn asked(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
@@ -203,7 +203,7 @@ impl<W: World> Session<W> {
             since_unix_s,
             began,
             nexus,
-            reins: Arc::default(),
+            control: Arc::default(),
             ended: Event::new(),
             has_ended: Cell::new(false),
         }
@@ -211,7 +211,7 @@ impl<W: World> Session<W> {
 
     /// What it is and has done.
     pub fn info(&self) -> SessionInfo {
-        let counters = &self.reins.counters;
+        let counters = &self.control.counters;
         SessionInfo {
             tsih: self.tsih,
             initiator: self.initiator.clone(),
@@ -240,7 +240,7 @@ impl<W: World> Session<W> {
     /// What it did at each volume, and at none.
     pub fn done(&self) -> Vec<(Option<Uuid>, Totals)> {
         let target = self.nexus.target();
-        let tallies = self.reins.tallies();
+        let tallies = self.control.tallies();
         let read = tallies.iter().map(|(lun, tally)| {
             let unit = lun.and_then(|lun| target.unit(lun));
             let mut totals = Totals::default();
@@ -253,7 +253,7 @@ impl<W: World> Session<W> {
     /// What it did in all.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for (_, tally) in self.reins.tallies().iter() {
+        for (_, tally) in self.control.tallies().iter() {
             totals.add(tally);
         }
         totals
@@ -262,10 +262,10 @@ impl<W: World> Session<W> {
     /// Closes the connection; ends when its last command has ended.
     pub async fn close(&self, how: Closing) {
         {
-            let mut asked = self.reins.asked();
+            let mut asked = self.control.asked();
             asked.closing = asked.closing.max(Some(how));
         }
-        self.reins.wake.notify();
+        self.control.wake.notify();
         loop {
             let ended = self.ended.listen();
             if self.has_ended.get() {
@@ -278,7 +278,7 @@ impl<W: World> Session<W> {
     /// Its last command has ended and its connection is closed.
     pub fn end(&self) {
         self.has_ended.set(true);
-        drop(self.reins.take_aborts());
+        drop(self.control.take_aborts());
         self.ended.notify(usize::MAX);
     }
 
@@ -290,8 +290,8 @@ impl<W: World> Session<W> {
         }
         let (done, aborted) = oneshot::channel();
         let request = AbortRequest { scope, done };
-        self.reins.asked().aborts.push(request);
-        self.reins.wake.notify();
+        self.control.asked().aborts.push(request);
+        self.control.wake.notify();
         // A connection that ends drops the request after its last command.
         aborted.await.unwrap_or(0)
     }

@@ -1,10 +1,10 @@
 //! The state of a shard: its world, pools, exported targets and sessions.
 
 use super::ShardHandle;
-use super::distant::Distant;
 use super::ledger::Ledger;
-use super::room::Room;
+use super::remote_volume::RemoteVolume;
 use super::session::{Closing, Session, SessionInfo};
+use super::space_reclaim::SpaceReclaim;
 use crate::directory::{Directory, canonical};
 use crate::wake::{Wake, in_time};
 use engine::World;
@@ -97,7 +97,7 @@ pub struct ShardState<W: World> {
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
     /// Who makes room in pools that are full, once there is somebody.
-    room: OnceCell<Arc<Room>>,
+    room: OnceCell<Arc<SpaceReclaim>>,
     stopping: Cell<bool>,
     /// Its sessions have ended, or had their time for that.
     drained: Cell<bool>,
@@ -135,7 +135,7 @@ impl<W: World> ShardState<W> {
     }
 
     /// From now on `room` is where to ask for it; for good.
-    pub fn set_room(&self, room: Arc<Room>) {
+    pub fn set_room(&self, room: Arc<SpaceReclaim>) {
         self.room.get_or_init(|| room);
     }
 
@@ -375,7 +375,7 @@ impl<W: World> ShardState<W> {
                 return Some(self.lane(pool, *lane)?.volume_of(info.uuid)?.into());
             }
             let place = (pool.clone(), *lane);
-            let distant = Distant::new(home.clone(), place, info.clone());
+            let distant = RemoteVolume::new(home.clone(), place, info.clone());
             Some(Disk::There(Rc::new(distant)))
         };
         if self.world.planted("LUN shows a volume where it was") {

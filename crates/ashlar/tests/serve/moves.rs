@@ -3,7 +3,7 @@
 
 use crate::array::{Home, SECOND_POOL, SITE};
 use engine::pool::OtherPool;
-use engine::volume::Elsewhere;
+use engine::volume::VolumeIo;
 use engine::{NamedDrive, Pool};
 use serde_json::{Value, json};
 use std::fs;
@@ -37,7 +37,7 @@ fn just_arrived() -> Home {
         let there = p0.volume("v0").unwrap();
         let (info, about, from) = (there.info(), there.about(), other(&p0));
         let copy = p1.begin_arrival(&info, &about, &from).await.unwrap();
-        let to: Rc<dyn Elsewhere> = Rc::new(copy);
+        let to: Rc<dyn VolumeIo> = Rc::new(copy);
         let (volume, mirror) = p0.begin_departure("v0", to, None).await.unwrap();
         volume.copy_to(&mirror).await.unwrap();
         let arrive = async |info, about| p1.arrive(&info, &about).await;

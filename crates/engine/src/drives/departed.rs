@@ -31,10 +31,10 @@ impl<W: World> Drives<W> {
     /// lanes hear it.
     pub(super) fn tell_decided(&self) {
         let label = self.label.borrow();
-        self.lane.commons.decide(self.lane.index, &label.groups);
+        self.lane.registry.decide(self.lane.index, &label.groups);
         let out = label.members.iter().filter(|entry| entry.ordered_out);
         let out = out.map(|entry| entry.uuid).collect();
-        self.lane.commons.order_out(self.lane.index, out);
+        self.lane.registry.order_out(self.lane.index, out);
     }
 
     /// Says to the other lanes which groups have left this one before, and what their
@@ -47,8 +47,8 @@ impl<W: World> Drives<W> {
                     true => Departure::Wiped,
                     false => Departure::Left,
                 };
-                let commons = &self.lane.commons;
-                commons.say_departure(self.lane.index, group.index, stage);
+                let registry = &self.lane.registry;
+                registry.say_departure(self.lane.index, group.index, stage);
             }
         }
     }
@@ -75,7 +75,7 @@ impl<W: World> Drives<W> {
     pub async fn wipe_departed(&self, group: &Group<W>, patience: Duration) {
         let mut drives = group.departed();
         // Nobody takes one in again before it is wiped; but it is worth a look.
-        let is_known = |uuid| self.lane.commons.knows(uuid) && !self.world.planted(HASTY);
+        let is_known = |uuid| self.lane.registry.knows(uuid) && !self.world.planted(HASTY);
         drives.retain(|member| !is_known(member.uuid));
         self.wipe(drives, patience).await;
         group.forget_departed();
@@ -84,7 +84,7 @@ impl<W: World> Drives<W> {
     /// Fills the starts of drives with zeroes, so that they count as empty.
     async fn wipe(&self, drives: Vec<Rc<Member<W>>>, patience: Duration) {
         // What comes after is another lane's.
-        let own = |member: &Member<W>| match self.lane.commons.lanes() {
+        let own = |member: &Member<W>| match self.lane.registry.lanes() {
             1 => member.capacity_bytes,
             _ => self.identity.data_start,
         };

@@ -92,7 +92,7 @@ impl<W: World> Drives<W> {
 
     /// Says to the other lanes where this one's drives stand.
     pub fn tell_standings(&self) {
-        if self.lane.commons.lanes() == 1 {
+        if self.lane.registry.lanes() == 1 {
             return;
         }
         let groups = self.groups();
@@ -101,7 +101,7 @@ impl<W: World> Drives<W> {
             .map(|group| group.first_zone..group.first_zone + group.zones);
         let told = self
             .lane
-            .commons
+            .registry
             .set_groups(self.lane.index, zones.collect());
         if let Err(index) = told {
             self.stop(format!("group {index} lies elsewhere in another lane"));
@@ -110,12 +110,12 @@ impl<W: World> Drives<W> {
         let standings = members
             .iter()
             .map(|member| (member.uuid, (member.group(), member.place())));
-        let commons = &self.lane.commons;
+        let registry = &self.lane.registry;
         let spares = self.spares();
         let spares = spares.iter().map(|spare| spare.uuid).collect();
         let failed = members.iter().filter(|member| !member.is_writable());
         let failed = failed.map(|member| member.uuid).collect();
-        commons.set_standings(self.lane.index, standings.collect(), failed, spares);
+        registry.set_standings(self.lane.index, standings.collect(), failed, spares);
     }
 
     /// Takes in a group. Its drives are spares first, with labels, and a group by one

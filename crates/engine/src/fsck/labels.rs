@@ -10,7 +10,7 @@ use super::table;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::Label;
-use crate::lane::{Commons, Lane, Part};
+use crate::lane::{Lane, LaneRegistry, Part};
 use crate::world::World;
 use base::Uuid;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) async fn find<W: World>(
     }
     let lane = lane.unwrap_or_else(|| Lane {
         index: 0,
-        commons: Commons::new(newest.pool.lanes),
+        registry: LaneRegistry::new(newest.pool.lanes),
     });
     let mut findings = Findings::default();
     if !newest.clean {

@@ -134,7 +134,7 @@ fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners
         .sum();
     let free = |pages: &Vec<(u32, u32)>| pages.iter().filter(|owner| **owner == FREE).count();
     let mut left: u64 = owners.zones.values().map(|pages| free(pages) as u64).sum();
-    if subject.drives.lane().commons.lanes() == 1 {
+    if subject.drives.lane().registry.lanes() == 1 {
         for group in subject
             .drives
             .groups()
@@ -157,7 +157,7 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
     let mut uses = BTreeSet::new();
     let lane = subject.drives.lane();
     let zones = state.zones.keys().copied();
-    if let Err(taken) = lane.commons.open(lane.index, zones) {
+    if let Err(taken) = lane.registry.open(lane.index, zones) {
         subject.say(Severity::Loss, metadata(subject), taken.to_string());
     }
     for (number, zone) in &state.zones {

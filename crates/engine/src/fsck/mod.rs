@@ -87,7 +87,7 @@ pub async fn check_watched<W: World>(
         .collect();
     let mut first = labels::find(world, &drives, (None, Part::WHOLE)).await?;
     first.progress = Rc::clone(&progress);
-    let (commons, part) = (first.drives.lane().commons.clone(), first.part());
+    let (registry, part) = (first.drives.lane().registry.clone(), first.part());
     for host in hosts_of_others(world, &drives, part).await {
         let text = format!(
             "host {host} had it open last, and has not closed it: what is found here may change meanwhile"
@@ -95,10 +95,10 @@ pub async fn check_watched<W: World>(
         first.say(Severity::Note, first.pool(), text);
     }
     let mut report = look_through(first, options).await;
-    for index in 1..commons.lanes() {
+    for index in 1..registry.lanes() {
         let lane = Lane {
             index,
-            commons: commons.clone(),
+            registry: registry.clone(),
         };
         let part = Part {
             lane: index,

@@ -38,7 +38,7 @@ pub(super) struct Accord {
 }
 
 impl Accord {
-    /// Keeps the decision of a lane; see [`super::Commons::decide`].
+    /// Keeps the decision of a lane; see [`super::LaneRegistry::decide`].
     pub fn decide(&mut self, lane: u16, groups: &[GroupEntry]) {
         if self
             .decided
@@ -51,7 +51,7 @@ impl Accord {
     }
 
     /// Keeps the drives that a lane was ordered to take out of use; see
-    /// [`super::Commons::order_out`].
+    /// [`super::LaneRegistry::order_out`].
     pub fn order_out(&mut self, lane: u16, drives: BTreeSet<Uuid>) {
         let before = self.ordered_out.entry(lane).or_default();
         if *before != drives {
@@ -60,19 +60,19 @@ impl Accord {
         }
     }
 
-    /// Whether any lane was ordered to; see [`super::Commons::is_ordered_out`].
+    /// Whether any lane was ordered to; see [`super::LaneRegistry::is_ordered_out`].
     pub fn is_ordered_out(&self, drive: Uuid) -> bool {
         let mut lanes = self.ordered_out.values();
         lanes.any(|drives| drives.contains(&drive))
     }
 
     /// The groups of the first lane, empty before it has decided; see
-    /// [`super::Commons::first_lane`].
+    /// [`super::LaneRegistry::first_lane`].
     pub fn first(&self) -> Vec<GroupEntry> {
         self.decided.get(&0).cloned().unwrap_or_default()
     }
 
-    /// Keeps how far a lane is with a group; see [`super::Commons::say_departure`].
+    /// Keeps how far a lane is with a group; see [`super::LaneRegistry::say_departure`].
     pub fn say(&mut self, lanes: u16, (group, lane): (u16, u16), stage: Departure) -> bool {
         let before = self.departures.get(&(group, lane)).copied();
         if before < Some(stage) {
@@ -87,7 +87,7 @@ impl Accord {
         lanes.all(|lane| self.departures.get(&(group, lane)).copied() >= Some(stage))
     }
 
-    /// A number that grows with every change; see [`super::Commons::turn`].
+    /// A number that grows with every change; see [`super::LaneRegistry::turn`].
     pub fn turn(&self) -> u64 {
         self.turn
     }

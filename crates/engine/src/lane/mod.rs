@@ -2,7 +2,7 @@
 //!
 //! A lane is all of an engine: labels, metadata, logs, sums, cache and volumes of its
 //! own, over the same drives as the pool's other lanes. It knows nothing of them but
-//! what [`Commons`] tells. A volume is in one lane for life, so its commands meet no
+//! what [`LaneRegistry`] tells. A volume is in one lane for life, so its commands meet no
 //! other thread.
 //!
 //! Invariants:
@@ -20,14 +20,14 @@
 //! So each lane keeps what it acknowledged by itself, whatever the others do.
 
 mod accord;
-mod commons;
 pub mod fullness;
 mod owners;
+mod registry;
 mod view;
 
 pub use crate::label::{LANES_MAX, Part};
 pub use accord::Departure;
-pub use commons::{Commons, ZoneTaken};
+pub use registry::{LaneRegistry, ZoneTaken};
 pub use view::View;
 
 /// Which lane of a pool, and what it shares with the others.
@@ -36,7 +36,7 @@ pub struct Lane {
     /// The lane's number, counted from zero.
     pub index: u16,
     /// Shared by all lanes of the pool.
-    pub commons: Commons,
+    pub registry: LaneRegistry,
 }
 
 impl Lane {
@@ -44,7 +44,7 @@ impl Lane {
     pub fn alone() -> Self {
         Lane {
             index: 0,
-            commons: Commons::new(1),
+            registry: LaneRegistry::new(1),
         }
     }
 
@@ -53,18 +53,18 @@ impl Lane {
     /// # Panics
     /// For none, or more than [`LANES_MAX`].
     pub fn all(count: u16) -> Vec<Lane> {
-        let commons = Commons::new(count);
+        let registry = LaneRegistry::new(count);
         (0..count)
             .map(|index| Lane {
                 index,
-                commons: commons.clone(),
+                registry: registry.clone(),
             })
             .collect()
     }
 
     /// The next incarnation, from `next` on, that no other lane uses.
     pub fn incarnation(&self, next: u32) -> u32 {
-        let lanes = u32::from(self.commons.lanes());
+        let lanes = u32::from(self.registry.lanes());
         let past = (u32::from(self.index) + lanes - next % lanes) % lanes;
         next + past
     }

@@ -28,4 +28,4 @@ pub use promises::Promises;
 pub use record::{Record, VolumeId};
 pub use refs::Refs;
 pub use state::{Part, Provisioning, State, VolumeCore, ZoneState};
-pub use words::{About, Origin, Stage, Transit, Word};
+pub use words::{Origin, Stage, Transit, VolumeAttributes, Word};

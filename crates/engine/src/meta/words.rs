@@ -257,7 +257,7 @@ impl PartialEq<&str> for Name {
 
 /// What is said of a volume, as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct VolumeAttributes {
     /// Where it was taken from, if it is a snapshot or a clone.
     pub origin: Option<Origin>,
     /// What people, and programs that serve it, attached to it.
@@ -270,7 +270,7 @@ pub struct About {
     pub memo: BTreeMap<u16, Vec<u8>>,
 }
 
-impl About {
+impl VolumeAttributes {
     /// The words that make another memo of the one there is; those that say nothing new
     /// are left out.
     pub fn new_memo(&self, memo: &[u8]) -> Vec<Word> {
@@ -296,7 +296,7 @@ impl About {
 /// Words of a volume but its name.
 #[derive(Debug, Default)]
 pub struct Words {
-    about: RefCell<About>,
+    about: RefCell<VolumeAttributes>,
     trashed: Cell<bool>,
     hidden: Cell<bool>,
     stage: Cell<Option<Stage>>,
@@ -334,7 +334,7 @@ impl Words {
     }
 
     /// What is said of it now.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> VolumeAttributes {
         self.about.borrow().clone()
     }
 

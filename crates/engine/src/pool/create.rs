@@ -137,11 +137,11 @@ fn names<W: World>(world: &W, lane: &Lane, spec: &PoolSpec) -> (Uuid, u64) {
         0 => format!("pool {}", spec.name),
         nonce => format!("pool {} made as {nonce}", spec.name),
     };
-    if lane.commons.lanes() == 1 {
+    if lane.registry.lanes() == 1 {
         let mut prng = world.prng(&stream);
         return (prng.uuid(), prng.next_u64());
     }
-    let uuid = lane.commons.pool_uuid_or(|| world.prng(&stream).uuid());
+    let uuid = lane.registry.pool_uuid_or(|| world.prng(&stream).uuid());
     let mut prng = world.prng(&format!("lane {} of {uuid}", lane.index));
     (uuid, prng.next_u64())
 }
@@ -385,7 +385,7 @@ impl<W: World> Pool<W> {
             .iter()
             .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
             .collect();
-        let place = (lane.commons.lanes(), lane.index);
+        let place = (lane.registry.lanes(), lane.index);
         let (identity, entries) = lay_out(names(&world, &lane, &spec), place, &spec, &sizes)?;
         let least = sizes
             .iter()

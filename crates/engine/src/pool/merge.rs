@@ -1,6 +1,6 @@
 //! Merging the reports of a pool's lanes into a report of the pool.
 
-use super::life::{Found, Rates, ScrubInfo};
+use super::maintenance::{Found, Rates, ScrubInfo};
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use crate::cache::CacheStats;
 use crate::store::counts::{IoCounts, Operations};

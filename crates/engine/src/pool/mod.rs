@@ -2,12 +2,12 @@
 //!
 //! Rooms: `create`, `open` and `strangers` (from drives to a pool), `recover` (metadata read
 //! back), `volumes` (creation to deletion), `snapshots`, `words` and `hidden` (what is said of
-//! volumes), `moves` (to another pool), [`life`] (the work on the drives).
+//! volumes), `moves` (to another pool), [`maintenance`] (the work on the drives).
 
 mod create;
 mod hidden;
 mod holdings;
-pub mod life;
+pub mod maintenance;
 mod merge;
 mod moves;
 mod open;
@@ -28,7 +28,7 @@ pub use create::{METADATA_COPIES, planned_capacity_bytes};
 pub use holdings::Holdings;
 pub use moves::{OtherPool, Settling, There};
 pub use provision::VolumeChange;
-pub use words::{SNAPSHOT_MARK, WordsChange};
+pub use words::{AttributesChange, SNAPSHOT_MARK};
 
 use crate::layout::Layout;
 use crate::space::{LaneState, promise};
@@ -137,7 +137,7 @@ pub struct PoolInfo {
     /// Bytes of pages promised to thick volumes, and not mapped yet.
     pub promised_bytes: u64,
     /// How full it is, as was last said.
-    pub fullness: life::fullness::FullnessInfo,
+    pub fullness: maintenance::fullness::FullnessInfo,
     /// Bytes kept back beside the capacity, so that space can be given back at all times.
     pub kept_bytes: u64,
     /// Bytes of pages that no volume has any more and that only back others: they are free
@@ -174,20 +174,20 @@ pub struct PoolInfo {
     /// Bytes that were found to be lost since the opening.
     pub lost_bytes: u64,
     /// Work under way in the background.
-    pub tasks: Vec<life::TaskInfo>,
+    pub tasks: Vec<maintenance::TaskInfo>,
     /// Whether fewer drives carry metadata or logs than should; others take over soon, if
     /// there are any.
     pub copies_are_short: bool,
     /// Whole scrubs since the opening.
     pub scrubs_ended: u64,
     /// The last of them.
-    pub last_scrub: Option<life::ScrubInfo>,
+    pub last_scrub: Option<maintenance::ScrubInfo>,
     /// Counters of the read cache.
     pub cache: crate::cache::CacheStats,
     /// What the drives were used for since the opening.
     pub io: crate::store::counts::IoCounts,
     /// Limits of work in the background.
-    pub rates: life::Rates,
+    pub rates: maintenance::Rates,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
     /// Lanes that the pool has ([`crate::lane`]).
@@ -258,12 +258,12 @@ impl<W: World> Pool<W> {
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
             copies_are_short: inner.copies_are_short(),
-            scrubs_ended: inner.life.scrubs_ended(),
-            last_scrub: inner.life.last_scrub(inner.world.now()),
+            scrubs_ended: inner.work.scrubs_ended(),
+            last_scrub: inner.work.last_scrub(inner.world.now()),
             cache: inner.store.cache.stats(),
             io: inner.store.io(),
-            rates: inner.life.pace.rates(),
-            tasks: inner.life.tasks(inner.world.now()),
+            rates: inner.work.pace.rates(),
+            tasks: inner.work.tasks(inner.world.now()),
             failure: drives.failure(),
         }
     }
@@ -340,7 +340,7 @@ impl<W: World> Pool<W> {
 
     pub(crate) fn start(inner: Rc<LaneState<W>>) -> Self {
         inner.store.start();
-        life::start(&inner);
+        maintenance::start(&inner);
         Pool { inner }
     }
 
@@ -354,7 +354,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        inner.life.end_all().await;
+        inner.work.end_all().await;
         inner.io_ended().await?;
         inner.store.drain().await?;
         inner.drives.set_closed();

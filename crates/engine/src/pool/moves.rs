@@ -17,7 +17,7 @@ use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, Stage, Transit, Word};
 use crate::space::VolumeCore;
-use crate::volume::{About, Elsewhere, Mirror, Provisioning, Volume, VolumeInfo};
+use crate::volume::{Mirror, Provisioning, Volume, VolumeAttributes, VolumeInfo, VolumeIo};
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
@@ -140,7 +140,7 @@ impl<W: World> Pool<W> {
     pub async fn begin_arrival(
         &self,
         info: &VolumeInfo,
-        about: &About,
+        about: &VolumeAttributes,
         from: &OtherPool,
     ) -> Result<Volume<W>, PoolError> {
         let inner = &self.inner;
@@ -200,7 +200,7 @@ impl<W: World> Pool<W> {
     pub async fn begin_departure(
         &self,
         name: &str,
-        to: Rc<dyn Elsewhere>,
+        to: Rc<dyn VolumeIo>,
         rate_bytes_per_s: Option<u64>,
     ) -> Result<(Volume<W>, Rc<Mirror>), PoolError> {
         let inner = &self.inner;
@@ -233,7 +233,7 @@ impl<W: World> Pool<W> {
         &self,
         uuid: Uuid,
         to: &OtherPool,
-        arrive: impl AsyncFnOnce(VolumeInfo, About) -> Result<(), PoolError>,
+        arrive: impl AsyncFnOnce(VolumeInfo, VolumeAttributes) -> Result<(), PoolError>,
     ) -> Result<Duration, PoolError> {
         let inner = &self.inner;
         inner.check()?;
@@ -283,7 +283,11 @@ impl<W: World> Pool<W> {
     /// `NotFound` when it is not on its way here; `Exists` when its name is taken by now;
     /// `Full` when what is said of it has no room. Unless the pool stops, it has not
     /// arrived then.
-    pub async fn arrive(&self, info: &VolumeInfo, about: &About) -> Result<(), PoolError> {
+    pub async fn arrive(
+        &self,
+        info: &VolumeInfo,
+        about: &VolumeAttributes,
+    ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
@@ -402,7 +406,7 @@ impl<W: World> Pool<W> {
 }
 
 /// What is said of a volume, as it goes with it.
-fn said(about: &About) -> Vec<Word> {
+fn said(about: &VolumeAttributes) -> Vec<Word> {
     let origin = about.origin.clone().map(Word::Origin);
     let attribute = |(key, value): (&String, &String)| Word::Attribute {
         key: key.clone(),

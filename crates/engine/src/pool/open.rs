@@ -81,7 +81,7 @@ impl<W: World> Pool<W> {
         drives: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
         let found = look(&world, &lane, drives).await;
-        lane.commons.say_ready(lane.index, found.is_ok());
+        lane.registry.say_ready(lane.index, found.is_ok());
         let found = found?;
         all_ready(&world, &lane, found.drives.name()).await?;
         let drives = Rc::clone(&found.drives);
@@ -137,7 +137,7 @@ struct Found<W: World> {
 /// Ends when all lanes could be opened.
 async fn all_ready<W: World>(world: &W, lane: &Lane, pool: &str) -> Result<(), PoolError> {
     loop {
-        match lane.commons.all_ready() {
+        match lane.registry.all_ready() {
             Some(true) => return Ok(()),
             Some(false) => {
                 let context = format!("another lane of pool '{pool}' can't be opened");
@@ -394,7 +394,7 @@ fn check_lanes(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
 }
 
 fn check_lanes_are(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
-    let lanes = lane.commons.lanes();
+    let lanes = lane.registry.lanes();
     match pool.lanes == lanes {
         true => Ok(()),
         false => Err(refuse(

@@ -14,7 +14,7 @@ use crate::meta::words::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, VALUE_BYTES_MAX}
 use crate::meta::{Origin, Record, VolumeId, Word};
 use crate::space::State;
 use crate::space::VolumeCore;
-use crate::volume::{About, Volume, VolumeInfo};
+use crate::volume::{Volume, VolumeAttributes, VolumeInfo};
 use crate::world::World;
 use base::Uuid;
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ pub const SNAPSHOT_MARK: char = '@';
 
 /// What is to be said of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WordsChange {
+pub struct AttributesChange {
     /// The new name; `None` keeps the old name.
     pub name: Option<String>,
     /// Attributes that it gets; those without a value it loses.
@@ -48,7 +48,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Its volumes, and what is said of them; not in any order.
-    pub fn volumes_said(&self) -> Vec<(VolumeInfo, About)> {
+    pub fn volumes_said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
         let state = self.inner.state.borrow();
         let seen = |core: &&Rc<VolumeCore>| {
             core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
@@ -64,7 +64,7 @@ impl<W: World> Pool<W> {
     }
 
     /// What is in the trash, what came in first at the front.
-    pub fn trash(&self) -> Vec<(VolumeInfo, About)> {
+    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
         let state = self.inner.state.borrow();
         let trashed = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_trashed();
         let all = state.volumes.values().filter(trashed);
@@ -81,7 +81,11 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// `NotFound`; `Invalid` for a name or attribute that can't be; `Exists`; `Full` when
     /// the metadata has no room.
-    pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
+    pub async fn change_words(
+        &self,
+        name: &str,
+        change: &AttributesChange,
+    ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;

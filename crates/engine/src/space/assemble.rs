@@ -38,7 +38,7 @@ impl<W: World> LaneState<W> {
         drives.tell_standings();
         drives.tell_groups();
         let zones = state.zones.keys().copied();
-        lane.commons.open(lane.index, zones).map_err(|taken| {
+        lane.registry.open(lane.index, zones).map_err(|taken| {
             let context = format!(
                 "metadata of lane {} of pool '{}': {taken}",
                 lane.index,
@@ -50,7 +50,7 @@ impl<W: World> LaneState<W> {
         // durable: sums know of them.
         let stamps = Rc::new(Cell::new(drives.epoch() << 32));
         let (logs, recovered) = rings(&world, &drives, &stamps, fresh).await?;
-        let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.commons.lanes());
+        let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.registry.lanes());
         let watermark = Watermark::new(stamps);
         let integrity = Integrity::new(Rc::clone(&drives), budget, watermark);
         let store = Store::new(
@@ -82,7 +82,7 @@ impl<W: World> LaneState<W> {
             journal: JournalCursor::default(),
             state: RefCell::new(state),
             space,
-            life: Background::default(),
+            work: Background::default(),
             administration: Default::default(),
             moving: Cell::new(0),
             through: Through::default(),

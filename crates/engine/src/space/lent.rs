@@ -25,12 +25,12 @@ impl<W: World> LaneState<W> {
         claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         let lane = self.drives.lane();
-        if lane.commons.lanes() == 1 {
+        if lane.registry.lanes() == 1 {
             return Ok(None);
         }
-        let _want = lane.commons.want_zone(lane.index);
+        let _want = lane.registry.want_zone(lane.index);
         for _ in 0..WAITS {
-            let answered = lane.commons.all_refused(lane.index);
+            let answered = lane.registry.all_refused(lane.index);
             // What came between the answer and now counts, too.
             let taken = self.take_pages(max, claim).await?;
             if taken.is_some() || answered {

@@ -5,7 +5,7 @@ use super::copied::Copied;
 use super::streams::Streams;
 use crate::meta::InFlight;
 use crate::range_lock::RangeLock;
-use crate::volume_io::Elsewhere;
+use crate::volume_io::VolumeIo;
 use crate::world::World;
 use base::PageIndex;
 use futures_channel::oneshot;
@@ -34,7 +34,7 @@ pub struct Live {
     /// Gets what is written, too: the volume is being copied to another pool.
     mirror: RefCell<Option<Rc<Mirror>>>,
     /// Where the volume is by now, if it has moved.
-    moved: RefCell<Option<Rc<dyn Elsewhere>>>,
+    moved: RefCell<Option<Rc<dyn VolumeIo>>>,
     /// Whether it may not be what it was last: nobody reads or writes it.
     pub withheld: Cell<bool>,
     /// In two generations: those that begin now, and those that began before somebody
@@ -88,12 +88,12 @@ impl Live {
     }
 
     /// Where the volume is by now, if it has moved.
-    pub fn moved(&self) -> Option<Rc<dyn Elsewhere>> {
+    pub fn moved(&self) -> Option<Rc<dyn VolumeIo>> {
         self.moved.borrow().clone()
     }
 
     /// The volume is there from now on. Nobody writes it while this is called.
-    pub fn set_moved(&self, to: Rc<dyn Elsewhere>) {
+    pub fn set_moved(&self, to: Rc<dyn VolumeIo>) {
         self.mirror.replace(None);
         self.moved.replace(Some(to));
     }

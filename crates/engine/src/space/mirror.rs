@@ -7,7 +7,7 @@
 //! - A copy that could not be written is never anybody's volume. The volume itself goes on
 //!   as if nobody had wanted to move it.
 
-use crate::volume_io::Elsewhere;
+use crate::volume_io::VolumeIo;
 use crate::world::World;
 use base::Time;
 use futures_util::lock::Mutex;
@@ -33,7 +33,7 @@ pub struct MoveProgress {
 /// A copy in the making, in another pool.
 pub struct Mirror {
     /// The volume that becomes the copy.
-    pub to: Rc<dyn Elsewhere>,
+    pub to: Rc<dyn VolumeIo>,
     /// Held by the one who takes the next run to be copied: the cursor only rises.
     pub(crate) turn: Mutex<()>,
     /// What lies below is copied, or is being copied.
@@ -49,7 +49,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// Nothing is copied yet. At most `rate_bytes_per_s` of data will be.
-    pub fn new(to: Rc<dyn Elsewhere>, size_bytes: u64, rate_bytes_per_s: Option<u64>) -> Self {
+    pub fn new(to: Rc<dyn VolumeIo>, size_bytes: u64, rate_bytes_per_s: Option<u64>) -> Self {
         let progress = MoveProgress {
             size_bytes,
             ..MoveProgress::default()

@@ -81,7 +81,7 @@ pub(crate) struct LaneState<W: World> {
     pub journal: JournalCursor,
     pub state: RefCell<State>,
     pub space: Rc<RefCell<Space>>,
-    pub life: Background,
+    pub work: Background,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
@@ -130,7 +130,7 @@ impl<W: World> LaneState<W> {
     /// That the pool has not stopped, and is not being closed.
     pub(crate) fn go_on(&self) -> Result<(), PoolError> {
         self.check()?;
-        match self.life.ending.get() {
+        match self.work.ending.get() {
             false => Ok(()),
             true => Err(PoolError::new(
                 PoolErrorKind::Failed,
@@ -140,7 +140,7 @@ impl<W: World> LaneState<W> {
     }
 
     /// Wakes the task.
-    pub(super) fn wake_life(&self) {
+    pub(super) fn wake_background(&self) {
         self.store.lifeline.set();
     }
 }

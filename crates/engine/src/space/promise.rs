@@ -73,7 +73,7 @@ impl<W: World> LaneState<W> {
 
     /// Pages of zones not in use that nobody else can have.
     fn own_unopened(&self) -> u64 {
-        match self.drives.lane().commons.lanes() {
+        match self.drives.lane().registry.lanes() {
             1 => self.unopened_pages(),
             _ => 0,
         }
@@ -110,7 +110,7 @@ impl<W: World> LaneState<W> {
                 self.state.borrow_mut().promises.pledge(pages);
                 return Ok(true);
             }
-            let others = lane.commons.lanes() > 1;
+            let others = lane.registry.lanes() > 1;
             if others && self.open_another().await? || self.stop_emptying() {
                 continue;
             }
@@ -122,9 +122,9 @@ impl<W: World> LaneState<W> {
             if !others || asked == waits {
                 return Ok(false);
             }
-            want.get_or_insert_with(|| lane.commons.want_zone(lane.index));
+            want.get_or_insert_with(|| lane.registry.want_zone(lane.index));
             asked += 1;
-            let answered = lane.commons.all_refused(lane.index);
+            let answered = lane.registry.all_refused(lane.index);
             // What came between the answer and now counts, too.
             if !self.open_another().await? {
                 if answered {

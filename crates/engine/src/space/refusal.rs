@@ -16,7 +16,7 @@ impl<W: World> LaneState<W> {
         let pages = (used + free) as i64 - kept as i64;
         let lane = self.drives.lane();
         let taken = used + self.promised_pages();
-        lane.commons.say_space(lane.index, taken, pages);
+        lane.registry.say_space(lane.index, taken, pages);
     }
 
     /// Somebody found no page.
@@ -24,8 +24,8 @@ impl<W: World> LaneState<W> {
         // What was given back before counts no more.
         self.say_space();
         let at = self.world.now();
-        let commons = &self.drives.lane().commons;
-        let (taken, _) = commons.space();
-        commons.with_judged(|judged| judged.refused = Some(Refusal { at, taken }));
+        let registry = &self.drives.lane().registry;
+        let (taken, _) = registry.space();
+        registry.with_judged(|judged| judged.refused = Some(Refusal { at, taken }));
     }
 }

@@ -112,7 +112,7 @@ impl<W: World> LaneState<W> {
             return 0;
         }
         let zones = group.first_zone..group.first_zone + group.zones;
-        let unopened = self.drives.lane().commons.free_zones(zones);
+        let unopened = self.drives.lane().registry.free_zones(zones);
         unopened * zone_capacity(group.level(), group.drives(), self.identity())
     }
 
@@ -123,7 +123,7 @@ impl<W: World> LaneState<W> {
         if self.spare(1, claim) > 0 {
             return Ok(true);
         }
-        if self.space.borrow().free() > 0 && self.drives.lane().commons.lanes() == 1 {
+        if self.space.borrow().free() > 0 && self.drives.lane().registry.lanes() == 1 {
             // What there is, of zones not in use, too, is promised.
             return Ok(false);
         }
@@ -134,7 +134,7 @@ impl<W: World> LaneState<W> {
     /// holds the lock.
     pub(crate) async fn open_zones(self: &Rc<Self>) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
-        while !lane.commons.all_opened() {
+        while !lane.registry.all_opened() {
             self.world.sleep(OTHERS_OPEN).await;
             self.go_on()?;
         }
@@ -145,7 +145,7 @@ impl<W: World> LaneState<W> {
                 continue;
             }
             let zones = group.first_zone..group.first_zone + group.zones;
-            if let Some(zone) = lane.commons.take_zone(lane.index, zones) {
+            if let Some(zone) = lane.registry.take_zone(lane.index, zones) {
                 self.zone_on(&group, zone).await?;
                 opened = true;
             }

@@ -7,7 +7,7 @@
 //! - A thick volume keeps its pages: they hold zeroes.
 
 use super::io::{failed, runs};
-use super::{Elsewhere, IoError, Mapping, Volume};
+use super::{IoError, Mapping, Volume, VolumeIo};
 use crate::meta::InFlight as _;
 use crate::meta::Record;
 use crate::space::Claim;
@@ -87,7 +87,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Clears a run of bytes, or says where the volume is by now, and does nothing.
-    async fn clear_piece(&self, bytes: Range<u64>) -> Result<Option<Rc<dyn Elsewhere>>, IoError> {
+    async fn clear_piece(&self, bytes: Range<u64>) -> Result<Option<Rc<dyn VolumeIo>>, IoError> {
         let block = BLOCK_BYTES as u64;
         let outer = bytes.start / block * block..bytes.end.next_multiple_of(block);
         let ranges = &self.core.live.ranges;

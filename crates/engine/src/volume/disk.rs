@@ -4,8 +4,8 @@
 //! the same, with one order of its commands and one set of locks.
 
 use super::{
-    Alteration, Altered, Course, Elsewhere, IoError, Mapping, Provisioning, Room, Volume,
-    VolumeInfo,
+    Alteration, Altered, CancelToken, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo,
+    VolumeIo,
 };
 use crate::world::World;
 use base::{Payload, Slice, Uuid, VolumeOffset};
@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 
-impl<W: World> Elsewhere for Volume<W> {
+impl<W: World> VolumeIo for Volume<W> {
     fn info(&self) -> VolumeInfo {
         Volume::info(self)
     }
@@ -79,7 +79,7 @@ impl<W: World> Elsewhere for Volume<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
         let copy = async move {
             let Some(source) = self.beside(source) else {
@@ -97,7 +97,7 @@ pub enum Disk<W: World> {
     /// A volume of a pool on this shard.
     Here(Volume<W>),
     /// A volume on another shard, reached by messages.
-    There(Rc<dyn Elsewhere>),
+    There(Rc<dyn VolumeIo>),
 }
 
 impl<W: World> Clone for Disk<W> {
@@ -165,12 +165,12 @@ impl<W: World> Disk<W> {
     ) -> Result<Altered, IoError> {
         match self {
             // Its future is large, and rare.
-            Disk::Here(volume) => Elsewhere::alter(volume, at, alteration).await,
+            Disk::Here(volume) => VolumeIo::alter(volume, at, alteration).await,
             Disk::There(volume) => volume.alter(at, alteration).await,
         }
     }
 
-    /// The volume's memo, as [`Elsewhere::memo`] gives it.
+    /// The volume's memo, as [`VolumeIo::memo`] gives it.
     pub fn memo(&self) -> Vec<u8> {
         match self {
             Disk::Here(volume) => volume.memo(),
@@ -184,7 +184,7 @@ impl<W: World> Disk<W> {
     /// See there.
     pub async fn keep_memo(&self, memo: Vec<u8>) -> Result<(), IoError> {
         match self {
-            Disk::Here(volume) => Elsewhere::keep_memo(volume, memo).await,
+            Disk::Here(volume) => VolumeIo::keep_memo(volume, memo).await,
             Disk::There(volume) => volume.keep_memo(memo).await,
         }
     }
@@ -217,7 +217,7 @@ impl<W: World> Disk<W> {
     /// See there.
     pub async fn mapping(&self, at: VolumeOffset) -> Result<Mapping, IoError> {
         match self {
-            Disk::Here(volume) => Elsewhere::mapping(volume, at).await,
+            Disk::Here(volume) => VolumeIo::mapping(volume, at).await,
             Disk::There(volume) => volume.mapping(at).await,
         }
     }
@@ -228,12 +228,12 @@ impl<W: World> Disk<W> {
     /// It can't be reached.
     pub async fn room(&self) -> Result<Room, IoError> {
         match self {
-            Disk::Here(volume) => Elsewhere::room(volume).await,
+            Disk::Here(volume) => VolumeIo::room(volume).await,
             Disk::There(volume) => volume.room().await,
         }
     }
 
-    /// As [`Elsewhere::copy_beside`].
+    /// As [`VolumeIo::copy_beside`].
     ///
     /// # Errors
     /// See there.
@@ -242,11 +242,11 @@ impl<W: World> Disk<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: &Course,
+        course: &CancelToken,
     ) -> Result<Option<u64>, IoError> {
         let course = course.clone();
         match self {
-            Disk::Here(volume) => Elsewhere::copy_beside(volume, source, ends, len, course).await,
+            Disk::Here(volume) => VolumeIo::copy_beside(volume, source, ends, len, course).await,
             Disk::There(volume) => volume.copy_beside(source, ends, len, course).await,
         }
     }

@@ -22,11 +22,11 @@ mod room;
 mod shrink;
 mod zeroes;
 
-pub use crate::meta::words::{About, Origin, Stage, Transit};
+pub use crate::meta::words::{Origin, Stage, Transit, VolumeAttributes};
 pub use crate::space::{Live, Mirror, MoveProgress};
 pub use crate::volume_io::{
-    Alteration, Altered, Course, Elsewhere, IoError, IoErrorKind, Mapping, Provisioning, Room,
-    VolumeInfo, VolumeSpec, WHOLE_BYTES_MAX,
+    Alteration, Altered, CancelToken, IoError, IoErrorKind, Mapping, Provisioning, Room,
+    VolumeInfo, VolumeIo, VolumeSpec, WHOLE_BYTES_MAX,
 };
 pub use disk::Disk;
 
@@ -75,7 +75,7 @@ impl<W: World> Volume<W> {
     }
 
     /// What is said of it: origin, attributes, trash.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> VolumeAttributes {
         self.core.words.about()
     }
 
@@ -85,7 +85,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Where it is by now, if it has moved to another pool.
-    pub fn moved(&self) -> Option<Rc<dyn Elsewhere>> {
+    pub fn moved(&self) -> Option<Rc<dyn VolumeIo>> {
         self.core.live.moved()
     }
 

@@ -6,10 +6,10 @@ use crate::world::World;
 impl<W: World> Volume<W> {
     /// What there is now.
     pub fn room(&self) -> Room {
-        let commons = &self.inner.drives.lane().commons;
-        let (taken, in_use) = commons.space();
+        let registry = &self.inner.drives.lane().registry;
+        let (taken, in_use) = registry.space();
         let capacity = self.inner.unopened_pages().saturating_add_signed(in_use);
-        let thresholds = commons.with_judged(|judged| judged.info.thresholds);
+        let thresholds = registry.with_judged(|judged| judged.info.thresholds);
         let left_percent = u64::from(100u8.saturating_sub(thresholds.warn_percent));
         let page_bytes = self.inner.page_bytes();
         Room {

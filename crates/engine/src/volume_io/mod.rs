@@ -5,12 +5,12 @@
 //! messages.
 
 mod alteration;
-mod course;
+mod cancel_token;
 mod error;
 
 pub use crate::meta::Provisioning;
 pub use alteration::{Alteration, Altered, WHOLE_BYTES_MAX};
-pub use course::Course;
+pub use cancel_token::CancelToken;
 pub use error::{IoError, IoErrorKind};
 
 use base::{Payload, Slice, Uuid, VolumeOffset};
@@ -74,7 +74,7 @@ pub struct Room {
 }
 
 /// A volume that is on another shard.
-pub trait Elsewhere {
+pub trait VolumeIo {
     /// What it was when it was last asked.
     fn info(&self) -> VolumeInfo;
 
@@ -122,6 +122,6 @@ pub trait Elsewhere {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>>;
 }

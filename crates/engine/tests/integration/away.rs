@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::VolumeOffset;
 use engine::drives::EventKind;
-use engine::pool::life::health::Limits;
+use engine::pool::maintenance::health::Limits;
 use engine::{Level, Pool, World};
 use futures_util::future::join;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, copy, media, spec};
 use base::VolumeOffset;
 use engine::pool::EventKind;
-use engine::pool::life::{Rates, TaskKind};
+use engine::pool::maintenance::{Rates, TaskKind};
 use engine::{Level, MemberState, NamedDrive, Pool, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, media};
 use base::{Prng, Time, VolumeOffset};
 use engine::drives::EventKind;
 use engine::pool::NamedDrive;
-use engine::pool::life::health::Limits;
+use engine::pool::maintenance::health::Limits;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use crate::common::{PAGE as PAGE_BYTES, Shelf, content, thick, thin};
 use base::VolumeOffset;
-use engine::pool::{PoolErrorKind, WordsChange};
-use engine::volume::{Course, Elsewhere};
+use engine::pool::{AttributesChange, PoolErrorKind};
+use engine::volume::{CancelToken, VolumeIo};
 use engine::{IoErrorKind, Level};
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -59,7 +59,7 @@ fn nobody_is_shown_one_and_a_crash_leaves_it_to_be_deleted() {
 fn nobody_hides_a_volume_by_a_tag() {
     let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {
-        let change = WordsChange {
+        let change = AttributesChange {
             name: None,
             attributes: vec![("/hidden".to_owned(), "1".to_owned())],
         };
@@ -78,7 +78,7 @@ fn a_copy_by_identity_tells_how_far_it_is_and_ends_when_it_is_told_to() {
         let data = content(pool.world(), 2, 2 * PAGE as usize);
         from.write(VolumeOffset(0), data).await.unwrap();
         let (uuid, ends) = (from.info().uuid, (VolumeOffset(0), VolumeOffset(0)));
-        let course = Course::default();
+        let course = CancelToken::default();
         let copied = to.copy_beside(uuid, ends, 2 * PAGE, course.clone()).await;
         assert_eq!(copied.unwrap(), Some(2 * PAGE));
         assert_eq!(course.done(), 2 * PAGE);

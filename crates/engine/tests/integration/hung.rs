@@ -4,7 +4,7 @@
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};
 use engine::drives::EventKind;
-use engine::pool::life::health::Limits;
+use engine::pool::maintenance::health::Limits;
 use engine::{Level, MemberState, Pool, PoolErrorKind, World};
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};

@@ -12,7 +12,7 @@ use crate::common::PAGE;
 use base::VolumeOffset;
 use bench::{Bench, HASTY, LANES, NEW, OLD, slowly};
 use engine::pool::PoolErrorKind;
-use engine::pool::life::Rates;
+use engine::pool::maintenance::Rates;
 use engine::{Level, MemberState, World};
 use futures_util::future::join;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::VolumeOffset;
 use engine::pool::OtherPool;
-use engine::volume::{Elsewhere, Mirror, Stage};
+use engine::volume::{Mirror, Stage, VolumeIo};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume, World};
 use futures_util::future::{join, join_all};
 use std::rc::Rc;
@@ -76,7 +76,7 @@ async fn copy_of(
     there: &Volume<SimWorld>,
     a: &Pool<SimWorld>,
     b: &Pool<SimWorld>,
-) -> Rc<dyn Elsewhere> {
+) -> Rc<dyn VolumeIo> {
     let (info, about, from) = (there.info(), there.about(), other(a));
     let copy = b.begin_arrival(&info, &about, &from).await;
     Rc::new(copy.unwrap())
@@ -89,7 +89,7 @@ async fn hand_over(a: &Pool<SimWorld>, b: &Pool<SimWorld>, volume: &Volume<SimWo
 }
 
 async fn finish(a: &Pool<SimWorld>, b: &Pool<SimWorld>, volume: &Volume<SimWorld>) {
-    let uuid = Elsewhere::info(volume).uuid;
+    let uuid = VolumeIo::info(volume).uuid;
     a.end_departure(uuid).await.unwrap();
     b.end_arrival(uuid).await.unwrap();
 }
@@ -117,7 +117,7 @@ async fn check_content(volume: &Volume<SimWorld>) {
 fn a_volume_keeps_what_it_is_and_sparse_stays_sparse() {
     let two = Two::new();
     let (uuid, about) = two.open(async |a, b| {
-        let change = engine::pool::WordsChange {
+        let change = engine::pool::AttributesChange {
             name: None,
             attributes: vec![("vm".to_owned(), "web01".to_owned())],
         };
@@ -141,7 +141,7 @@ fn a_volume_keeps_what_it_is_and_sparse_stays_sparse() {
         old.clear(VolumeOffset(0), 4096).await.unwrap();
         assert!(read(&there, 0, 4096).await == vec![0; 4096]);
         old.flush().await.unwrap();
-        let mapping = Elsewhere::mapping(&old, VolumeOffset(0)).await.unwrap();
+        let mapping = VolumeIo::mapping(&old, VolumeOffset(0)).await.unwrap();
         assert!(mapping.is_mapped);
         (info.uuid, about)
     });
@@ -367,7 +367,7 @@ fn while_it_moves_it_is_not_resized_restored_converted_or_deleted() {
     two.open(async |a, b| {
         a.clone_volume("v", "v@s", true, 0).await.unwrap();
         let snapshot = a.volume("v@s").unwrap();
-        let to: Rc<dyn Elsewhere> = Rc::new(snapshot.clone());
+        let to: Rc<dyn VolumeIo> = Rc::new(snapshot.clone());
         let refused = a.begin_departure("v@s", to, None).await;
         assert_eq!(refused.err().unwrap().kind, PoolErrorKind::Invalid);
         let (volume, mirror) = begin(&a, &b, "v").await;
@@ -380,7 +380,7 @@ fn while_it_moves_it_is_not_resized_restored_converted_or_deleted() {
         busy(a.trash_volume("v", 0).await);
         let change = engine::pool::VolumeChange::default();
         busy(a.change_volume("v", change).await.map(drop));
-        let again: Rc<dyn Elsewhere> = Rc::new(volume.clone());
+        let again: Rc<dyn VolumeIo> = Rc::new(volume.clone());
         busy(a.begin_departure("v", again, None).await.map(drop));
         mirror.fail("called off".to_owned());
         let ended = volume.copy_to(&mirror).await;

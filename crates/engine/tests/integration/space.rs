@@ -2,7 +2,7 @@
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::{BLOCK_BYTES, VolumeOffset};
-use engine::pool::life::fullness::{Fullness, Thresholds};
+use engine::pool::maintenance::fullness::{Fullness, Thresholds};
 use engine::pool::{EventKind, VolumeChange, planned_capacity_bytes};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
 use futures_util::future::join;

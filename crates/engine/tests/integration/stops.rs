@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content, spec, thin};
 use base::{Prng, VolumeOffset};
 use engine::drives::EventKind;
-use engine::pool::life::Rates;
+use engine::pool::maintenance::Rates;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::cell::RefCell;

@@ -1,20 +1,20 @@
 //! Names, attributes and origins of volumes, and the trash: over closings, crashes and checkpoints.
 
 use crate::common::{PAGE, Shelf, content, spec, thin};
-use engine::pool::{Pool, PoolErrorKind, WordsChange};
+use engine::pool::{AttributesChange, Pool, PoolErrorKind};
 use engine::{IoErrorKind, Level, PoolSpec};
 use world::sim::SimWorld;
 
-fn named(name: &str) -> WordsChange {
-    WordsChange {
+fn named(name: &str) -> AttributesChange {
+    AttributesChange {
         name: Some(name.to_owned()),
         attributes: Vec::new(),
     }
 }
 
-fn tagged(tags: &[(&str, &str)]) -> WordsChange {
+fn tagged(tags: &[(&str, &str)]) -> AttributesChange {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    WordsChange {
+    AttributesChange {
         name: None,
         attributes: tags.iter().map(owned).collect(),
     }
@@ -30,7 +30,7 @@ fn names_attributes_and_origins_survive_crashes_and_checkpoints() {
     let uuid = shelf.open(async |pool| {
         pool.clone_volume("v", "v@one", true, 77).await.unwrap();
         pool.clone_volume("v", "copy", false, 78).await.unwrap();
-        let change = WordsChange {
+        let change = AttributesChange {
             name: Some("web01".to_owned()),
             ..tagged(&[("vm", "web01"), ("role", "system")])
         };
@@ -129,7 +129,7 @@ fn what_can_not_be_said_is_refused_and_changes_nothing() {
         let long = "x".repeat(63);
         let many: Vec<(String, String)> =
             (0..33).map(|n| (format!("k{n}"), "x".to_owned())).collect();
-        let too_many = WordsChange {
+        let too_many = AttributesChange {
             name: None,
             attributes: many,
         };
@@ -177,7 +177,7 @@ fn the_metadata_takes_no_more_words_than_it_has_room_for() {
             pool.create_volume(thin(&name, PAGE as u64)).await.unwrap();
             for key in 0..32 {
                 let tag = (format!("key-{key}"), "x".repeat(64));
-                let change = WordsChange {
+                let change = AttributesChange {
                     name: None,
                     attributes: vec![tag],
                 };

@@ -11,7 +11,7 @@ use crate::disk::MESSAGE_BYTES;
 use crate::network::{Direction, Way};
 use crate::world::RigWorld;
 use base::{Payload, Slice, Uuid, VolumeOffset};
-use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
+use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
 use engine::{IoError, Provisioning, Volume, VolumeInfo};
 use std::cell::Cell;
 use std::future::Future;
@@ -79,14 +79,14 @@ impl Crossing {
 }
 
 /// A volume of a pool of another controller.
-pub(super) struct Far {
+pub(super) struct RemoteVolume {
     volume: Volume<RigWorld>,
     crossing: Crossing,
 }
 
-impl Far {
-    pub(super) fn new(volume: Volume<RigWorld>, crossing: Crossing) -> Far {
-        Far { volume, crossing }
+impl RemoteVolume {
+    pub(super) fn new(volume: Volume<RigWorld>, crossing: Crossing) -> RemoteVolume {
+        RemoteVolume { volume, crossing }
     }
 
     /// Does something there, with so many bytes to take along.
@@ -105,7 +105,7 @@ impl Far {
 /// What an asynchronous command gives.
 type Coming<'a, T> = Pin<Box<dyn Future<Output = Result<T, IoError>> + 'a>>;
 
-impl Elsewhere for Far {
+impl VolumeIo for RemoteVolume {
     fn info(&self) -> VolumeInfo {
         self.volume.info()
     }
@@ -143,11 +143,11 @@ impl Elsewhere for Far {
     }
 
     fn room(&self) -> Coming<'_, Room> {
-        self.with(0, Elsewhere::room(&self.volume))
+        self.with(0, VolumeIo::room(&self.volume))
     }
 
     fn mapping(&self, at: VolumeOffset) -> Coming<'_, Mapping> {
-        self.with(0, Elsewhere::mapping(&self.volume, at))
+        self.with(0, VolumeIo::mapping(&self.volume, at))
     }
 
     fn copy_beside(
@@ -155,7 +155,7 @@ impl Elsewhere for Far {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: Course,
+        course: CancelToken,
     ) -> Coming<'_, Option<u64>> {
         self.with(0, self.volume.copy_beside(source, ends, len, course))
     }

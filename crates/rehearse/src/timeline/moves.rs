@@ -8,7 +8,7 @@
 
 use super::Scene;
 use super::copies::{How, make};
-use super::crossing::{Crossing, Far};
+use super::crossing::{Crossing, RemoteVolume};
 use super::host_copy::{Copying, seen};
 use crate::disk::{DiskRig, Twin};
 use crate::rig::PoolRig;
@@ -16,7 +16,7 @@ use crate::vm::VmRig;
 use crate::world::RigWorld;
 use base::VolumeOffset;
 use engine::pool::OtherPool;
-use engine::volume::{Elsewhere, Mirror};
+use engine::volume::{Mirror, VolumeIo};
 use engine::{Pool, Volume, World};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -57,14 +57,14 @@ async fn by_array(
 ) -> Result<Duration, String> {
     let from = Rc::clone(&disk.pool.borrow());
     let volume = disk.volume.borrow().clone();
-    let (info, about) = (Elsewhere::info(&volume), volume.about());
+    let (info, about) = (VolumeIo::info(&volume), volume.about());
     let (here, there) = (&from.pool, &to.pool);
     let refused = |error: engine::PoolError| error.to_string();
     let copy = there.begin_arrival(&info, &about, &other(here)).await;
     let copy = copy.map_err(refused)?;
     let crossing = Crossing::between(scene, &from.controller, &to.controller);
-    let copy: Rc<dyn Elsewhere> = match crossing {
-        Some(crossing) => Rc::new(Far::new(copy, crossing)),
+    let copy: Rc<dyn VolumeIo> = match crossing {
+        Some(crossing) => Rc::new(RemoteVolume::new(copy, crossing)),
         None => Rc::new(copy),
     };
     let departing = here.begin_departure(&info.name, copy, None).await;

@@ -7,7 +7,7 @@
 //!   told as the standard says, when its list identifier is used again, and with the nexus.
 
 use super::token::TOKEN_BYTES;
-use super::{COPIES_MAX, Course, Outcome, report};
+use super::{COPIES_MAX, CancelToken, Outcome, report};
 use crate::sense::{Key, Sense};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ impl Transferred {
 #[derive(Default)]
 struct State {
     /// Copies that run, with their list identifiers, if they have one.
-    running: Vec<(u64, Option<u32>, Course)>,
+    running: Vec<(u64, Option<u32>, CancelToken)>,
     next: u64,
     copied: VecDeque<(u8, Copied)>,
     transferred: VecDeque<(u32, Transferred)>,
@@ -91,7 +91,11 @@ impl Desk {
     /// # Errors
     /// 00/16 OPERATION IN PROGRESS: one with this list identifier runs; 55/03 INSUFFICIENT
     /// RESOURCES: too many do.
-    pub(super) fn begin(&self, list_id: Option<u32>, course: &Course) -> Result<Begun<'_>, Sense> {
+    pub(super) fn begin(
+        &self,
+        list_id: Option<u32>,
+        course: &CancelToken,
+    ) -> Result<Begun<'_>, Sense> {
         let illegal = |code| Sense {
             key: Key::IllegalRequest,
             code,
@@ -227,16 +231,16 @@ mod tests {
     #[test]
     fn a_list_identifier_is_of_one_copy_at_a_time() {
         let desk = Desk::default();
-        let course = Course::default();
+        let course = CancelToken::default();
         let begun = desk.begin(Some(5), &course).ok().unwrap();
         assert!(is_there(&desk.copy_status(5)), "in progress");
         assert!(is_there(&desk.token_information(5, 100)));
-        let busy = desk.begin(Some(5), &Course::default()).err().unwrap();
+        let busy = desk.begin(Some(5), &CancelToken::default()).err().unwrap();
         assert_eq!(busy.code, (0x00, 0x16));
         let others: Vec<_> = (1..COPIES_MAX)
-            .map(|_| desk.begin(None, &Course::default()).ok().unwrap())
+            .map(|_| desk.begin(None, &CancelToken::default()).ok().unwrap())
             .collect();
-        let more = desk.begin(None, &Course::default()).err().unwrap();
+        let more = desk.begin(None, &CancelToken::default()).err().unwrap();
         assert_eq!(more.code, (0x55, 0x03));
         assert!(matches!(desk.abort(6), Outcome::Said(_)));
         assert!(course.goes_on());
@@ -264,7 +268,7 @@ mod tests {
         }
         assert!(!is_there(&desk.token_information(100, 10)));
         assert!(is_there(&desk.token_information(101, 10)));
-        drop(desk.begin(Some(101), &Course::default()));
+        drop(desk.begin(Some(101), &CancelToken::default()));
         assert!(!is_there(&desk.token_information(101, 10)), "used again");
     }
 

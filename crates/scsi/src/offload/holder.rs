@@ -7,7 +7,7 @@
 //! - Each of what is kept has addresses of its own, which lie in their pages and chunks as
 //!   they do in the source, so that pages are shared and not copied.
 
-use super::Course;
+use super::CancelToken;
 use base::{Uuid, VolumeOffset};
 use engine::meta::page_map::CHUNK;
 use engine::pool::PoolErrorKind;
@@ -74,7 +74,7 @@ impl<W: World> Holder<W> {
         &self,
         source: &Volume<W>,
         ranges: &[(u64, u64)],
-        course: &Course,
+        course: &CancelToken,
     ) -> Result<Held, IoError> {
         let (slot, mut places) = self.reserve(ranges);
         let kept = self.keep(source, ranges, &mut places, course).await;
@@ -149,7 +149,7 @@ impl<W: World> Holder<W> {
         source: &Volume<W>,
         ranges: &[(u64, u64)],
         places: &mut [(u64, u64)],
-        course: &Course,
+        course: &CancelToken,
     ) -> Result<Uuid, IoError> {
         let volume = self.made().await?;
         for ((from, len), (to, kept)) in ranges.iter().zip(places) {

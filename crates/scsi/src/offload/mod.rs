@@ -40,7 +40,7 @@ pub(crate) use cdb::decode;
 pub(crate) use copy_sense::Aborted;
 pub use designator::Designator;
 pub(crate) use desk::Desk;
-pub use engine::volume::Course;
+pub use engine::volume::CancelToken;
 pub use holder::{Held, Holder};
 pub use token::{TOKEN_BYTES, TokenError};
 pub use tokens::{Limits, Representation, Tokens};
@@ -137,7 +137,7 @@ pub trait Copier<W: World> {
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>>;
 
     /// What keeps the data of tokens, by its identity.
@@ -146,14 +146,14 @@ pub trait Copier<W: World> {
     /// Kept while a copy reaches this volume by another logical unit than the one that the
     /// command was sent to. Whoever takes the volume's unit away stops `course`, and waits until
     /// this is dropped.
-    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any>;
+    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any>;
 
     /// Nobody needs these any more.
     fn release(&self, held: Vec<Held>);
 
     /// Has room made for a volume that was refused a page, by the command with this course.
     /// Whether there is some now. May be dropped before that.
-    fn make_room(&self, volume: Uuid, course: &Course) -> LocalBoxFuture<'_, bool>;
+    fn make_room(&self, volume: Uuid, course: &CancelToken) -> LocalBoxFuture<'_, bool>;
 
     /// Has `with` look at the tokens that there are, or says that there can't be any.
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool;
@@ -249,7 +249,7 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         order: Order,
         data_out: Slice,
-        course: Course,
+        course: CancelToken,
     ) -> Response {
         let wanted_bytes = u64::from(order.list_bytes());
         let list = data_out.bytes().unwrap_or_default();
@@ -295,7 +295,7 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         (action, list_id): (u8, u32),
         ranges: &[Extent],
-        course: &Course,
+        course: &CancelToken,
         run: impl AsyncFnOnce(&mut Transferred) -> Result<(), Sense>,
     ) -> Outcome {
         let begun = match self.desk().begin(Some(list_id), course) {
@@ -321,7 +321,7 @@ impl<W: World> Nexus<W> {
         &self,
         copier: &dyn Copier<W>,
         (wanted, access): (&Designator, Access),
-        course: &Course,
+        course: &CancelToken,
     ) -> Result<Reached<W>, Refusal> {
         let found = self.resolve(copier, wanted, access).await?;
         let kept = copier.reach(found.info().uuid, course);

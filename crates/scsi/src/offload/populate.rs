@@ -2,7 +2,7 @@
 
 use super::desk::Transferred;
 use super::ranges::{self, Populate};
-use super::{Copier, Course, Outcome, PATIENCE, Representation, stream};
+use super::{CancelToken, Copier, Outcome, PATIENCE, Representation, stream};
 use crate::cdb::Extent;
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
@@ -28,7 +28,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         (list_id, list): (u32, &[u8]),
-        course: &Course,
+        course: &CancelToken,
     ) -> Outcome {
         let order = match ranges::populate(list, unit.blocks()) {
             Ok(order) => order,
@@ -58,7 +58,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         order: &Populate,
-        course: &Course,
+        course: &CancelToken,
         transferred: &mut Transferred,
     ) -> Result<(), Sense> {
         let (now, initiator) = (copier.now(), copier.initiator());

@@ -12,7 +12,7 @@
 //!   written.
 //! - Where the pool is full, room is asked for, and the copy goes on where it was.
 
-use super::{Copier, Course};
+use super::{CancelToken, Copier};
 use crate::room;
 use base::{Slice, VolumeOffset};
 use engine::{Disk, IoError, IoErrorKind, World};
@@ -63,7 +63,7 @@ pub(super) async fn copy<W: World>(
     copier: &dyn Copier<W>,
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &Course,
+    course: &CancelToken,
 ) -> (u64, Result<(), Failure>) {
     let (source_is, destination_is) = (source.info(), destination.info());
     let same = source_is.uuid == destination_is.uuid;
@@ -111,7 +111,7 @@ pub(super) async fn copy<W: World>(
 async fn by_reference<W: World>(
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &Course,
+    course: &CancelToken,
 ) -> Result<Option<u64>, IoError> {
     let ends = (VolumeOffset(run.from), VolumeOffset(run.to));
     let uuid = source.info().uuid;
@@ -138,7 +138,7 @@ async fn stream<W: World>(
     copier: &dyn Copier<W>,
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &Course,
+    course: &CancelToken,
     overlaps: bool,
 ) -> Result<(), Failure> {
     let backwards = overlaps && run.to > run.from;
@@ -238,7 +238,7 @@ async fn write<W: World>(destination: &Disk<W>, piece: Piece) -> Result<(), Fail
 pub(super) async fn within<W: World, T>(
     copier: &dyn Copier<W>,
     patience: Duration,
-    course: &Course,
+    course: &CancelToken,
     copy: impl Future<Output = T>,
 ) -> T {
     let (copy, asleep) = (pin!(copy), pin!(copier.world().sleep(patience)));

@@ -6,7 +6,7 @@ use super::ranges::{self, WriteUsing};
 use super::stream::{self, Failure, Run};
 use super::token::TokenError;
 use super::tokens::Lease;
-use super::{Copier, Course, Held, Outcome, PATIENCE};
+use super::{CancelToken, Copier, Held, Outcome, PATIENCE};
 use crate::cdb::Extent;
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
@@ -24,7 +24,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         (list_id, list): (u32, &[u8]),
-        course: &Course,
+        course: &CancelToken,
     ) -> Outcome {
         let order = match ranges::write_using(list, unit.blocks()) {
             Ok(order) => order,
@@ -44,7 +44,7 @@ async fn write<W: World>(
     copier: &dyn Copier<W>,
     unit: &LogicalUnit<W>,
     order: &WriteUsing,
-    course: &Course,
+    course: &CancelToken,
     transferred: &mut Transferred,
 ) -> Result<(), Sense> {
     let blocks = &mut transferred.blocks;
@@ -84,7 +84,7 @@ async fn write<W: World>(
 async fn clear<W: World>(
     disk: &Disk<W>,
     order: &WriteUsing,
-    course: &Course,
+    course: &CancelToken,
     blocks: &mut u64,
 ) -> Result<(), Sense> {
     for range in order.ranges.iter().filter(|range| range.blocks > 0) {
@@ -104,7 +104,7 @@ async fn place<W: World>(
     copier: &dyn Copier<W>,
     unit: &LogicalUnit<W>,
     (held, runs): (&Held, &[Run]),
-    course: &Course,
+    course: &CancelToken,
     blocks: &mut u64,
 ) -> Result<(), Sense> {
     let holder = copier.holder(held.holder).await;

@@ -12,7 +12,7 @@ use super::copy_sense::{
 use super::desk::Copied;
 use super::stream::{self, Failure, Run};
 use super::xcopy_list::{self, List, Segment};
-use super::{Access, Copier, Course, Outcome, Reached, Refusal};
+use super::{Access, CancelToken, Copier, Outcome, Reached, Refusal};
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
 use crate::sense::Sense;
@@ -59,7 +59,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         list: &[u8],
-        course: &Course,
+        course: &CancelToken,
     ) -> Outcome {
         let list = match xcopy_list::parse(list) {
             Ok(list) => list,
@@ -101,7 +101,7 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         list: &List,
         nth: u16,
-        course: &Course,
+        course: &CancelToken,
     ) -> (u16, u64, Result<(), Stop>) {
         let Some((first, rest)) = list.segments[usize::from(nth)..].split_first() else {
             return (0, 0, Ok(()));
@@ -167,7 +167,7 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         (list, nth): (&List, u16),
         (id, access, byte): (u16, Access, u16),
-        course: &Course,
+        course: &CancelToken,
     ) -> Result<Reached<W>, Stop> {
         let wrong = |code, pointer| {
             Stop::from(Aborted {

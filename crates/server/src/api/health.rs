@@ -3,8 +3,8 @@
 use super::types::{ClosedPool, Health};
 use crate::array::{Array, Glance, KnownDrive, Loss, Waiting, in_brief};
 use crate::calendar::utc;
-use engine::pool::life::ScrubInfo;
-use engine::pool::life::fullness::Fullness;
+use engine::pool::maintenance::ScrubInfo;
+use engine::pool::maintenance::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use site::human;
 

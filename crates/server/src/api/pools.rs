@@ -12,7 +12,7 @@ use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::pool::life::{ScrubInfo, TaskInfo};
+use engine::pool::maintenance::{ScrubInfo, TaskInfo};
 use engine::pool::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use engine::store::counts::IoCounts;
 use std::sync::Arc;
@@ -114,13 +114,16 @@ fn check(change: &RatesChange) -> Result<(), Problem> {
 }
 
 /// `rates` with what `change` says.
-fn changed(rates: engine::pool::life::Rates, change: RatesChange) -> engine::pool::life::Rates {
+fn changed(
+    rates: engine::pool::maintenance::Rates,
+    change: RatesChange,
+) -> engine::pool::maintenance::Rates {
     let limit = |asked: Option<u64>, now: Option<u64>| match asked {
         None => now,
         Some(0) => None,
         Some(bytes_per_s) => Some(bytes_per_s),
     };
-    engine::pool::life::Rates {
+    engine::pool::maintenance::Rates {
         rebuild_bytes_per_s: limit(change.rebuild_bytes_per_s, rates.rebuild_bytes_per_s),
         scrub_bytes_per_s: limit(change.scrub_bytes_per_s, rates.scrub_bytes_per_s),
         yields: change
@@ -174,9 +177,9 @@ fn group(info: &GroupInfo) -> Group {
 fn task(info: &TaskInfo) -> Task {
     Task {
         kind: match info.kind {
-            engine::pool::life::TaskKind::Rebuild => TaskKind::Rebuild,
-            engine::pool::life::TaskKind::Scrub => TaskKind::Scrub,
-            engine::pool::life::TaskKind::Move => TaskKind::Move,
+            engine::pool::maintenance::TaskKind::Rebuild => TaskKind::Rebuild,
+            engine::pool::maintenance::TaskKind::Scrub => TaskKind::Scrub,
+            engine::pool::maintenance::TaskKind::Move => TaskKind::Move,
         },
         subject: info.subject.clone(),
         done_bytes: info.done_bytes,

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use engine::pool::PoolInfo;
 use engine::pool::VolumeChange;
-use engine::pool::life::fullness;
+use engine::pool::maintenance::fullness;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;

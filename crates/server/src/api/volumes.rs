@@ -6,7 +6,7 @@ use super::types::{
 };
 use crate::array::consistency;
 use crate::array::words;
-use crate::array::{self, Array, Deletion, NewWords, PlacedVolume};
+use crate::array::{self, Array, Deletion, NewAttributes, PlacedVolume};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -139,14 +139,14 @@ pub(super) async fn change_volume(
         }
         None => array.volume(&name).await?,
     };
-    if words != NewWords::default() {
+    if words != NewAttributes::default() {
         placed = array.change_words(name, words).await?;
     }
     let all = array.volumes().await?;
     Ok(Json(volume(&array, &all, placed)))
 }
 
-fn new_words(change: &VolumeChange) -> Result<NewWords, Problem> {
+fn new_words(change: &VolumeChange) -> Result<NewAttributes, Problem> {
     let wrong = |text: &&String| !site::is_description(text);
     if let Some(text) = change.description.as_ref().filter(wrong) {
         let rule = site::DESCRIPTION_RULE;
@@ -162,7 +162,7 @@ fn new_words(change: &VolumeChange) -> Result<NewWords, Problem> {
         }
         tags.push((key.clone(), value.clone().unwrap_or_default()));
     }
-    Ok(NewWords {
+    Ok(NewAttributes {
         name: change.name.clone(),
         description: change.description.clone(),
         tags,

@@ -7,15 +7,15 @@
 
 mod access;
 mod pools;
+mod reconcile;
 mod renamed;
-mod said;
 mod volumes;
 mod whole;
 
 pub(crate) use access::configuration;
 pub(crate) use pools::OF_FILES;
+pub(crate) use reconcile::apply as apply_words;
 pub(crate) use renamed::{follow, forget, renamed};
-pub(crate) use said::apply as apply_words;
 
 use crate::array::{Array, ArrayError};
 use site::Site;
@@ -69,7 +69,7 @@ pub(crate) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
     found.extend(pools::portals(site, array));
     found.extend(pools::pools(site, array).await?);
     found.extend(volumes::differences(site, array).await?);
-    found.extend(said::differences(site, array).await?);
+    found.extend(reconcile::differences(site, array).await?);
     found.extend(access::differences(site, &array.configuration()));
     Ok(found)
 }
@@ -95,7 +95,7 @@ pub(crate) async fn apply(
         let made = volumes::make(step, site, array).await;
         failed.extend(made.err().map(|error| (what, error.context)));
     }
-    failed.extend(said::apply(site, array).await?);
+    failed.extend(reconcile::apply(site, array).await?);
     failed.extend(access::apply(site, array).await);
     let after = differences(site, array).await?;
     let is_to_do = |difference: &&Difference| difference.action != Action::Keep;

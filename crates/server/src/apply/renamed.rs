@@ -4,7 +4,7 @@
 //! says its old name.
 
 use crate::array::words::SITE_NAME;
-use crate::array::{Array, ArrayError, NewWords};
+use crate::array::{Array, ArrayError, NewAttributes};
 use site::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayE
         if !is_described || !volume.about.attributes.contains_key(SITE_NAME) {
             continue;
         }
-        let words = NewWords {
+        let words = NewAttributes {
             tags: vec![(SITE_NAME.to_owned(), String::new())],
-            ..NewWords::default()
+            ..NewAttributes::default()
         };
         if let Err(error) = array.change_words(now.clone(), words).await {
             tracing::warn!("volume {now}: that it had another name stays on record: {error}");

@@ -4,7 +4,7 @@
 
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::directory::{Access, TargetEntry};
-use crate::shard::distant::Distant;
+use crate::shard::remote_volume::RemoteVolume;
 use crate::shard::{ShardHandle, ShardState, UnitTraits};
 use base::Uuid;
 use engine::Disk;
@@ -456,7 +456,9 @@ pub(super) fn show_on(
         } else {
             let at = (placed.pool, placed.lane);
             let memo = placed.about.whole_memo();
-            Disk::There(Rc::new(Distant::new(home, at, placed.info).with_memo(memo)))
+            Disk::There(Rc::new(
+                RemoteVolume::new(home, at, placed.info).with_memo(memo),
+            ))
         };
         state.export_with(target, lun, volume, traits)?;
     }

@@ -7,9 +7,9 @@
 //! - No group leaves a pool that is nearly full then, unless by force.
 
 use super::places::{NewDrive, Placed};
-use super::{Array, ArrayError, ArrayErrorKind, giving_way};
+use super::{Array, ArrayError, ArrayErrorKind, space_reclaim};
 use crate::shard::ShardState;
-use engine::pool::life::remains::Remains;
+use engine::pool::maintenance::remains::Remains;
 use engine::pool::{Level, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl Array {
         }
         let remains = Remains::of_lanes(lanes);
         let thresholds = info.fullness.thresholds;
-        let is_short = giving_way::is_short(remains.free_bytes(), remains.capacity_bytes());
+        let is_short = space_reclaim::is_short(remains.free_bytes(), remains.capacity_bytes());
         if !is_short && !remains.is_past_alarm(thresholds) {
             return Ok(());
         }

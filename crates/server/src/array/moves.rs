@@ -10,10 +10,10 @@
 
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::shard::ShardState;
-use crate::shard::distant::Distant;
+use crate::shard::remote_volume::RemoteVolume;
 use base::Uuid;
 use engine::pool::{EventKind, OtherPool, PoolInfo, Settling, There};
-use engine::volume::{Elsewhere, MoveProgress, Stage, Transit};
+use engine::volume::{MoveProgress, Stage, Transit, VolumeIo};
 use engine::{MemberState, Pool, PoolError, PoolErrorKind, Provisioning, VolumeInfo};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -183,12 +183,12 @@ impl Array {
         let home = home.ok_or_else(|| ArrayError::no_pool(&copy.pool))?.clone();
         let (name, copy) = (there.info.name.clone(), copy.clone());
         let visit = move |state: Rc<ShardState>, pool: Pool<RealWorld>| async move {
-            let to: Rc<dyn Elsewhere> = if home.index() == state.index() {
+            let to: Rc<dyn VolumeIo> = if home.index() == state.index() {
                 let other = state.lane(&copy.pool, copy.lane);
                 let volume = other.and_then(|other| other.volume_of(copy.info.uuid));
                 Rc::new(volume.ok_or_else(|| ArrayError::no_volume(&name))?)
             } else {
-                Rc::new(Distant::new(home, (copy.pool, copy.lane), copy.info))
+                Rc::new(RemoteVolume::new(home, (copy.pool, copy.lane), copy.info))
             };
             let (volume, mirror) = pool.begin_departure(&name, to, rate_bytes_per_s).await?;
             let copied = volume.copy_to(&mirror).await;

@@ -3,8 +3,8 @@
 //! Invariant: they are kept before they count, so a restart changes nothing.
 
 use super::{Array, ArrayError};
-use engine::pool::life::Rates;
-use engine::pool::life::fullness::Thresholds;
+use engine::pool::maintenance::Rates;
+use engine::pool::maintenance::fullness::Thresholds;
 use engine::pool::{Pool, PoolInfo};
 use site::{Background, RateLimit};
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 
 use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
 use super::snapshots::now_unix_s;
-use super::words::NewWords;
+use super::words::NewAttributes;
 use super::{Array, ArrayError, ArrayErrorKind, Deletion, PlacedVolume};
 use base::Uuid;
 use engine::Pool;
@@ -95,9 +95,9 @@ impl Array {
         key: String,
         value: String,
     ) -> Result<(), ArrayError> {
-        let words = NewWords {
+        let words = NewAttributes {
             tags: vec![(key, value)],
-            ..NewWords::default()
+            ..NewAttributes::default()
         };
         let placed = self.change_words(name.to_owned(), words).await?;
         self.learn_schedules(&placed);

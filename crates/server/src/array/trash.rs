@@ -3,7 +3,7 @@
 //! Invariants:
 //! - What is exported is not deleted, unless its export goes with it by force.
 //! - What is in the trash keeps its pages until its time is over, somebody empties the
-//!   trash, or its pool has no room left (`giving_way`).
+//!   trash, or its pool has no room left (`space_reclaim`).
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};

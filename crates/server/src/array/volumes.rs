@@ -2,7 +2,7 @@
 
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
-use engine::volume::About;
+use engine::volume::VolumeAttributes;
 use engine::{Pool, VolumeInfo, VolumeSpec};
 use site::{human, human_pair};
 use std::rc::Rc;
@@ -19,14 +19,14 @@ pub struct PlacedVolume {
     /// Identity, size and space, as the lane says.
     pub info: VolumeInfo,
     /// What is said of it.
-    pub about: About,
+    pub about: VolumeAttributes,
 }
 
 impl PlacedVolume {
     /// Volumes of `pool`, with their place.
     pub(super) fn of(
         pool: &Pool<RealWorld>,
-        volumes: Vec<(VolumeInfo, About)>,
+        volumes: Vec<(VolumeInfo, VolumeAttributes)>,
     ) -> impl Iterator<Item = PlacedVolume> + use<> {
         let (pool, lane) = (pool.info().name, pool.lane());
         volumes.into_iter().map(move |(info, about)| PlacedVolume {
@@ -144,7 +144,7 @@ impl Array {
                 Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
             };
             let info = array.with_lane(&pool, lane, visit).await?;
-            let about = About::default();
+            let about = VolumeAttributes::default();
             Ok(PlacedVolume {
                 pool,
                 lane,

@@ -7,8 +7,8 @@
 
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use engine::Pool;
-use engine::pool::{SNAPSHOT_MARK, WordsChange};
-use engine::volume::About;
+use engine::pool::{AttributesChange, SNAPSHOT_MARK};
+use engine::volume::VolumeAttributes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::real::RealWorld;
@@ -35,7 +35,7 @@ const _: () = assert!(
 );
 
 /// People's tags among the attributes.
-pub fn tags(about: &About) -> BTreeMap<String, String> {
+pub fn tags(about: &VolumeAttributes) -> BTreeMap<String, String> {
     let all = about.attributes.iter();
     let of_people = all.filter(|(key, _)| !key.starts_with(OWN));
     of_people
@@ -44,7 +44,7 @@ pub fn tags(about: &About) -> BTreeMap<String, String> {
 }
 
 /// The description among the attributes.
-pub fn description(about: &About) -> String {
+pub fn description(about: &VolumeAttributes) -> String {
     let parts = DESCRIPTION
         .iter()
         .filter_map(|key| about.attributes.get(*key));
@@ -66,7 +66,7 @@ fn parts(text: &str) -> Vec<(String, String)> {
 
 /// What is to be said of a volume; what is absent stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewWords {
+pub struct NewAttributes {
     /// The name that it is to have; its snapshots and exports follow.
     pub name: Option<String>,
     /// What it is for.
@@ -84,7 +84,7 @@ impl Array {
     pub async fn change_words(
         self: &Arc<Self>,
         name: String,
-        words: NewWords,
+        words: NewAttributes,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
@@ -97,7 +97,7 @@ impl Array {
                 array.check_names_free(&there, new).await?;
                 attributes.extend(array.site_name(&there, new));
             }
-            let change = WordsChange {
+            let change = AttributesChange {
                 name: new.clone(),
                 attributes,
             };
@@ -114,7 +114,7 @@ impl Array {
     async fn say(
         &self,
         there: PlacedVolume,
-        change: WordsChange,
+        change: AttributesChange,
     ) -> Result<PlacedVolume, ArrayError> {
         let (uuid, name) = (there.info.uuid, there.info.name.clone());
         let visit = move |_, pool: Pool<RealWorld>| async move {
@@ -144,7 +144,7 @@ impl Array {
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let mut done: Vec<PlacedVolume> = Vec::new();
         for volume in volumes {
-            let change = WordsChange {
+            let change = AttributesChange {
                 name: None,
                 attributes: attributes(volume),
             };
@@ -152,7 +152,7 @@ impl Array {
                 Ok(said) => done.push(said),
                 Err(error) => {
                     for (said, was) in done.into_iter().zip(volumes) {
-                        let change = WordsChange {
+                        let change = AttributesChange {
                             name: None,
                             attributes: before(was, attributes(was)),
                         };
@@ -251,7 +251,7 @@ mod tests {
         });
         let most: String = fitting.collect();
         for text in ["", "one line", most.as_str()] {
-            let mut about = About::default();
+            let mut about = VolumeAttributes::default();
             for (key, value) in parts(text) {
                 assert!(value.len() <= PART_BYTES);
                 about.attributes.insert(key, value);

@@ -37,7 +37,7 @@ use crate::apply;
 use crate::array::configuration::{Configuration, InFile, Store};
 use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
-use crate::front::{Front, FrontLimits, Manners};
+use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::offload;
 use crate::overcommitment::{Sizes, warnings};
@@ -392,7 +392,7 @@ fn front_limits(limits: &site::Limits, memory_bytes: u64) -> FrontLimits {
         sessions_max: limits.sessions.into(),
         sessions_per_initiator_max: limits.sessions_per_initiator.into(),
         memory_bytes,
-        manners: Manners {
+        timeouts: Timeouts {
             silence: limits.silence,
             logout: limits.logout_time,
             data: limits.data_time,

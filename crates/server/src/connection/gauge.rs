@@ -8,7 +8,7 @@
 //! have any made.
 
 use super::tasks::Order;
-use crate::shard::session::{Reins, add};
+use crate::shard::session::{ConnectionControl, add};
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
 use scsi::Response;
 use scsi::cdb::{Extent, Work};
@@ -101,7 +101,7 @@ struct Slot {
 
 /// The tallies of a connection.
 pub(crate) struct Gauge {
-    reins: Arc<Reins>,
+    control: Arc<ConnectionControl>,
     /// The first is of commands at no logical unit.
     slots: Vec<Slot>,
     /// By LUN.
@@ -120,9 +120,9 @@ struct EndedCommand {
 }
 
 impl Gauge {
-    pub(crate) fn new(reins: Arc<Reins>) -> Self {
+    pub(crate) fn new(control: Arc<ConnectionControl>) -> Self {
         let mut gauge = Gauge {
-            reins,
+            control,
             slots: Vec::new(),
             by_lun: Vec::new(),
             now: None,
@@ -221,7 +221,7 @@ impl Gauge {
         // There are fewer LUNs than slots could be told apart.
         let number = self.slots.len() as u16;
         let tally = Arc::default();
-        self.reins.add_tally(lun, Arc::clone(&tally));
+        self.control.add_tally(lun, Arc::clone(&tally));
         self.slots.push(Slot {
             tally,
             reads: Streams::default(),

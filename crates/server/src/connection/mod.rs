@@ -12,30 +12,30 @@
 //!   [`tasks::IN_FLIGHT_BYTES_MAX`]. What all connections hold together is bounded by the
 //!   budget of the process ([`crate::memory`]): a command waits for its part.
 //! - Who keeps such memory, with data that does not come or answers that are not taken, has so
-//!   long and no longer ([`Manners::data`]).
+//!   long and no longer ([`Timeouts::data`]).
 
 mod batch;
-mod errand;
 mod gauge;
 mod management;
 mod pump;
+mod request;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 use crate::array::now_unix_s;
 use crate::directory::Directory;
-use crate::front::{Berth, Manners, Place, TsihLease};
+use crate::front::{CarrierSlot, SessionPermit, Timeouts, TsihLease};
 use crate::memory::Budget;
 use crate::offload::{Offload, SessionCopier};
 use crate::shard::Session;
-use crate::shard::session::{Closing, Reins, Scope};
+use crate::shard::session::{Closing, ConnectionControl, Scope};
 use crate::shard::{ShardHandle, ShardState};
-use errand::{Runner, Way};
 use gauge::Gauge;
 use iscsi::connection::Connection;
 use iscsi::login::{Admission, Limits, Negotiated};
 use pump::{Progress, Pump};
+use request::{Route, Runner};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -56,7 +56,7 @@ pub(crate) struct Arrival {
     /// session when it has one.
     pub(crate) output: Vec<u8>,
     pub(crate) limits: Limits,
-    pub(crate) manners: Manners,
+    pub(crate) timeouts: Timeouts,
     pub(crate) directory: Arc<Directory>,
     pub(crate) offload: Arc<Offload>,
     pub(crate) budget: Budget,
@@ -64,8 +64,8 @@ pub(crate) struct Arrival {
     pub(crate) carrier: ShardHandle,
     /// Freed when the session has ended.
     pub(crate) lease: TsihLease,
-    pub(crate) place: Option<Place>,
-    pub(crate) berth: Berth,
+    pub(crate) permit: Option<SessionPermit>,
+    pub(crate) slot: CarrierSlot,
 }
 
 /// What a shard needs to carry a connection.
@@ -75,10 +75,10 @@ struct Cargo {
     input: Vec<u8>,
     output: Vec<u8>,
     limits: Limits,
-    manners: Manners,
+    timeouts: Timeouts,
     directory: Arc<Directory>,
     budget: Budget,
-    reins: Arc<Reins>,
+    control: Arc<ConnectionControl>,
     admission: Admission,
     target: String,
     peer: SocketAddr,
@@ -100,8 +100,8 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         state: Rc::clone(&state),
         session: Rc::clone(&session),
         _lease: arrival.lease,
-        _place: arrival.place,
-        _berth: arrival.berth,
+        _place: arrival.permit,
+        _berth: arrival.slot,
     };
     let cargo = Cargo {
         stream: arrival.stream,
@@ -109,22 +109,23 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         input: arrival.input,
         output: arrival.output,
         limits: arrival.limits,
-        manners: arrival.manners,
+        timeouts: arrival.timeouts,
         directory: arrival.directory,
         budget: arrival.budget,
-        reins: Arc::clone(&session.reins),
+        control: Arc::clone(&session.control),
         admission: session.admission.clone(),
         target,
         peer,
     };
     let runner = Runner::new(Rc::clone(&state), session);
     if carrier.index() == home {
-        carry(state, cargo, Way::Here(runner)).await;
+        carry(state, cargo, Route::Here(runner)).await;
     } else {
-        let (errands, to_do) = batch::queue();
+        let (requests, to_do) = batch::queue();
         let (done, ended) = batch::queue();
-        let carried = carrier.post(move |state| carry(state, cargo, Way::between(errands, ended)));
-        // When the carrier has stopped, so has the queue of errands.
+        let carried =
+            carrier.post(move |state| carry(state, cargo, Route::between(requests, ended)));
+        // When the carrier has stopped, so has the queue of requests.
         if let Err(error) = carried {
             tracing::warn!(%peer, %error, "a connection could not be carried");
         }
@@ -134,35 +135,35 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
 }
 
 /// Carries a connection to its end.
-async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
+async fn carry(state: Rc<ShardState>, cargo: Cargo, route: Route) {
     let Cargo {
         admission,
         target,
         peer,
-        reins,
+        control,
         directory,
         budget,
-        manners,
+        timeouts,
         ..
     } = cargo;
     let initiator = admission.initiator.clone();
     let tsih = cargo.negotiated.tsih;
     let buffers = engine::World::buffers(state.world()).clone();
-    let account = budget.open(&initiator, Arc::clone(&reins));
-    let gauge = Gauge::new(Arc::clone(&reins));
-    let progress = Progress::new(&buffers, manners, gauge, account);
+    let account = budget.open(&initiator, Arc::clone(&control));
+    let gauge = Gauge::new(Arc::clone(&control));
+    let progress = Progress::new(&buffers, timeouts, gauge, account);
     let connection = Connection::new(*cargo.negotiated, buffers, cargo.limits);
     let reason = match greet(cargo.stream, &cargo.output).await {
         Ok(stream) => {
             let pump = Pump {
                 stream,
                 connection,
-                reins,
+                control,
                 admission,
                 target: target.clone(),
                 state,
                 directory,
-                way,
+                route,
                 progress,
             };
             pump.run(&cargo.input).await
@@ -178,8 +179,8 @@ struct Ending {
     state: Rc<ShardState>,
     session: Rc<Session>,
     _lease: TsihLease,
-    _place: Option<Place>,
-    _berth: Berth,
+    _place: Option<SessionPermit>,
+    _berth: CarrierSlot,
 }
 
 impl Drop for Ending {

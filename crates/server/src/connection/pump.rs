@@ -5,15 +5,15 @@
 //! begins the commands, collects those that have ended, and sends all answers
 //! with one call: a queue of 32 costs few system calls.
 
-use super::errand::{Ended, Errand, HomeGone, Way};
 use super::gauge::Gauge;
 use super::management::{function as functions, response};
+use super::request::{Ended, HomeGone, Request, Route};
 use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
-use crate::front::Manners;
+use crate::front::Timeouts;
 use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
-use crate::shard::session::{AbortRequest, Closing, Reins, Scope, add};
+use crate::shard::session::{AbortRequest, Closing, ConnectionControl, Scope, add};
 use base::{BufPool, Slice};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -65,7 +65,7 @@ const TAKEN_BYTES_MIN: usize = 1 << 20;
 const RUNS_MAX: usize = 256;
 
 /// How far the connection is on its way to the end.
-enum Course {
+enum ConnectionState {
     Open,
     /// Reads no more; answers what runs, then closes.
     Draining(Pin<Box<Sleep>>),
@@ -77,13 +77,13 @@ enum Course {
 pub(crate) struct Pump {
     pub(crate) stream: TcpStream,
     pub(crate) connection: Connection,
-    pub(crate) reins: Arc<Reins>,
+    pub(crate) control: Arc<ConnectionControl>,
     pub(crate) admission: Admission,
     pub(crate) target: String,
     /// Of the shard that carries the connection.
     pub(crate) state: Rc<ShardState>,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) way: Way,
+    pub(crate) route: Route,
     pub(crate) progress: Progress,
 }
 
@@ -93,14 +93,14 @@ pub(crate) struct Progress {
     gauge: Gauge,
     /// Answers to ABORT TASK that wait for the end of what is aborted.
     aborting: FuturesUnordered<LocalBoxFuture<'static, TaskId>>,
-    course: Course,
+    state_of_connection: ConnectionState,
     reason: String,
     idle: Interval,
     /// Whether anything came since the last tick of `idle`.
     heard: bool,
     /// The PDU that was on its way at the last tick.
     slow: Option<u64>,
-    manners: Manners,
+    timeouts: Timeouts,
     /// What it holds of the memory of the process.
     account: Account,
     /// Nothing is read, for want of memory.
@@ -123,8 +123,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(buffers: &BufPool, manners: Manners, gauge: Gauge, account: Account) -> Self {
-        let (mut idle, mut look) = (interval(manners.silence), interval(manners.data / LOOKS));
+    pub(crate) fn new(
+        buffers: &BufPool,
+        timeouts: Timeouts,
+        gauge: Gauge,
+        account: Account,
+    ) -> Self {
+        let (mut idle, mut look) = (interval(timeouts.silence), interval(timeouts.data / LOOKS));
         // A shard that was held up, as by a machine that slept, must not take the looks
         // it has missed for silence of the peer.
         for clock in [&mut idle, &mut look] {
@@ -134,12 +139,12 @@ impl Progress {
             tasks: Tasks::default(),
             gauge,
             aborting: FuturesUnordered::new(),
-            course: Course::Open,
+            state_of_connection: ConnectionState::Open,
             reason: String::new(),
             idle,
             heard: true,
             slow: None,
-            manners,
+            timeouts,
             account,
             held_up: false,
             waits_for_room: false,
@@ -159,11 +164,11 @@ impl Pump {
     pub(crate) async fn run(mut self, input: &[u8]) -> String {
         self.connection.receive(input);
         self.take_events();
-        self.way.flush();
-        let reins = Arc::clone(&self.reins);
+        self.route.flush();
+        let control = Arc::clone(&self.control);
         loop {
             // Armed before the requests are looked at, so that none is missed.
-            let woken = reins.wake.notified();
+            let woken = control.wake.notified();
             tokio::pin!(woken);
             let over = poll_fn(|cx| {
                 if woken.as_mut().poll(cx).is_ready() {
@@ -184,7 +189,7 @@ impl Pump {
             moved |= self.collect(cx);
             moved |= self.send(cx);
             moved |= self.settle();
-            self.way.flush();
+            self.route.flush();
             if self.is_over() {
                 return Poll::Ready(());
             }
@@ -202,8 +207,8 @@ impl Pump {
 
     /// Nothing can be moved: looks at the clocks.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.progress.course {
-            Course::Open => {
+        match &mut self.progress.state_of_connection {
+            ConnectionState::Open => {
                 while self.progress.idle.poll_tick(cx).is_ready() {
                     self.look_after_peer();
                     // What it has to say goes out before anything else.
@@ -221,12 +226,12 @@ impl Pump {
                     cx.waker().wake_by_ref();
                 }
             }
-            Course::Draining(deadline) => {
+            ConnectionState::Draining(deadline) => {
                 ready!(deadline.as_mut().poll(cx));
                 self.give_up("the last answers were not taken".to_owned());
                 cx.waker().wake_by_ref();
             }
-            Course::Broken => {}
+            ConnectionState::Broken => {}
         }
         Poll::Pending
     }
@@ -252,7 +257,7 @@ impl Pump {
     /// that does not come, or answers that it does not take. At error recovery level 0 it logs
     /// in again and repeats its commands (RFC 7143 clause 7.3).
     fn look_at_debts(&mut self) {
-        let time = self.progress.manners.data;
+        let time = self.progress.timeouts.data;
         let output_bytes = self.connection.output().len();
         if output_bytes == 0 || self.progress.taken >= TAKEN_BYTES_MIN {
             (self.progress.taken, self.progress.untaken) = (0, 0);
@@ -287,19 +292,21 @@ impl Pump {
     }
 
     fn is_over(&mut self) -> bool {
-        if !self.way.is_idle() || !self.progress.aborting.is_empty() {
+        if !self.route.is_idle() || !self.progress.aborting.is_empty() {
             return false;
         }
-        match self.progress.course {
-            Course::Open => false,
-            Course::Draining(_) => self.connection.output().is_empty(),
-            Course::Broken => true,
+        match self.progress.state_of_connection {
+            ConnectionState::Open => false,
+            ConnectionState::Draining(_) => self.connection.output().is_empty(),
+            ConnectionState::Broken => true,
         }
     }
 
     /// Reads what has come, and acts on it.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if !matches!(self.progress.course, Course::Open) || !self.connection.takes_input() {
+        if !matches!(self.progress.state_of_connection, ConnectionState::Open)
+            || !self.connection.takes_input()
+        {
             return false;
         }
         if !self.may_read() {
@@ -407,7 +414,7 @@ impl Pump {
     /// Sends what waits.
     fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while !matches!(self.progress.course, Course::Broken)
+        while !matches!(self.progress.state_of_connection, ConnectionState::Broken)
             && !self.connection.output().is_empty()
         {
             let output = self.connection.output();
@@ -434,7 +441,7 @@ impl Pump {
     /// Answers for commands that have ended.
     fn collect(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while let Poll::Ready(ended) = self.way.poll_ended(cx) {
+        while let Poll::Ready(ended) = self.route.poll_ended(cx) {
             moved = true;
             match ended {
                 Err(HomeGone) => {
@@ -482,12 +489,12 @@ impl Pump {
             self.take_events();
         }
         let in_flight = self.progress.tasks.len() as u64;
-        self.reins.counters.in_flight.store(in_flight, Relaxed);
+        self.control.counters.in_flight.store(in_flight, Relaxed);
         moved
     }
 
     fn count(&self, work: Work, written_bytes: u64, response: &scsi::Response) {
-        let counters = &self.reins.counters;
+        let counters = &self.control.counters;
         add(&counters.commands, 1);
         match work {
             Work::Read(_) => {
@@ -504,7 +511,7 @@ impl Pump {
 
     fn take_events(&mut self) {
         self.progress.gauge.others_come();
-        while matches!(self.progress.course, Course::Open)
+        while matches!(self.progress.state_of_connection, ConnectionState::Open)
             && let Some(event) = self.connection.next_event()
         {
             self.act(event);
@@ -540,7 +547,7 @@ impl Pump {
             Event::DataOut { task, data } => {
                 if let Some(order) = self.progress.tasks.run(task) {
                     self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
-                    self.way.begin(Errand::Command { task, order, data });
+                    self.route.begin(Request::Command { task, order, data });
                 }
             }
             Event::TaskManagement {
@@ -552,7 +559,7 @@ impl Pump {
                 if function == functions::ABORT_TASK {
                     self.abort_task(task, referenced);
                 } else {
-                    self.way.begin(Errand::Manage {
+                    self.route.begin(Request::Manage {
                         task,
                         function,
                         lun,
@@ -600,7 +607,7 @@ impl Pump {
                     .accept(task, scsi::data_out_bytes(&order.cdb));
             } else {
                 let data = self.progress.nothing.clone();
-                self.way.begin(Errand::Command { task, order, data });
+                self.route.begin(Request::Command { task, order, data });
             }
         }
         began
@@ -615,7 +622,7 @@ impl Pump {
         if aborted == Aborted::AtOnce {
             return self.connection.managed(task, response::COMPLETE);
         }
-        self.way.stop(meant);
+        self.route.stop(meant);
         let (request, done) = AbortRequest::of_one();
         self.progress.tasks.answer_when_ended(request, 1, [meant]);
         self.progress.aborting.push(Box::pin(async move {
@@ -627,13 +634,13 @@ impl Pump {
 
     /// What others ask of this connection.
     fn take_requests(&mut self) {
-        for request in self.reins.take_aborts() {
+        for request in self.control.take_aborts() {
             let within = self.progress.tasks.within(request.scope);
             let mut running = Vec::new();
             for task in &within {
                 self.connection.abort(*task);
                 if self.progress.tasks.abort(*task) == Some(Aborted::WhenEnded) {
-                    self.way.stop(*task);
+                    self.route.stop(*task);
                     running.push(*task);
                 }
             }
@@ -641,7 +648,7 @@ impl Pump {
                 .tasks
                 .answer_when_ended(request, within.len(), running);
         }
-        match self.reins.closing() {
+        match self.control.closing() {
             None => {}
             Some(Closing::Drain) => self.drain("closed by the server".to_owned()),
             Some(Closing::Logout) => self.ask_to_leave(),
@@ -652,8 +659,10 @@ impl Pump {
     /// Asks the initiator to log out. Until it does, or its time is over, everything
     /// goes on.
     fn ask_to_leave(&mut self) {
-        if matches!(self.progress.course, Course::Open) && self.progress.leaving.is_none() {
-            let time = self.progress.manners.logout;
+        if matches!(self.progress.state_of_connection, ConnectionState::Open)
+            && self.progress.leaving.is_none()
+        {
+            let time = self.progress.timeouts.logout;
             let seconds = u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
             self.connection.request_logout(seconds.max(1));
             self.progress.leaving = Some(Box::pin(sleep(time)));
@@ -662,8 +671,9 @@ impl Pump {
 
     /// Takes no more commands; answers those that run, then closes.
     fn drain(&mut self, reason: String) {
-        if matches!(self.progress.course, Course::Open) {
-            self.progress.course = Course::Draining(Box::pin(sleep(LAST_WORDS)));
+        if matches!(self.progress.state_of_connection, ConnectionState::Open) {
+            self.progress.state_of_connection =
+                ConnectionState::Draining(Box::pin(sleep(LAST_WORDS)));
             self.progress.reason = reason;
             self.progress.tasks.forget_idle();
         }
@@ -671,15 +681,15 @@ impl Pump {
 
     /// Gives the socket up; commands that run end unanswered.
     fn give_up(&mut self, reason: String) {
-        if !matches!(self.progress.course, Course::Broken) {
+        if !matches!(self.progress.state_of_connection, ConnectionState::Broken) {
             if self.progress.reason.is_empty() {
                 self.progress.reason = reason;
             }
-            self.progress.course = Course::Broken;
+            self.progress.state_of_connection = ConnectionState::Broken;
             self.progress.tasks.forget_idle();
             // Whoever logs in again waits for what still runs.
             for task in self.progress.tasks.within(Scope::All) {
-                self.way.stop(task);
+                self.route.stop(task);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::served::initiator::{Initiator, LUN0, write10};
 use crate::served::{Served, VOLUME_BYTES};
 use crate::shard::ShardState;
-use crate::shard::room::{Request, Room};
+use crate::shard::space_reclaim::{Request, SpaceReclaim};
 use base::VolumeOffset;
 use engine::{Provisioning, VolumeSpec};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ struct Full {
 
 impl Full {
     async fn start(served: Served) -> Full {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(SpaceReclaim::default());
         let asked = Arc::clone(&room);
         let fill = move |state: Rc<ShardState>| async move {
             state.set_room(room);

@@ -1,10 +1,10 @@
 //! Serves one connection from its first byte until it is at its shard.
 
-use super::seats::Seat;
+use super::login_permits::LoginPermit;
 use super::{Desk, discovery, turned_away};
 use crate::connection::{Arrival, serve as serve_on_shard};
 use crate::directory::canonical;
-use crate::front::Place;
+use crate::front::SessionPermit;
 use iscsi::chap::{Account, Challenge, Chap, RANDOM_BYTES};
 use iscsi::login::{
     Login, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory,
@@ -31,13 +31,13 @@ struct LoggedIn {
     input: Vec<u8>,
     output: Vec<u8>,
     /// Of its session; none for discovery.
-    place: Option<Place>,
+    permit: Option<SessionPermit>,
 }
 
 /// The directory as one login sees it: a session that is about to begin takes its place.
 struct Gate<'a> {
     desk: &'a Desk,
-    place: Cell<Option<Place>>,
+    permit: Cell<Option<SessionPermit>>,
 }
 
 impl TargetDirectory for Gate<'_> {
@@ -52,8 +52,9 @@ impl TargetDirectory for Gate<'_> {
 
     fn take_place(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
         if session.target.is_some() {
-            let place = self.desk.places.take(session);
-            self.place.set(Some(place.ok_or(Refusal::OutOfResources)?));
+            let permit = self.desk.session_permits.take(session);
+            self.permit
+                .set(Some(permit.ok_or(Refusal::OutOfResources)?));
         }
         Ok(())
     }
@@ -64,17 +65,13 @@ impl TargetDirectory for Gate<'_> {
 }
 
 /// Takes the login of `stream`, and moves it to its shard or serves discovery.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat: &Seat) {
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, own: &LoginPermit) {
     let Some(lease) = desk.tsihs.lease() else {
         tracing::warn!(%peer, "turned away: there are too many sessions");
         return turned_away::tell(stream).await;
     };
-    let logged_in = match timeout(
-        desk.limits.login_timeout,
-        login(stream, lease.tsih(), desk, seat),
-    )
-    .await
-    {
+    let login = login(stream, lease.tsih(), desk, own);
+    let logged_in = match timeout(desk.limits.login_timeout, login).await {
         Ok(Ok(logged_in)) => logged_in,
         Ok(Err(reason)) => return tracing::info!(%peer, reason, "no login"),
         Err(_) => return tracing::info!(%peer, "no login: it took too long"),
@@ -84,15 +81,13 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
         negotiated,
         input,
         output,
-        place,
+        permit,
     } = logged_in;
     let Some(target) = negotiated.target.as_deref().map(canonical) else {
         let limits = &desk.limits;
         let session = async {
-            stream
-                .write_all(&output)
-                .await
-                .map_err(|error| error.to_string())?;
+            let sent = stream.write_all(&output).await;
+            sent.map_err(|error| error.to_string())?;
             discovery::serve(stream, *negotiated, &input, &desk.directory, limits.iscsi).await
         };
         match timeout(limits.login_timeout, session).await {
@@ -106,14 +101,14 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection could not be moved"),
     };
-    let (limits, manners) = (desk.limits.iscsi, desk.limits.manners);
+    let (limits, timeouts) = (desk.limits.iscsi, desk.limits.timeouts);
     let entry = desk.directory.target(&target);
     let shard = entry.and_then(|entry| desk.shards.get(entry.shard));
     // The target may have gone since the login was admitted: the initiator sees
     // the connection close, and logs in again to hear why.
     if let Some(shard) = shard {
-        let berth = desk.berths.take(shard.index());
-        let carrier = desk.shards[berth.carrier()].clone();
+        let slot = desk.carrier_slots.take(shard.index());
+        let carrier = desk.shards[slot.carrier()].clone();
         let (directory, budget) = (Arc::clone(&desk.directory), desk.budget.clone());
         let arrival = Arrival {
             stream,
@@ -123,14 +118,14 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
             input,
             output,
             limits,
-            manners,
+            timeouts,
             directory,
             offload: Arc::clone(&desk.offload),
             budget,
             carrier,
             lease,
-            place,
-            berth,
+            permit,
+            slot,
         };
         if let Err(error) = shard.post(move |state| serve_on_shard(state, arrival)) {
             tracing::warn!(%peer, %error, "a connection could not be moved");
@@ -142,7 +137,7 @@ async fn login(
     mut stream: TcpStream,
     tsih: u16,
     desk: &Desk,
-    seat: &Seat,
+    login_permit: &LoginPermit,
 ) -> Result<LoggedIn, String> {
     let said = |error: io::Error| error.to_string();
     stream.set_nodelay(true).map_err(said)?;
@@ -155,7 +150,7 @@ async fn login(
     let mut login = Login::new(portal, tsih, desk.limits.iscsi, chap);
     let gate = Gate {
         desk,
-        place: Cell::default(),
+        permit: Cell::default(),
     };
     let (mut input, mut output) = (Vec::new(), Vec::new());
     let patience = desk.limits.login_timeout / REQUESTS_OF_A_LOGIN;
@@ -170,7 +165,7 @@ async fn login(
         }
         let progress = login.receive(&mut input, &gate, &mut output);
         if login.has_proved() {
-            seat.keep();
+            login_permit.keep();
         }
         match progress {
             LoginProgress::More => {
@@ -186,7 +181,7 @@ async fn login(
                     negotiated,
                     input,
                     output,
-                    place: gate.place.take(),
+                    permit: gate.permit.take(),
                 });
             }
             LoginProgress::Close { reason } => {

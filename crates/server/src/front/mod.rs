@@ -5,25 +5,25 @@
 //! make the front hold is bounded: logins under way, the time each may take, and sessions. Who is
 //! beyond a bound is told so by the status of its login, as long as that costs little.
 
-mod berths;
+mod carrier_slots;
 mod discovery;
 mod login;
-mod places;
-mod seats;
+mod login_permits;
+mod session_permits;
 mod tsih;
 mod turned_away;
 
-pub(crate) use berths::Berth;
-pub(crate) use places::Place;
+pub(crate) use carrier_slots::CarrierSlot;
+pub(crate) use session_permits::SessionPermit;
 pub(crate) use tsih::TsihLease;
 
 use crate::directory::{Directory, Portal};
 use crate::memory::Budget;
 use crate::offload::Offload;
 use crate::shard::ShardHandle;
-use berths::Berths;
-use places::Places;
-use seats::Seats;
+use carrier_slots::CarrierSlots;
+use login_permits::LoginPermits;
+use session_permits::SessionPermits;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -51,7 +51,7 @@ pub struct FrontLimits {
     /// Memory that all connections may hold together, in bytes; at least 128 MiB.
     pub memory_bytes: u64,
     /// How silence and partings are dealt with.
-    pub manners: Manners,
+    pub timeouts: Timeouts,
     /// Bounds inside one connection.
     pub iscsi: iscsi::login::Limits,
 }
@@ -65,7 +65,7 @@ impl Default for FrontLimits {
             sessions_max: 1024,
             sessions_per_initiator_max: 256,
             memory_bytes: 4 << 30,
-            manners: Manners::default(),
+            timeouts: Timeouts::default(),
             iscsi: iscsi::login::Limits::default(),
         }
     }
@@ -73,7 +73,7 @@ impl Default for FrontLimits {
 
 /// How long a connection waits for its peer.
 #[derive(Clone, Copy, Debug)]
-pub struct Manners {
+pub struct Timeouts {
     /// A peer that was silent for this long is pinged; one that is silent for as long
     /// again, or takes that long to send one PDU, is given up.
     pub silence: Duration,
@@ -85,9 +85,9 @@ pub struct Manners {
     pub data: Duration,
 }
 
-impl Default for Manners {
+impl Default for Timeouts {
     fn default() -> Self {
-        Manners {
+        Timeouts {
             silence: Duration::from_secs(30),
             logout: Duration::from_secs(3),
             data: Duration::from_secs(30),
@@ -169,9 +169,9 @@ struct Desk {
     limits: FrontLimits,
     budget: Budget,
     tsihs: Tsihs,
-    places: Places,
-    berths: Berths,
-    seats: Seats,
+    session_permits: SessionPermits,
+    carrier_slots: CarrierSlots,
+    login_permits: LoginPermits,
     /// Peers that are being told that there are too many.
     turned_away: Arc<Semaphore>,
 }
@@ -186,9 +186,15 @@ impl Desk {
         Desk {
             // A session that is reinstated, and one that is about to be, have one each.
             tsihs: Tsihs::new(limits.sessions_max.saturating_add(limits.half_open_max)),
-            places: Places::new(limits.sessions_max, limits.sessions_per_initiator_max),
-            berths: Berths::new(shards.len()),
-            seats: Seats::new(limits.half_open_max, limits.half_open_per_address_max),
+            session_permits: SessionPermits::new(
+                limits.sessions_max,
+                limits.sessions_per_initiator_max,
+            ),
+            carrier_slots: CarrierSlots::new(shards.len()),
+            login_permits: LoginPermits::new(
+                limits.half_open_max,
+                limits.half_open_per_address_max,
+            ),
             turned_away: Arc::new(Semaphore::new(turned_away::AT_ONCE_MAX)),
             directory,
             offload,
@@ -372,18 +378,18 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {
                 continue;
             }
         };
-        if let Err(error) = attend(&stream, desk.limits.manners.silence) {
+        if let Err(error) = attend(&stream, desk.limits.timeouts.silence) {
             tracing::warn!(%peer, %error, "a dead peer may be noticed late");
         }
-        let Some(seat) = desk.seats.take(peer.ip()) else {
+        let Some(login_permit) = desk.login_permits.take(peer.ip()) else {
             turned_away::begin(stream, peer, &desk);
             continue;
         };
         let desk = Rc::clone(&desk);
         task::spawn_local(async move {
             tokio::select! {
-                () = login::serve(stream, peer, &desk, &seat) => {}
-                () = seat.given_away() => {
+                () = login::serve(stream, peer, &desk, &login_permit) => {}
+                () = login_permit.given_away() => {
                     tracing::info!(%peer, "no login: too many are under way, and it had proved nothing");
                 }
             }

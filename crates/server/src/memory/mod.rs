@@ -15,7 +15,7 @@ mod policy;
 pub(crate) use policy::{BUDGET_BYTES_MIN, SEAT_COMMAND_BYTES, SEAT_UNASKED_BYTES};
 pub use policy::{Use, seats};
 
-use crate::shard::session::Reins;
+use crate::shard::session::ConnectionControl;
 use policy::{AccountId, Policy};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub struct Budget {
 struct Desk {
     policy: Policy,
     /// How to wake each connection.
-    reins: BTreeMap<AccountId, Arc<Reins>>,
+    control: BTreeMap<AccountId, Arc<ConnectionControl>>,
     /// The most that was ever in use, in bytes.
     peak: u64,
 }
@@ -43,7 +43,7 @@ impl Budget {
         let policy = Policy::new(bytes, sessions.min(seats(bytes)));
         let desk = Desk {
             policy,
-            reins: BTreeMap::new(),
+            control: BTreeMap::new(),
             peak: 0,
         };
         Budget {
@@ -62,10 +62,10 @@ impl Budget {
     }
 
     /// Opens the account of a connection of `initiator`, whose name is in lower case.
-    pub(crate) fn open(&self, initiator: &str, reins: Arc<Reins>) -> Account {
+    pub(crate) fn open(&self, initiator: &str, control: Arc<ConnectionControl>) -> Account {
         let mut desk = self.desk();
         let id = desk.policy.open(initiator);
-        desk.reins.insert(id, reins);
+        desk.control.insert(id, control);
         desk.note_peak();
         Account {
             budget: self.clone(),
@@ -93,8 +93,8 @@ impl Desk {
         if !news.is_empty() {
             self.note_peak();
         }
-        for reins in news.iter().filter_map(|id| self.reins.get(id)) {
-            reins.wake.notify();
+        for control in news.iter().filter_map(|id| self.control.get(id)) {
+            control.wake.notify();
         }
     }
 }
@@ -197,7 +197,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         let mut desk = self.budget.desk();
-        desk.reins.remove(&self.id);
+        desk.control.remove(&self.id);
         let news = desk.policy.close(self.id);
         desk.wake(&news);
     }

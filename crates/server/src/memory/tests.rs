@@ -13,7 +13,7 @@ const PAUSE_BYTES: u64 = 8 * MIB;
 /// A connection, which does with its account what the pump does.
 struct Reader {
     account: Account,
-    reins: Arc<Reins>,
+    control: Arc<ConnectionControl>,
     waiting: VecDeque<u64>,
     running: VecDeque<u64>,
     output: u64,
@@ -23,10 +23,10 @@ struct Reader {
 
 impl Reader {
     fn new(budget: &Budget, initiator: &str) -> Reader {
-        let reins = Arc::new(Reins::default());
+        let control = Arc::new(ConnectionControl::default());
         Reader {
-            account: budget.open(initiator, Arc::clone(&reins)),
-            reins,
+            account: budget.open(initiator, Arc::clone(&control)),
+            control,
             waiting: VecDeque::new(),
             running: VecDeque::new(),
             output: 0,
@@ -86,7 +86,7 @@ impl Reader {
             self.output -= taken;
             self.settle();
         }
-        if self.reins.wake.notified().now_or_never().is_some() {
+        if self.control.wake.notified().now_or_never().is_some() {
             self.settle();
         }
     }

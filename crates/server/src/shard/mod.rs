@@ -5,7 +5,7 @@ pub use ::array::shard::{
     Counted, CountedSession, ExportError, ExportErrorKind, Flow, Kind, SessionInfo, ShardGone,
     Timing, Totals, UnitTraits,
 };
-pub(crate) use ::array::shard::{DRAIN_MAX, distant, latency, room, session, tally};
+pub(crate) use ::array::shard::{DRAIN_MAX, latency, remote_volume, session, space_reclaim, tally};
 
 use ::array::shard::{CLOSE_MAX, Link, Visit};
 use std::cell::Cell;
@@ -149,7 +149,7 @@ fn run(
 mod tests {
     use super::*;
     use engine::pool::{Level, NamedDrive};
-    use engine::volume::Course;
+    use engine::volume::CancelToken;
     use engine::{Pool, PoolSpec, Provisioning, Volume, VolumeSpec};
     use std::path::PathBuf;
     use world::real::RealDrive;
@@ -187,7 +187,7 @@ mod tests {
             let late = Rc::downgrade(&state.holder(&first));
             let volume = make_pool(&state, at.join("again")).await;
             let holder = state.holder(&state.pool("p").unwrap());
-            let course = Course::default();
+            let course = CancelToken::default();
             let held = holder.hold(&volume, &[(0, 4096)], &course).await;
             let held = held.map(drop).map_err(|error| error.to_string());
             (kept.upgrade().is_none(), late.upgrade().is_none(), held)

@@ -3,7 +3,7 @@
 
 use crate::served::initiator::{Initiator, NAME};
 use crate::served::{Served, TARGET, limits};
-use server::front::{FrontLimits, Manners};
+use server::front::{FrontLimits, Timeouts};
 use std::time::Duration;
 
 /// For peers that are to be given up.
@@ -113,9 +113,9 @@ async fn a_flood_of_logins_keeps_no_host_out() {
 /// Peers are pinged after so long.
 fn pinging_after(silence: Duration) -> FrontLimits {
     FrontLimits {
-        manners: Manners {
+        timeouts: Timeouts {
             silence,
-            ..limits().manners
+            ..limits().timeouts
         },
         ..limits()
     }
@@ -211,9 +211,9 @@ async fn text_without_an_end_closes_the_login() {
 #[tokio::test]
 async fn an_initiator_that_is_asked_to_log_out_may_end_what_it_does() {
     let patient = FrontLimits {
-        manners: Manners {
+        timeouts: Timeouts {
             logout: Duration::from_secs(60),
-            ..Manners::default()
+            ..Timeouts::default()
         },
         ..limits()
     };

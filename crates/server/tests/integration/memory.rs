@@ -3,7 +3,7 @@
 
 use crate::served::initiator::{Initiator, NAME, read10, write10};
 use crate::served::{Served, TARGET, limits};
-use server::front::{FrontLimits, Manners};
+use server::front::{FrontLimits, Timeouts};
 use std::time::Duration;
 
 const GREEDY: &str = "iqn.2026-11.test:greedy";
@@ -17,13 +17,13 @@ const BUDGET_BYTES: u64 = 128 * MIB;
 
 /// Nobody is pinged or parted with for being slow, as on a machine that has much to do.
 fn small() -> FrontLimits {
-    let manners = Manners {
+    let timeouts = Timeouts {
         silence: Duration::from_secs(3600),
         data: Duration::from_secs(3600),
-        ..limits().manners
+        ..limits().timeouts
     };
     FrontLimits {
-        manners,
+        timeouts,
         memory_bytes: BUDGET_BYTES,
         sessions_max: 12,
         ..limits()
@@ -32,11 +32,14 @@ fn small() -> FrontLimits {
 
 /// Peers have so long to send data and to take answers.
 fn impatient() -> FrontLimits {
-    let manners = Manners {
+    let timeouts = Timeouts {
         data: Duration::from_millis(100),
-        ..small().manners
+        ..small().timeouts
     };
-    FrontLimits { manners, ..small() }
+    FrontLimits {
+        timeouts,
+        ..small()
+    }
 }
 
 /// Sessions of one initiator, as many as leave one of another.

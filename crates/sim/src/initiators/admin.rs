@@ -7,7 +7,7 @@ use super::array::Array;
 use super::unit::Unit;
 use crate::transit;
 use base::Prng;
-use engine::volume::Elsewhere;
+use engine::volume::VolumeIo;
 use engine::{Disk, PoolError, PoolErrorKind, World};
 use std::rc::Rc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Array {
             Err(error) if error.kind == PoolErrorKind::Full => return Ok(()),
             copy => copy?,
         };
-        let to: Rc<dyn Elsewhere> = match self.as_seen_from(from, (1 - from, copy)) {
+        let to: Rc<dyn VolumeIo> = match self.as_seen_from(from, (1 - from, copy)) {
             Disk::Here(copy) => Rc::new(copy),
             Disk::There(copy) => copy,
         };

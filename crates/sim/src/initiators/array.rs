@@ -13,10 +13,10 @@ use crate::config::patience;
 use array::directory::{Directory, TargetEntry};
 use array::offload::Offload;
 use array::shard::ShardState;
-use array::shard::distant::Distant;
+use array::shard::remote_volume::RemoteVolume;
 use base::Uuid;
-use engine::pool::life::health;
-use engine::volume::Course;
+use engine::pool::maintenance::health;
+use engine::volume::CancelToken;
 use engine::{Disk, Pool, PoolError, Provisioning, Volume, World};
 use scsi::Target;
 use scsi::offload::Limits;
@@ -140,7 +140,7 @@ impl Array {
         }
         let place = (self.pools[pool].name().to_owned(), self.pools[pool].lane());
         let home = self.shards.handles[pool].clone();
-        let distant = Distant::new(home, place, volume.info()).with_memo(volume.memo());
+        let distant = RemoteVolume::new(home, place, volume.info()).with_memo(volume.memo());
         Disk::There(Rc::new(distant))
     }
 
@@ -203,7 +203,7 @@ impl Array {
     }
 
     /// A command is not at the engine, until what this gives is dropped.
-    pub(super) fn leaves_the_engine(&self, course: &Course) -> Option<Out> {
+    pub(super) fn leaves_the_engine(&self, course: &CancelToken) -> Option<Out> {
         let hosts = self.all_hosts();
         let of = |host: &Rc<Host>| {
             let tasks = host.tasks.borrow();

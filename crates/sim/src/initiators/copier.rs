@@ -3,7 +3,7 @@
 use super::array::Array;
 use array::offload::SessionCopier;
 use base::{SECTOR_BYTES, Time, Uuid, VolumeOffset};
-use engine::volume::Course;
+use engine::volume::CancelToken;
 use engine::{Disk, IoError, IoErrorKind, Volume, World};
 use futures_channel::oneshot;
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ impl HostCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> Result<Held, IoError> {
         let held = self.copier.hold(source, ranges, course).await?;
         let gone = || IoError {
@@ -84,7 +84,7 @@ impl Copier<SimWorld> for HostCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
         self.hold_and_look(source, ranges, course).boxed_local()
     }
@@ -93,7 +93,7 @@ impl Copier<SimWorld> for HostCopier {
         self.copier.holder(uuid)
     }
 
-    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any> {
+    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any> {
         self.copier.reach(volume, course)
     }
 
@@ -103,7 +103,7 @@ impl Copier<SimWorld> for HostCopier {
 
     /// Who needs the room that tokens keep gets it, or a part of what only takes room. That
     /// goes on when nobody waits for it any more.
-    fn make_room(&self, volume: Uuid, course: &Course) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, volume: Uuid, course: &CancelToken) -> LocalBoxFuture<'_, bool> {
         let out = self.array.leaves_the_engine(course);
         let make = async move {
             let (done, made) = oneshot::channel();

@@ -5,7 +5,7 @@ use super::history::{Deed, Place};
 use super::host::{Command, GOOD, Host};
 use super::unit::FIELD_SECTORS;
 use engine::World;
-use engine::volume::Course;
+use engine::volume::CancelToken;
 use scsi::Identity;
 use std::ops::Range;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Host {
             cdb,
             data: list,
             needs: vec![(sent_to, true), (source, false), (destination, true)],
-            course: Some(Course::default()),
+            course: Some(CancelToken::default()),
             first_part: segments[0].len as usize,
             upsets: Default::default(),
         };

@@ -10,7 +10,7 @@ use super::tasks::{By, Task};
 use array::offload::SessionCopier;
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
-use engine::volume::Course;
+use engine::volume::CancelToken;
 use futures_util::FutureExt;
 use iscsi::login::{Admission, LoginPortal};
 use scsi::{InitiatorPort, Nexus, Response};
@@ -74,7 +74,7 @@ pub(super) struct Command {
     /// The units that reservations are looked at of, and whether it writes there.
     pub(super) needs: Vec<(usize, bool)>,
     /// How it is stopped.
-    pub(super) course: Option<Course>,
+    pub(super) course: Option<CancelToken>,
     /// How many of its deeds come before a second part.
     pub(super) first_part: usize,
     /// What had been done to units behind the back of hosts when it began.

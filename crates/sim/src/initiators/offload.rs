@@ -6,7 +6,7 @@ use super::host::{Answer, Command, GOOD, Host, bytes_of};
 use super::token::{TOKENS_MAX, Token, Worth};
 use super::unit::FIELD_SECTORS;
 use engine::World;
-use engine::volume::Course;
+use engine::volume::CancelToken;
 use scsi::Response;
 use scsi::offload::TOKEN_BYTES;
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Host {
             cdb: token_cdb(0x10, list_id, list.len()),
             data: list,
             needs: vec![(unit, false)],
-            course: Some(Course::default()),
+            course: Some(CancelToken::default()),
             first_part: usize::MAX,
             upsets: Default::default(),
         };
@@ -190,7 +190,7 @@ impl Host {
             cdb: token_cdb(0x11, list_id, list.len()),
             data: list,
             needs: vec![(unit, true)],
-            course: Some(Course::default()),
+            course: Some(CancelToken::default()),
             first_part: usize::MAX,
             upsets: Default::default(),
         };

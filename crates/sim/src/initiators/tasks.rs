@@ -6,7 +6,7 @@
 //! while room is made for it, it is over.
 
 use super::host::{Command, Host};
-use engine::volume::Course;
+use engine::volume::CancelToken;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, join_all};
@@ -28,7 +28,7 @@ pub(super) enum By {
 /// A command that runs.
 pub(super) struct Task {
     unit: usize,
-    course: Course,
+    course: CancelToken,
     aborted: Cell<Option<By>>,
     /// Hears when the function that aborted it was answered.
     answer: RefCell<Option<oneshot::Sender<u64>>>,
@@ -39,7 +39,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn is_of(&self, course: &Course) -> bool {
+    pub(super) fn is_of(&self, course: &CancelToken) -> bool {
         self.course.is(course)
     }
 
@@ -58,7 +58,7 @@ impl Host {
     pub(super) fn begin_task(
         &self,
         command: &Command,
-        course: &Course,
+        course: &CancelToken,
     ) -> (Rc<Task>, oneshot::Receiver<u64>) {
         let (answer, answered) = oneshot::channel();
         let task = Rc::new(Task {

@@ -6,8 +6,8 @@
 use super::volume::{Exists, VolumeModel};
 use super::{Oracle, Violation};
 use base::Uuid;
-use engine::pool::WordsChange;
-use engine::volume::About;
+use engine::pool::AttributesChange;
+use engine::volume::VolumeAttributes;
 use engine::{PoolError, PoolErrorKind, VolumeInfo};
 use std::collections::BTreeMap;
 
@@ -49,7 +49,12 @@ impl VolumeModel {
         }
     }
 
-    fn settle_words(&mut self, name: &str, about: &About, of: Option<Uuid>) -> Result<(), String> {
+    fn settle_words(
+        &mut self,
+        name: &str,
+        about: &VolumeAttributes,
+        of: Option<Uuid>,
+    ) -> Result<(), String> {
         let found = Said {
             name: name.to_owned(),
             attributes: about.attributes.clone(),
@@ -107,7 +112,7 @@ impl Oracle {
     }
 
     /// A change of what is said begins.
-    pub fn begin_words(&mut self, id: u64, change: &WordsChange, is_trashed: bool) {
+    pub fn begin_words(&mut self, id: u64, change: &AttributesChange, is_trashed: bool) {
         let old = self.volume(id).said();
         let mut said = Said {
             is_trashed,
@@ -145,14 +150,18 @@ impl Oracle {
     ///
     /// # Errors
     /// The first volume of which something else should be said.
-    pub fn settle_words(&mut self, found: &[(VolumeInfo, About)]) -> Result<(), Violation> {
+    pub fn settle_words(
+        &mut self,
+        found: &[(VolumeInfo, VolumeAttributes)],
+    ) -> Result<(), Violation> {
         let uuids: BTreeMap<u64, Option<Uuid>> = self
             .volumes
             .values()
             .map(|volume| (volume.id, volume.uuid()))
             .collect();
         for volume in self.volumes.values_mut() {
-            let here = |(info, _): &&(VolumeInfo, About)| Some(info.uuid) == volume.uuid();
+            let here =
+                |(info, _): &&(VolumeInfo, VolumeAttributes)| Some(info.uuid) == volume.uuid();
             let Some((info, about)) = found.iter().find(here) else {
                 continue;
             };

@@ -27,7 +27,7 @@
 mod limited;
 
 use base::{BLOCK_BYTES, BufPool, Payload, Prng, Slice, Time, VolumeOffset};
-use engine::pool::life::Rates;
+use engine::pool::maintenance::Rates;
 use engine::pool::{Level, MemberState};
 use engine::store::counts::{IoCounts, Operations};
 use engine::{NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};

@@ -17,7 +17,7 @@
 //!   `calls` to the system calls that they need, and `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
-//! - `vigil` keeps the thread awake for a moment after work, when that pays.
+//! - `adaptive_polling` keeps the thread awake for a moment after work, when that pays.
 #![allow(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -25,6 +25,7 @@
     reason = "this is the world whose clock is the real one"
 )]
 
+mod adaptive_polling;
 mod aside;
 mod calls;
 mod child;
@@ -42,7 +43,6 @@ mod serial;
 mod setup;
 mod sparse;
 mod suspicion;
-mod vigil;
 
 pub use aside::within;
 pub use child::ends_with_us;
@@ -54,6 +54,7 @@ pub use privacy::{make_files_private, make_memory_private};
 pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 
+use adaptive_polling::AdaptivePolling;
 use base::{BufPool, Prng, Time};
 use engine::world::{Host, World};
 use io_uring::IoUring;
@@ -62,7 +63,6 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use vigil::Vigil;
 
 /// The real world of one shard. A cheap handle; stays on its thread.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ struct Shared {
     buffers: BufPool,
     began: Instant,
     root: Prng,
-    vigil: Rc<Vigil>,
+    adaptive_polling: Rc<AdaptivePolling>,
     host: Host,
 }
 
@@ -144,7 +144,7 @@ impl RealWorld {
             began: began(),
             host: host::this(&root),
             root,
-            vigil: Vigil::start(),
+            adaptive_polling: AdaptivePolling::start(),
         };
         Ok(RealWorld {
             shared: Rc::new(shared),
@@ -154,7 +154,7 @@ impl RealWorld {
     /// There was work whose next piece somebody waits for: the thread looks for more for a
     /// moment before it sleeps, if such a moment has paid lately.
     pub fn note_work(&self) {
-        self.shared.vigil.work();
+        self.shared.adaptive_polling.work();
     }
 
     fn ring(&self) -> &Ring {

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - Pauses grow, and end: together they are shorter than the time after which an operation
-//!   in flight puts its drive out of use (`engine::pool::life::health::Limits::hung`).
+//!   in flight puts its drive out of use (`engine::pool::maintenance::health::Limits::hung`).
 //! - Nothing is tried again whose error may stand for writes of before: the kernel tells that
 //!   once, and the second try would end well without them.
 

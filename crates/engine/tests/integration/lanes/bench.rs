@@ -4,7 +4,7 @@ use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, bytes, media, spec, thin};
 use base::VolumeOffset;
 use engine::label::{Label, Slot};
 use engine::lane::Lane;
-use engine::pool::life::Rates;
+use engine::pool::maintenance::Rates;
 use engine::pool::{LabelSummary, PoolError, PoolErrorKind, PoolInfo};
 use engine::{Drive, Level, NamedDrive, Pool, World};
 use futures_util::future::join_all;

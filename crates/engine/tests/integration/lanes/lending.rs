@@ -4,7 +4,7 @@ use super::bench::{Bench, LANES, Lanes};
 use crate::common::{PAGE, bytes, content, thin};
 use base::VolumeOffset;
 use engine::lane::Lane;
-use engine::pool::life::Rates;
+use engine::pool::maintenance::Rates;
 use engine::pool::{PoolError, PoolErrorKind};
 use engine::{Level, Provisioning, Volume, VolumeSpec, World};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,14 +83,14 @@ fn write_over_without_room(bug: Option<&str>) {
     let bench = Bench::new(Level::Raid6, 4, 0);
     bench.run(bug, async |bench, world| {
         let lanes = Lane::all(LANES);
-        let commons = lanes[2].commons.clone();
+        let registry = lanes[2].registry.clone();
         let lanes = bench.open_as(world, lanes).await.unwrap();
         all_zones(world, &lanes).await;
         let volume = lanes.pools[0].volume("v").unwrap();
         for page in [0, 1, 4, 5] {
             volume.clear(place(page), PAGE as u64).await.unwrap();
         }
-        let want = commons.want_zone(2);
+        let want = registry.want_zone(2);
         while lanes.info().free_zones_bytes == 0 {
             world.sleep(Duration::from_millis(100)).await;
         }

@@ -7,7 +7,7 @@ use engine::{Disk, IoError, Pool, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
-    Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, unit_at,
+    Access, CancelToken, Copier, Designator, Held, Holder, Limits, Refusal, Tokens, unit_at,
 };
 use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
 use std::any::Any;
@@ -117,7 +117,7 @@ impl Copier<SimWorld> for TestCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
         let hold = async move {
             let uuid = source.info().uuid;
@@ -132,7 +132,7 @@ impl Copier<SimWorld> for TestCopier {
         async move { found.map(Disk::Here) }.boxed_local()
     }
 
-    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
+    fn reach(&self, _: Uuid, _: &CancelToken) -> Box<dyn Any> {
         if let Some(at_reach) = self.at_reach.take() {
             at_reach();
         }
@@ -151,7 +151,7 @@ impl Copier<SimWorld> for TestCopier {
         });
     }
 
-    fn make_room(&self, _: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, _: Uuid, _: &CancelToken) -> LocalBoxFuture<'_, bool> {
         self.asked_for_room.set(self.asked_for_room.get() + 1);
         let room = self.room.take();
         async move {

@@ -6,7 +6,7 @@ use engine::{Provisioning, VolumeSpec, World};
 use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::join;
-use scsi::offload::Course;
+use scsi::offload::CancelToken;
 use scsi::{Nexus, Response};
 use std::rc::Rc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn room_on_demand(bench: &Bench) -> oneshot::Sender<()> {
 }
 
 /// A page of these bytes to the first page of `a`.
-async fn write(bench: &Bench, nexus: &Nexus<SimWorld>, byte: u8, course: &Course) -> Response {
+async fn write(bench: &Bench, nexus: &Nexus<SimWorld>, byte: u8, course: &CancelToken) -> Response {
     write_page(bench, nexus, (0, byte), course).await
 }
 
@@ -55,7 +55,7 @@ async fn write_page(
     bench: &Bench,
     nexus: &Nexus<SimWorld>,
     (page, byte): (u64, u8),
-    course: &Course,
+    course: &CancelToken,
 ) -> Response {
     let mut cdb = [0; 16];
     cdb[0] = 0x2a;
@@ -88,7 +88,7 @@ async fn full(bench: &Bench) -> Rc<Nexus<SimWorld>> {
 fn a_write_goes_on_when_there_is_room() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let refused = write(&bench, &nexus, 1, &course).await;
         assert!(refused.found_no_room());
         let make = room_on_demand(&bench);
@@ -106,7 +106,7 @@ fn a_write_goes_on_when_there_is_room() {
 fn a_write_that_nobody_waits_for_is_not_tried_again() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let make = room_on_demand(&bench);
         let began = bench.world.now();
         let (written, ()) = join(write(&bench, &nexus, 1, &course), async {
@@ -136,14 +136,14 @@ fn a_write_that_another_has_overtaken_is_not_tried_again() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
         let other = bench.nexus(&bench.own).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let make = room_on_demand(&bench);
         let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
             is_asked(&bench, 1).await;
             bench.pool.delete_volume(FILLER).await.unwrap();
             // By another way, and then something newer.
             for byte in [1, 2] {
-                let written = write(&bench, &other, byte, &Course::default()).await;
+                let written = write(&bench, &other, byte, &CancelToken::default()).await;
                 assert_eq!(written.status, 0);
             }
             fill(&bench).await;
@@ -159,11 +159,11 @@ fn a_write_that_another_has_overtaken_is_not_tried_again() {
 fn a_write_of_other_blocks_overtakes_nothing() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let make = room_on_demand(&bench);
         let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
             is_asked(&bench, 1).await;
-            let beside = write_page(&bench, &nexus, (1, 7), &Course::default()).await;
+            let beside = write_page(&bench, &nexus, (1, 7), &CancelToken::default()).await;
             assert!(beside.found_no_room());
             make.send(()).unwrap();
         })
@@ -177,7 +177,7 @@ fn a_write_of_other_blocks_overtakes_nothing() {
 fn room_that_comes_too_late_is_of_no_use() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let make = room_on_demand(&bench);
         let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
             is_asked(&bench, 1).await;
@@ -195,7 +195,7 @@ fn room_that_comes_too_late_is_of_no_use() {
 fn what_an_initiator_is_to_be_told_meanwhile_waits_for_its_next_command() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = Course::default();
+        let course = CancelToken::default();
         let make = room_on_demand(&bench);
         let (written, ()) = join(write(&bench, &nexus, 3, &course), async {
             is_asked(&bench, 1).await;

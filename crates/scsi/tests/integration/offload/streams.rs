@@ -4,7 +4,7 @@
 use super::bench::{Bench, bytes, port, sense, with_bench};
 use super::lists::{receive, with_list, xcopy};
 use base::{Payload, Slice, Uuid, VolumeOffset};
-use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
+use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
 use engine::{Disk, IoError, IoErrorKind, Provisioning, VolumeInfo, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -37,7 +37,7 @@ struct Remote {
     /// Reads and writes that reach this byte fail.
     bad: Cell<Option<(u64, IoErrorKind)>>,
     /// Stopped by the write that begins here, when it ends.
-    stops: RefCell<Option<(u64, Course)>>,
+    stops: RefCell<Option<(u64, CancelToken)>>,
 }
 
 impl Remote {
@@ -61,7 +61,7 @@ impl Remote {
     }
 }
 
-impl Elsewhere for Remote {
+impl VolumeIo for Remote {
     fn info(&self) -> VolumeInfo {
         self.info.clone()
     }
@@ -147,7 +147,7 @@ impl Elsewhere for Remote {
         _: Uuid,
         _: (VolumeOffset, VolumeOffset),
         _: u64,
-        _: Course,
+        _: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
         async { Ok(None) }.boxed_local()
     }
@@ -201,7 +201,11 @@ fn with_streams(test: impl AsyncFnOnce(&Streams)) {
 
 impl Streams {
     /// EXTENDED COPY of one segment; 0 is the source, 1 the destination.
-    async fn copy(&self, segment: (u16, u16, u16, u64, u64), course: Option<Course>) -> Response {
+    async fn copy(
+        &self,
+        segment: (u16, u16, u16, u64, u64),
+        course: Option<CancelToken>,
+    ) -> Response {
         let naa = |remote: &Remote| Identity::of(remote.info.uuid).naa.to_vec();
         let list = xcopy(&[naa(&self.source), naa(&self.destination)], &[segment]);
         let mut cdb = [0; 16];
@@ -327,7 +331,7 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
 #[test]
 fn a_piece_that_was_read_ahead_of_a_stop_is_not_written() {
     with_streams(async |streams| {
-        let course = Course::default();
+        let course = CancelToken::default();
         let stop = Some((MIB, course.clone()));
         *streams.destination.stops.borrow_mut() = stop;
         let ended = streams

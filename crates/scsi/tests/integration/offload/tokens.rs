@@ -375,7 +375,7 @@ fn a_command_that_takes_too_long_does_less_and_says_how_much() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         bench.write("a", 0, &bytes(1, BLOCKS)).await;
-        let course = scsi::offload::Course::default();
+        let course = scsi::offload::CancelToken::default();
         course.stop();
         let list = populate(&[(1, 20), (100, 20)]);
         let mut cdb = [0; 16];

@@ -4,7 +4,7 @@ use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, port, sense, spec, with_be
 use super::lists::{receive, with_list, xcopy};
 use engine::Provisioning;
 use futures_util::FutureExt;
-use scsi::offload::Course;
+use scsi::offload::CancelToken;
 use scsi::{LogicalUnit, Nexus, Response};
 use std::pin::pin;
 use world::sim::SimWorld;
@@ -322,7 +322,7 @@ fn a_copy_that_is_stopped_ends_after_the_piece_that_it_is_at() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         let list = xcopy(&[bench.naa("a"), bench.naa("b")], &[(0, 1, 64, 0, 1); 8]);
-        let course = Course::default();
+        let course = CancelToken::default();
         course.stop();
         let mut cdb = [0; 16];
         cdb[..14].copy_from_slice(&with_list(0, 0, &list));

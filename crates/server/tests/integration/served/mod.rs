@@ -11,7 +11,7 @@ pub mod initiator;
 use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
 use server::directory::{Access, Directory, Portal, TargetEntry};
-use server::front::{Front, FrontLimits, Manners};
+use server::front::{Front, FrontLimits, Timeouts};
 use server::shard::{SessionInfo, Shard, UnitTraits};
 use std::net::SocketAddr;
 use std::process::{Command, Output};
@@ -165,12 +165,12 @@ impl Served {
 
 /// Limits as usual, but for initiators that never log out when they are asked to.
 pub fn limits() -> FrontLimits {
-    let manners = Manners {
+    let timeouts = Timeouts {
         logout: Duration::from_millis(20),
-        ..Manners::default()
+        ..Timeouts::default()
     };
     FrontLimits {
-        manners,
+        timeouts,
         ..FrontLimits::default()
     }
 }

@@ -25,15 +25,15 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         {
             let Some(inner) = pool.upgrade() else { return };
             let lane = inner.drives.lane();
-            if lane.commons.lanes() == 1 || inner.go_on().is_err() {
+            if lane.registry.lanes() == 1 || inner.go_on().is_err() {
                 // Nobody waits long for an answer that doesn't come.
-                lane.commons.refuse_zone(lane.index);
-                lane.commons.fall_silent(lane.index);
+                lane.registry.refuse_zone(lane.index);
+                lane.registry.fall_silent(lane.index);
                 return;
             }
-            let turn = lane.commons.turn();
-            if lane.commons.is_wanted_of(lane.index) || turn != seen {
-                inner.wake_life();
+            let turn = lane.registry.turn();
+            if lane.registry.is_wanted_of(lane.index) || turn != seen {
+                inner.wake_background();
             }
             seen = turn;
         }
@@ -46,7 +46,7 @@ impl<W: World> LaneState<W> {
     /// for.
     pub(super) async fn lend(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
-        if !lane.commons.is_wanted_of(lane.index) {
+        if !lane.registry.is_wanted_of(lane.index) {
             return Ok(());
         }
         let promised = self.promised_pages();
@@ -69,15 +69,15 @@ impl<W: World> LaneState<W> {
         };
         match (&given, &least) {
             (Ok(Emptied::Done), Some(zone)) => {
-                lane.commons.lend_zone(lane.index, zone.shape.zone);
+                lane.registry.lend_zone(lane.index, zone.shape.zone);
                 self.world.reached("lane gives a zone to another");
             }
-            _ => lane.commons.refuse_zone(lane.index),
+            _ => lane.registry.refuse_zone(lane.index),
         }
         if let Err(error) = given {
             self.go_on()?;
             // What else there is to do in this round is not held up for it.
-            self.life.lending_failed.replace(Some(error));
+            self.work.lending_failed.replace(Some(error));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 use super::volumes::unseen;
 use super::{Action, Difference};
 use crate::array::consistency::group_of;
-use crate::array::{Array, ArrayError, ConsistencyGroup, NewWords, PlacedVolume, Schedule};
+use crate::array::{Array, ArrayError, ConsistencyGroup, NewAttributes, PlacedVolume, Schedule};
 use crate::array::{schedule, words};
 use engine::pool::VolumeChange;
 use site::Site;
@@ -89,7 +89,7 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
         let zeroes = wanted.detect_zeroes;
         let of = [
             (
-                new_words(wanted, there) != NewWords::default(),
+                new_words(wanted, there) != NewAttributes::default(),
                 "description or tags",
             ),
             (
@@ -184,7 +184,7 @@ async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, fa
     let name = &wanted.name;
     let what = &format!("volume {name}");
     let new = new_words(wanted, there);
-    if new != NewWords::default() {
+    if new != NewAttributes::default() {
         tracing::info!("volume {name} has description and tags of the site file");
         let said = array.change_words(name.clone(), new).await;
         told(failed, what, "description and tags", said);
@@ -202,12 +202,12 @@ async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, fa
 }
 
 /// What is to be said of a volume that is not said yet.
-fn new_words(wanted: &site::Volume, there: &PlacedVolume) -> NewWords {
+fn new_words(wanted: &site::Volume, there: &PlacedVolume) -> NewAttributes {
     let description = wanted.description.clone();
     let said = words::tags(&there.about);
     let is_new = |(key, value): &(&String, &String)| said.get(*key) != Some(value);
     let tags = wanted.tags.iter().filter(is_new);
-    NewWords {
+    NewAttributes {
         name: None,
         description: description.filter(|text| *text != words::description(&there.about)),
         tags: tags

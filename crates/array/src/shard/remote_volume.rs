@@ -6,14 +6,14 @@
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::World;
-use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
+use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::cell::RefCell;
 
 /// A volume of another shard.
-pub struct Distant<W: World> {
+pub struct RemoteVolume<W: World> {
     home: ShardHandle<W>,
     pool: String,
     lane: u16,
@@ -21,10 +21,10 @@ pub struct Distant<W: World> {
     memo: RefCell<Vec<u8>>,
 }
 
-impl<W: World> Distant<W> {
+impl<W: World> RemoteVolume<W> {
     /// The volume that `info` tells of, in a lane of a pool that is at `home`.
     pub fn new(home: ShardHandle<W>, (pool, lane): (String, u16), info: VolumeInfo) -> Self {
-        Distant {
+        RemoteVolume {
             home,
             pool,
             lane,
@@ -74,7 +74,7 @@ impl<W: World> Distant<W> {
     }
 }
 
-impl<W: World> Elsewhere for Distant<W> {
+impl<W: World> VolumeIo for RemoteVolume<W> {
     fn info(&self) -> VolumeInfo {
         self.info.borrow().clone()
     }
@@ -143,14 +143,14 @@ impl<W: World> Elsewhere for Distant<W> {
     }
 
     fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
-        let visit = |volume: Volume<W>| async move { Elsewhere::room(&volume).await };
+        let visit = |volume: Volume<W>| async move { VolumeIo::room(&volume).await };
         self.visit(VolumeOffset(0), visit).boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
         let visit = move |volume: Volume<W>| async move {
             // Also when it has just moved.
-            Elsewhere::mapping(&volume, at).await
+            VolumeIo::mapping(&volume, at).await
         };
         self.visit(at, visit).boxed_local()
     }
@@ -160,7 +160,7 @@ impl<W: World> Elsewhere for Distant<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: Course,
+        course: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
         let visit = move |volume: Volume<W>| async move {
             let world = volume.world().clone();
@@ -169,7 +169,7 @@ impl<W: World> Elsewhere for Distant<W> {
                 true => len / 2 / 512 * 512,
                 false => len,
             };
-            Elsewhere::copy_beside(&volume, source, ends, len, course).await
+            VolumeIo::copy_beside(&volume, source, ends, len, course).await
         };
         self.visit(ends.1, visit).boxed_local()
     }

@@ -124,7 +124,7 @@ impl<W: World> LaneState<W> {
             EventKind::CopyMoved,
             format!("drive '{}' carries the metadata now", next.name),
         );
-        self.wake_life();
+        self.wake_background();
         self.check()
     }
 
@@ -144,14 +144,14 @@ impl<W: World> LaneState<W> {
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
         let mut able = members.filter(|member| member.is_whole() && !member.log());
-        let next = able.find(|next| !self.life.no_carriers.borrow().contains(&next.uuid));
+        let next = able.find(|next| !self.work.no_carriers.borrow().contains(&next.uuid));
         let Some(next) = next else {
             // From the first one again.
-            self.life.no_carriers.borrow_mut().clear();
+            self.work.no_carriers.borrow_mut().clear();
             return Ok(());
         };
         if !self.carry_logs(&next).await {
-            self.life.no_carriers.borrow_mut().insert(next.uuid);
+            self.work.no_carriers.borrow_mut().insert(next.uuid);
             return self.check();
         }
         next.set_log(true);
@@ -162,7 +162,7 @@ impl<W: World> LaneState<W> {
             EventKind::CopyMoved,
             format!("drive '{}' carries the logs now", next.name),
         );
-        self.wake_life();
+        self.wake_background();
         self.check()
     }
 
@@ -172,7 +172,7 @@ impl<W: World> LaneState<W> {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {
                 let text = format!("drive '{}' can't carry the logs: {error}", next.name);
                 // It is tried again and again: told once.
-                let before = self.life.logs_stay.replace(Some(text.clone()));
+                let before = self.work.logs_stay.replace(Some(text.clone()));
                 if before.as_ref() != Some(&text) {
                     self.drives.event(EventKind::CopyMoved, text);
                 }
@@ -183,7 +183,7 @@ impl<W: World> LaneState<W> {
                 return false;
             }
         }
-        self.life.logs_stay.replace(None);
+        self.work.logs_stay.replace(None);
         true
     }
 

@@ -13,7 +13,7 @@ use std::task::Poll;
 
 /// How a copy goes. Clones are of the same copy.
 #[derive(Clone, Debug, Default)]
-pub struct Course(Arc<State>);
+pub struct CancelToken(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -23,7 +23,7 @@ struct State {
     waiting: AtomicWaker,
 }
 
-impl Course {
+impl CancelToken {
     /// It is to end after the piece that it is at.
     pub fn stop(&self) {
         self.0.stopped.store(true, SeqCst);
@@ -48,7 +48,7 @@ impl Course {
     }
 
     /// Whether both are of the same copy.
-    pub fn is(&self, other: &Course) -> bool {
+    pub fn is(&self, other: &CancelToken) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -160,7 +160,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     };
     let mut before = None;
     loop {
-        let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
+        let Some(limits) = pool.upgrade().map(|inner| inner.work.limits.get()) else {
             return;
         };
         if before.replace(limits) != Some(limits) {
@@ -292,7 +292,7 @@ impl<W: World> LaneState<W> {
             };
             spare.set_trouble(wrong);
             self.drives.event(kind, text);
-            self.wake_life();
+            self.wake_background();
         }
     }
 
@@ -395,7 +395,7 @@ impl<W: World> LaneState<W> {
 impl<W: World> Pool<W> {
     /// Changes from when on a drive is not trusted.
     pub fn set_health_limits(&self, limits: Limits) {
-        self.inner.life.limits.set(limits);
+        self.inner.work.limits.set(limits);
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Restoring {
 }
 
 /// Where lanes meet: all of them are still, or one of them can't be.
-struct Gate {
+struct SnapshotBarrier {
     state: watch::Sender<Meeting>,
     lanes: usize,
     /// How long one waits for the others.
@@ -49,10 +49,10 @@ enum Meeting {
     Off,
 }
 
-impl Gate {
-    fn of(lanes: usize, still: Duration) -> Arc<Gate> {
+impl SnapshotBarrier {
+    fn of(lanes: usize, still: Duration) -> Arc<SnapshotBarrier> {
         let (state, _) = watch::channel(Meeting::Arrived(0));
-        Arc::new(Gate {
+        Arc::new(SnapshotBarrier {
             state,
             lanes,
             still,
@@ -130,9 +130,9 @@ impl Array {
         &self,
         lanes: BTreeMap<(String, u16), Vec<(String, String)>>,
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        let (gate, at) = (Gate::of(lanes.len(), STILL), now_unix_s());
+        let (barrier, at) = (SnapshotBarrier::of(lanes.len(), STILL), now_unix_s());
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
-            let theirs = Arc::clone(&gate);
+            let theirs = Arc::clone(&barrier);
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
                 let pairs: Vec<_> = pairs.collect();
@@ -151,11 +151,11 @@ impl Array {
                 let all = taken.iter().map(|volume| (volume.info(), volume.about()));
                 Ok(Some(all.collect::<Vec<_>>()))
             };
-            let gate = Arc::clone(&gate);
+            let barrier = Arc::clone(&barrier);
             async move {
                 let taken = self.with_lane(&pool, lane, visit).await;
                 if taken.is_err() {
-                    gate.call_off();
+                    barrier.call_off();
                 }
                 let placed = |(info, about)| PlacedVolume {
                     pool: pool.clone(),
@@ -325,20 +325,20 @@ mod tests {
 
     #[tokio::test]
     async fn all_lanes_go_through_or_none() {
-        let gate = Gate::of(2, STILL);
-        let (one, other) = tokio::join!(gate.arrive(), gate.arrive());
+        let barrier = SnapshotBarrier::of(2, STILL);
+        let (one, other) = tokio::join!(barrier.arrive(), barrier.arrive());
         assert!(one && other);
-        assert!(!gate.call_off(), "they are through");
-        let gate = Gate::of(2, STILL);
-        let (one, off) = tokio::join!(gate.arrive(), async { gate.call_off() });
+        assert!(!barrier.call_off(), "they are through");
+        let barrier = SnapshotBarrier::of(2, STILL);
+        let (one, off) = tokio::join!(barrier.arrive(), async { barrier.call_off() });
         assert!(!one && off);
-        assert!(!gate.arrive().await, "who comes late goes nowhere");
+        assert!(!barrier.arrive().await, "who comes late goes nowhere");
     }
 
     #[tokio::test]
     async fn nobody_waits_for_long_and_then_all_go_nowhere() {
-        let gate = Gate::of(2, Duration::ZERO);
-        assert!(!gate.arrive().await);
-        assert!(!gate.arrive().await);
+        let barrier = SnapshotBarrier::of(2, Duration::ZERO);
+        assert!(!barrier.arrive().await);
+        assert!(!barrier.arrive().await);
     }
 }

@@ -30,7 +30,7 @@ impl<W: World> LaneState<W> {
             let standing = (failed.group(), failed.place());
             let lane = self.drives.lane();
             // Another lane may have been faster.
-            if !lane.commons.may_stand(lane.index, spare.uuid, standing) {
+            if !lane.registry.may_stand(lane.index, spare.uuid, standing) {
                 continue;
             }
             self.stand_in(&failed, spare).await?;
@@ -59,19 +59,19 @@ impl<W: World> LaneState<W> {
         let needed = self.needed_of(&self.drives.group(failed.group()));
         let standing = (failed.group(), failed.place());
         let lane = self.drives.lane();
-        if !lane.commons.all_opened() {
+        if !lane.registry.all_opened() {
             // Who is not open yet may have it elsewhere.
             return None;
         }
         let mut spares = self.drives.spares();
         // The one that stands there in other lanes goes before all others.
-        let there = lane.commons.stand_in(lane.index, standing, failed.uuid);
+        let there = lane.registry.stand_in(lane.index, standing, failed.uuid);
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
             !spare.is_reserved()
                 && !spare.has_trouble()
                 && spare.capacity_bytes >= needed
-                && lane.commons.could_stand(lane.index, spare.uuid, standing)
+                && lane.registry.could_stand(lane.index, spare.uuid, standing)
         })
     }
 
@@ -82,11 +82,11 @@ impl<W: World> LaneState<W> {
     /// could lose one drive less until the spare is rebuilt.
     pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
-        if lane.commons.lanes() == 1 {
+        if lane.registry.lanes() == 1 {
             return Ok(());
         }
         for member in self.drives.members() {
-            let is_ordered = lane.commons.is_ordered_out(member.uuid) && member.is_writable();
+            let is_ordered = lane.registry.is_ordered_out(member.uuid) && member.is_writable();
             if is_ordered && self.drives.can_lose(&member) {
                 self.world.reached("lane follows an order to another");
                 self.take_out_by_command(&member).await?;
@@ -94,8 +94,8 @@ impl<W: World> LaneState<W> {
             }
             let standing = (member.group(), member.place());
             let other = match self.world.planted("usable drive given up for another lane") {
-                true => lane.commons.stand_in(lane.index, standing, member.uuid),
-                false => lane.commons.replaced_by(lane.index, standing, member.uuid),
+                true => lane.registry.stand_in(lane.index, standing, member.uuid),
+                false => lane.registry.replaced_by(lane.index, standing, member.uuid),
             };
             let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
             let group = self.drives.group(member.group());
@@ -196,8 +196,8 @@ impl<W: World> LaneState<W> {
     ) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         let planted = self.world.planted("drive in two places of a lane");
-        let is_asked = lane.index == 0 && lane.commons.lanes() > 1 && !planted;
-        let user = lane.commons.user_beside(lane.index, label.drive_uuid);
+        let is_asked = lane.index == 0 && lane.registry.lanes() > 1 && !planted;
+        let user = lane.registry.user_beside(lane.index, label.drive_uuid);
         match user.filter(|_| is_asked) {
             None => Ok(()),
             Some(user) => Err(PoolError::new(
@@ -239,7 +239,7 @@ impl<W: World> LaneState<W> {
     async fn take_out_by_command(&self, member: &Member<W>) -> Result<(), PoolError> {
         let is_told = !self.world.planted("drive not told that it is out of use");
         // A lane may keep a drive that another lane takes out, and be the one that is right.
-        let is_alone = self.drives.lane().commons.lanes() == 1;
+        let is_alone = self.drives.lane().registry.lanes() == 1;
         if is_told && is_alone && !member.vitals().is_late() {
             let mark = |label: &mut Label| {
                 let entries = label.members.iter_mut();
@@ -253,7 +253,7 @@ impl<W: World> LaneState<W> {
         self.drives
             .take_out(member, "was taken out of use by command");
         self.drives.settle_labels().await;
-        self.wake_life();
+        self.wake_background();
         self.check()
     }
 
@@ -439,7 +439,7 @@ impl<W: World> Pool<W> {
             .change_spares(|spares| spares.push(Rc::new(Member::new(&inner.world, drive, &entry))));
         inner.drives.want_labels();
         inner.drives.settle_labels().await;
-        inner.wake_life();
+        inner.wake_background();
         inner.check()
     }
 
@@ -536,7 +536,7 @@ impl<W: World> Pool<W> {
 
     /// Limits work in the background.
     pub fn set_rates(&self, rates: super::Rates) {
-        self.inner.life.pace.set_rates(rates);
+        self.inner.work.pace.set_rates(rates);
     }
 }
 

@@ -19,7 +19,7 @@ pub type Standing = (u16, u16);
 
 /// Shared by all lanes of a pool, each on its own thread.
 #[derive(Clone, Debug)]
-pub struct Commons {
+pub struct LaneRegistry {
     lanes: u16,
     table: Arc<Mutex<Table>>,
 }
@@ -98,24 +98,24 @@ pub struct ZoneTaken {
 /// again when this is dropped.
 #[derive(Debug)]
 pub struct Want {
-    commons: Commons,
+    registry: LaneRegistry,
     lane: u16,
 }
 
 impl Drop for Want {
     fn drop(&mut self) {
-        self.commons.table().wants.remove(&self.lane);
+        self.registry.table().wants.remove(&self.lane);
     }
 }
 
-impl Commons {
+impl LaneRegistry {
     /// Of a pool that has so many lanes, none of which is open yet.
     ///
     /// # Panics
     /// For none, or more than [`super::LANES_MAX`].
     pub fn new(lanes: u16) -> Self {
         assert!((1..=super::LANES_MAX).contains(&lanes), "{lanes} lanes");
-        Commons {
+        LaneRegistry {
             lanes,
             table: Arc::default(),
         }
@@ -347,7 +347,7 @@ impl Commons {
         self.table().could_stand(lane, drive, standing)
     }
 
-    /// As [`Commons::could_stand`]; it does from then on.
+    /// As [`LaneRegistry::could_stand`]; it does from then on.
     pub fn may_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
         let mut table = self.table();
         let may = table.could_stand(lane, drive, standing);
@@ -375,7 +375,7 @@ impl Commons {
         there.find(|other| *other != drive)
     }
 
-    /// As [`Commons::stand_in`], of a lane that can't use `drive` at all: it is nowhere
+    /// As [`LaneRegistry::stand_in`], of a lane that can't use `drive` at all: it is nowhere
     /// there, also not among those that wait to stand in.
     pub fn replaced_by(&self, lane: u16, standing: Standing, drive: Uuid) -> Option<Uuid> {
         let table = self.table();
@@ -414,8 +414,8 @@ impl Commons {
     #[must_use]
     pub fn want_zone(&self, lane: u16) -> Want {
         self.table().wants.entry(lane).or_default();
-        let commons = self.clone();
-        Want { commons, lane }
+        let registry = self.clone();
+        Want { registry, lane }
     }
 
     /// Whether somebody else wants a zone, and has not been told no by this lane yet.
@@ -461,183 +461,183 @@ mod tests {
 
     #[test]
     fn a_zone_is_in_one_lane_and_none_is_given_out_too_early() {
-        let commons = Commons::new(2);
-        commons.open(0, [3, 5].into_iter()).unwrap();
-        assert_eq!(commons.take_zone(0, 0..8), None, "lane 1 may have it");
-        let taken = commons.open(1, [4, 5].into_iter()).unwrap_err();
+        let registry = LaneRegistry::new(2);
+        registry.open(0, [3, 5].into_iter()).unwrap();
+        assert_eq!(registry.take_zone(0, 0..8), None, "lane 1 may have it");
+        let taken = registry.open(1, [4, 5].into_iter()).unwrap_err();
         assert_eq!(taken, ZoneTaken { zone: 5, other: 0 });
-        commons.open(1, [4].into_iter()).unwrap();
-        assert_eq!(commons.free_zones(0..8), 5);
-        assert_eq!(commons.take_zone(1, 3..8), Some(6));
-        assert_eq!(commons.take_zone(0, 3..8), Some(7));
-        assert_eq!(commons.take_zone(0, 3..8), None);
-        commons.give_zone_back(1, 4);
-        assert_eq!(commons.take_zone(0, 3..8), Some(4));
+        registry.open(1, [4].into_iter()).unwrap();
+        assert_eq!(registry.free_zones(0..8), 5);
+        assert_eq!(registry.take_zone(1, 3..8), Some(6));
+        assert_eq!(registry.take_zone(0, 3..8), Some(7));
+        assert_eq!(registry.take_zone(0, 3..8), None);
+        registry.give_zone_back(1, 4);
+        assert_eq!(registry.take_zone(0, 3..8), Some(4));
     }
 
     #[test]
     fn lanes_are_opened_together_or_not_at_all() {
-        let commons = Commons::new(2);
-        commons.say_ready(1, true);
-        assert_eq!(commons.all_ready(), None);
-        commons.say_ready(0, true);
-        assert_eq!(commons.all_ready(), Some(true));
-        let commons = Commons::new(2);
-        commons.say_ready(1, false);
-        assert_eq!(commons.all_ready(), Some(false));
+        let registry = LaneRegistry::new(2);
+        registry.say_ready(1, true);
+        assert_eq!(registry.all_ready(), None);
+        registry.say_ready(0, true);
+        assert_eq!(registry.all_ready(), Some(true));
+        let registry = LaneRegistry::new(2);
+        registry.say_ready(1, false);
+        assert_eq!(registry.all_ready(), Some(false));
     }
 
     #[test]
     #[should_panic(expected = "is not of lane 1")]
     fn a_lane_gives_back_only_what_it_has() {
-        let commons = Commons::new(2);
-        commons.open(0, [3].into_iter()).unwrap();
-        commons.give_zone_back(1, 3);
+        let registry = LaneRegistry::new(2);
+        registry.open(0, [3].into_iter()).unwrap();
+        registry.give_zone_back(1, 3);
     }
 
     #[test]
     fn a_drive_stands_at_one_place_in_all_lanes() {
-        let commons = Commons::new(3);
+        let registry = LaneRegistry::new(3);
         let (drive, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        assert!(commons.may_stand(0, drive, (0, 1)));
-        assert!(!commons.may_stand(1, drive, (0, 2)));
-        assert!(commons.may_stand(1, drive, (0, 1)));
-        assert_eq!(commons.stand_in(2, (0, 1), other), Some(drive));
-        assert_eq!(commons.stand_in(0, (0, 1), drive), None);
-        assert_eq!(commons.stand_in(0, (0, 1), other), Some(drive));
+        assert!(registry.may_stand(0, drive, (0, 1)));
+        assert!(!registry.may_stand(1, drive, (0, 2)));
+        assert!(registry.may_stand(1, drive, (0, 1)));
+        assert_eq!(registry.stand_in(2, (0, 1), other), Some(drive));
+        assert_eq!(registry.stand_in(0, (0, 1), drive), None);
+        assert_eq!(registry.stand_in(0, (0, 1), other), Some(drive));
         let spares = BTreeSet::from([other]);
-        commons.set_standings(
+        registry.set_standings(
             1,
             BTreeMap::from([(drive, (0, 1))]),
             BTreeSet::new(),
             spares,
         );
         assert_eq!(
-            commons.stand_in(0, (0, 1), other),
+            registry.stand_in(0, (0, 1), other),
             None,
             "lane 1 could, too"
         );
-        commons.set_standings(0, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        commons.set_standings(1, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        assert!(commons.may_stand(2, drive, (7, 7)));
+        registry.set_standings(0, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        registry.set_standings(1, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        assert!(registry.may_stand(2, drive, (7, 7)));
     }
 
     #[test]
     fn drives_are_wiped_when_all_lanes_have_left_the_last_lane_first() {
-        let commons = Commons::new(3);
+        let registry = LaneRegistry::new(3);
         for lane in 0..3 {
-            commons.open(lane, [].into_iter()).unwrap();
+            registry.open(lane, [].into_iter()).unwrap();
         }
-        commons.say_departure(0, 4, Departure::Left);
-        commons.say_departure(2, 4, Departure::Left);
-        assert!(!commons.have_departed(4, Departure::Emptied), "lane 1");
-        commons.say_departure(1, 4, Departure::Emptied);
-        assert!(commons.have_departed(4, Departure::Emptied));
-        assert!(!commons.may_wipe(2, 4), "lane 1 has it still");
-        assert!(commons.say_departure(1, 4, Departure::Left));
-        let turns = |commons: &Commons| [0, 1, 2].map(|lane| commons.may_wipe(lane, 4));
-        assert_eq!(turns(&commons), [false, false, true]);
-        let turn = commons.turn();
-        assert!(!commons.say_departure(2, 4, Departure::Wiped));
-        assert_ne!(commons.turn(), turn);
-        assert_eq!(turns(&commons), [false, true, true]);
-        assert!(!commons.say_departure(1, 4, Departure::Wiped));
-        assert!(commons.say_departure(0, 4, Departure::Wiped), "told once");
-        assert!(!commons.say_departure(0, 4, Departure::Wiped));
+        registry.say_departure(0, 4, Departure::Left);
+        registry.say_departure(2, 4, Departure::Left);
+        assert!(!registry.have_departed(4, Departure::Emptied), "lane 1");
+        registry.say_departure(1, 4, Departure::Emptied);
+        assert!(registry.have_departed(4, Departure::Emptied));
+        assert!(!registry.may_wipe(2, 4), "lane 1 has it still");
+        assert!(registry.say_departure(1, 4, Departure::Left));
+        let turns = |registry: &LaneRegistry| [0, 1, 2].map(|lane| registry.may_wipe(lane, 4));
+        assert_eq!(turns(&registry), [false, false, true]);
+        let turn = registry.turn();
+        assert!(!registry.say_departure(2, 4, Departure::Wiped));
+        assert_ne!(registry.turn(), turn);
+        assert_eq!(turns(&registry), [false, true, true]);
+        assert!(!registry.say_departure(1, 4, Departure::Wiped));
+        assert!(registry.say_departure(0, 4, Departure::Wiped), "told once");
+        assert!(!registry.say_departure(0, 4, Departure::Wiped));
     }
 
     #[test]
     fn a_drive_that_another_lane_could_use_was_not_replaced_there() {
-        let commons = Commons::new(2);
+        let registry = LaneRegistry::new(2);
         let (old, new) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let stands = |drive| BTreeMap::from([(drive, (0, 1))]);
-        commons.set_standings(0, stands(old), BTreeSet::new(), BTreeSet::from([new]));
-        commons.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::new());
-        assert_eq!(commons.replaced_by(0, (0, 1), old), Some(new));
-        assert_eq!(commons.replaced_by(1, (0, 1), new), None, "lane 0 has it");
+        registry.set_standings(0, stands(old), BTreeSet::new(), BTreeSet::from([new]));
+        registry.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::new());
+        assert_eq!(registry.replaced_by(0, (0, 1), old), Some(new));
+        assert_eq!(registry.replaced_by(1, (0, 1), new), None, "lane 0 has it");
         // It has come back there: nothing is wrong with it.
-        commons.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::from([old]));
-        assert_eq!(commons.replaced_by(0, (0, 1), old), None);
-        assert_eq!(commons.replaced_by(1, (0, 1), new), None);
+        registry.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::from([old]));
+        assert_eq!(registry.replaced_by(0, (0, 1), old), None);
+        assert_eq!(registry.replaced_by(1, (0, 1), new), None);
     }
 
     #[test]
     fn a_lane_uses_a_drive_until_it_has_failed_there() {
-        let commons = Commons::new(2);
+        let registry = LaneRegistry::new(2);
         let (drive, spare) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let stands = BTreeMap::from([(drive, (0, 1))]);
         let spares = BTreeSet::from([spare]);
-        assert_eq!(commons.user_beside(0, drive), None);
-        commons.set_standings(1, stands.clone(), BTreeSet::new(), spares);
-        assert_eq!(commons.user_beside(0, drive), Some(1));
-        assert_eq!(commons.user_beside(0, spare), Some(1));
-        assert_eq!(commons.user_beside(1, drive), None, "its own");
-        commons.set_standings(1, stands, BTreeSet::from([drive]), BTreeSet::new());
-        assert_eq!(commons.user_beside(0, drive), None);
-        assert_eq!(commons.user_beside(0, spare), None);
+        assert_eq!(registry.user_beside(0, drive), None);
+        registry.set_standings(1, stands.clone(), BTreeSet::new(), spares);
+        assert_eq!(registry.user_beside(0, drive), Some(1));
+        assert_eq!(registry.user_beside(0, spare), Some(1));
+        assert_eq!(registry.user_beside(1, drive), None, "its own");
+        registry.set_standings(1, stands, BTreeSet::from([drive]), BTreeSet::new());
+        assert_eq!(registry.user_beside(0, drive), None);
+        assert_eq!(registry.user_beside(0, spare), None);
     }
 
     #[test]
     fn nobody_waits_for_a_lane_that_answers_no_more() {
-        let commons = Commons::new(3);
-        let first = commons.want_zone(0);
-        commons.refuse_zone(2);
-        assert!(!commons.all_refused(0));
-        commons.fall_silent(1);
-        assert!(commons.all_refused(0));
+        let registry = LaneRegistry::new(3);
+        let first = registry.want_zone(0);
+        registry.refuse_zone(2);
+        assert!(!registry.all_refused(0));
+        registry.fall_silent(1);
+        assert!(registry.all_refused(0));
         drop(first);
-        let _second = commons.want_zone(0);
-        assert!(!commons.all_refused(0), "lane 2 is asked again");
-        commons.fall_silent(2);
-        commons.refuse_zone(1);
-        assert!(commons.all_refused(0));
+        let _second = registry.want_zone(0);
+        assert!(!registry.all_refused(0), "lane 2 is asked again");
+        registry.fall_silent(2);
+        registry.refuse_zone(1);
+        assert!(registry.all_refused(0));
     }
 
     #[test]
     fn who_wants_a_zone_hears_from_all_others() {
-        let commons = Commons::new(3);
-        let want = commons.want_zone(0);
-        assert!(!commons.is_wanted_of(0));
-        assert!(commons.is_wanted_of(1));
-        commons.refuse_zone(1);
-        assert!(!commons.is_wanted_of(1) && commons.is_wanted_of(2));
-        assert!(!commons.all_refused(0));
-        commons.refuse_zone(2);
-        assert!(commons.all_refused(0));
-        assert!(!commons.is_wanted_of(2));
-        assert!(!commons.all_refused(0), "it is asked again");
-        assert!(commons.is_wanted_of(2));
+        let registry = LaneRegistry::new(3);
+        let want = registry.want_zone(0);
+        assert!(!registry.is_wanted_of(0));
+        assert!(registry.is_wanted_of(1));
+        registry.refuse_zone(1);
+        assert!(!registry.is_wanted_of(1) && registry.is_wanted_of(2));
+        assert!(!registry.all_refused(0));
+        registry.refuse_zone(2);
+        assert!(registry.all_refused(0));
+        assert!(!registry.is_wanted_of(2));
+        assert!(!registry.all_refused(0), "it is asked again");
+        assert!(registry.is_wanted_of(2));
         drop(want);
-        assert!(!commons.is_wanted_of(2));
+        assert!(!registry.is_wanted_of(2));
     }
 
     #[test]
     fn who_lends_a_zone_does_not_take_it_back_while_it_is_wanted() {
-        let commons = Commons::new(2);
+        let registry = LaneRegistry::new(2);
         for (lane, zone) in [(0, 0), (1, 1)] {
-            commons.open(lane, [zone].into_iter()).unwrap();
+            registry.open(lane, [zone].into_iter()).unwrap();
         }
         let lends = || {
-            commons.give_zone_back(1, 1);
-            commons.lend_zone(1, 1);
+            registry.give_zone_back(1, 1);
+            registry.lend_zone(1, 1);
         };
-        let want = commons.want_zone(0);
+        let want = registry.want_zone(0);
         lends();
-        assert_eq!(commons.take_zone(1, 0..2), None);
-        assert_eq!(commons.take_zone(1, 0..3), Some(2), "one that nobody had");
-        assert_eq!(commons.take_zone(0, 0..2), Some(1));
+        assert_eq!(registry.take_zone(1, 0..2), None);
+        assert_eq!(registry.take_zone(1, 0..3), Some(2), "one that nobody had");
+        assert_eq!(registry.take_zone(0, 0..2), Some(1));
         drop(want);
         // Nobody wants it any more, or can.
-        commons.give_zone_back(0, 1);
-        assert_eq!(commons.take_zone(1, 0..2), Some(1));
-        let want = commons.want_zone(0);
+        registry.give_zone_back(0, 1);
+        assert_eq!(registry.take_zone(1, 0..2), Some(1));
+        let want = registry.want_zone(0);
         lends();
-        assert_eq!(commons.take_zone(1, 0..2), None);
+        assert_eq!(registry.take_zone(1, 0..2), None);
         drop(want);
-        assert_eq!(commons.take_zone(1, 0..2), Some(1));
-        let _want = commons.want_zone(0);
+        assert_eq!(registry.take_zone(1, 0..2), Some(1));
+        let _want = registry.want_zone(0);
         lends();
-        commons.fall_silent(0);
-        assert_eq!(commons.take_zone(1, 0..2), Some(1));
+        registry.fall_silent(0);
+        assert_eq!(registry.take_zone(1, 0..2), Some(1));
     }
 }

@@ -62,9 +62,9 @@ impl<W: World> LaneState<W> {
         let total = self.bytes_to_move();
         let subject = format!("group {}", first.group.index);
         let now = self.world.now();
-        let task = self.life.begin(TaskKind::Move, &subject, now, (0, total));
+        let task = self.work.begin(TaskKind::Move, &subject, now, (0, total));
         let outcome = self.empty_all(&task).await;
-        self.life.end();
+        self.work.end();
         outcome
     }
 
@@ -86,7 +86,7 @@ impl<W: World> LaneState<W> {
                 self.world.reached("group is of its level");
                 let text = "all zones are moved: each has the level of its group".to_owned();
                 self.drives.event(EventKind::Group, text);
-                self.life.no_room.set(false);
+                self.work.no_room.set(false);
                 return Ok(());
             };
             match self.empty_zone(&zone, task, false).await {
@@ -141,7 +141,7 @@ impl<W: World> LaneState<W> {
         self.drives.zone_off(number);
         self.space.borrow_mut().remove_zone(number);
         let lane = self.drives.lane();
-        lane.commons.give_zone_back(lane.index, number);
+        lane.registry.give_zone_back(lane.index, number);
         for member in zone.group.places() {
             member.rebuilt().borrow_mut().remove(&number);
         }
@@ -192,11 +192,11 @@ impl<W: World> LaneState<W> {
                 task.done.set(task.done.get() + bytes);
                 // Hosts write and delete meanwhile.
                 task.total.set(task.done.get() + self.bytes_to_move());
-                let rate = self.life.pace.rates().rebuild_bytes_per_s;
+                let rate = self.work.pace.rates().rebuild_bytes_per_s;
                 self.rest(rate, bytes, began).await;
                 self.go_on()?;
                 if !urgent && self.is_drive_wanting() {
-                    self.wake_life();
+                    self.wake_background();
                     return Ok(Emptied::PutOff);
                 }
             }
@@ -219,7 +219,7 @@ impl<W: World> LaneState<W> {
 
     fn say_no_room(&self) {
         self.world.reached("no room to empty a zone");
-        if !self.life.no_room.replace(true) {
+        if !self.work.no_room.replace(true) {
             let text = "too few pages are free to empty a zone: add drives, or delete volumes or \
                         snapshots; the work then continues";
             self.drives.event(EventKind::Group, text.to_owned());

@@ -10,7 +10,7 @@
 use crate::drives::{EventKind, Group, HASTY};
 use crate::lane::Departure;
 use crate::pool::PoolError;
-use crate::pool::life::groups::is_possible;
+use crate::pool::maintenance::groups::is_possible;
 use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use std::time::Duration;
 impl<W: World> LaneState<W> {
     /// How long a drive is waited for that nobody needs.
     pub(super) fn patience(&self) -> Duration {
-        self.life.limits.get().hung
+        self.work.limits.get().hung
     }
 
     /// Does what the first lane does about groups, if this one does something else.
@@ -37,7 +37,7 @@ impl<W: World> LaneState<W> {
     /// As [`LaneState::follow_first_lane`]; the caller holds the administration's lock.
     pub(super) async fn follow(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
-        for (index, first) in lane.commons.first_lane().iter().enumerate() {
+        for (index, first) in lane.registry.first_lane().iter().enumerate() {
             let goes = first.leaving || first.drives == 0;
             let Some(own) = self.drives.groups().get(index).cloned() else {
                 if !goes {
@@ -45,8 +45,8 @@ impl<W: World> LaneState<W> {
                     return Ok(());
                 }
                 self.drives.adopt_departed(first).await?;
-                let commons = &lane.commons;
-                commons.say_departure(lane.index, index as u16, Departure::Wiped);
+                let registry = &lane.registry;
+                registry.say_departure(lane.index, index as u16, Departure::Wiped);
                 continue;
             };
             if own.drives() == 0 {
@@ -86,11 +86,11 @@ impl<W: World> LaneState<W> {
 
     /// Lets groups go that are empty in all lanes and are to leave.
     pub(super) async fn part_with_groups(self: &Rc<Self>) -> Result<(), PoolError> {
-        let commons = &self.drives.lane().commons;
-        if !commons.all_opened() {
+        let registry = &self.drives.lane().registry;
+        if !registry.all_opened() {
             return Ok(());
         }
-        for (group, first) in self.drives.groups().iter().zip(commons.first_lane()) {
+        for (group, first) in self.drives.groups().iter().zip(registry.first_lane()) {
             let goes = first.leaving || first.drives == 0;
             if goes && group.leaves() && group.drives() > 0 {
                 self.part_with(group).await?;
@@ -108,16 +108,16 @@ impl<W: World> LaneState<W> {
             return Ok(());
         }
         let (lane, index) = (self.drives.lane(), group.index);
-        let commons = &lane.commons;
-        commons.say_departure(lane.index, index, Departure::Emptied);
+        let registry = &lane.registry;
+        registry.say_departure(lane.index, index, Departure::Emptied);
         let hasty = self.world.planted(HASTY);
-        if !hasty && !commons.have_departed(index, Departure::Emptied) {
+        if !hasty && !registry.have_departed(index, Departure::Emptied) {
             return Ok(());
         }
         let _zoning = self.zoning.lock().await;
         self.drives.drop_group(group).await?;
         self.check()?;
-        commons.say_departure(lane.index, index, Departure::Left);
+        registry.say_departure(lane.index, index, Departure::Left);
         if hasty {
             self.drives.wipe_departed(group, self.patience()).await;
             self.tell_free(index);
@@ -128,12 +128,12 @@ impl<W: World> LaneState<W> {
     /// Wipes the drives of a group that has left, once no lane has it any more.
     async fn free_drives(&self, group: &Rc<Group<W>>) {
         let (lane, index) = (self.drives.lane(), group.index);
-        let commons = &lane.commons;
-        if !commons.may_wipe(lane.index, index) {
+        let registry = &lane.registry;
+        if !registry.may_wipe(lane.index, index) {
             return;
         }
         self.drives.wipe_departed(group, self.patience()).await;
-        if commons.say_departure(lane.index, index, Departure::Wiped) {
+        if registry.say_departure(lane.index, index, Departure::Wiped) {
             self.tell_free(index);
         }
     }

@@ -1,6 +1,6 @@
 //! Limits sessions, in all and of each initiator.
 //!
-//! A login that reinstates a session (RFC 7143 clause 6.3.5) always gets a place: the old
+//! A login that reinstates a session (RFC 7143 clause 6.3.5) always gets a permit: the old
 //! one is about to end, and it is often there only because its host has died. How many
 //! there can be of both is bounded by session handles.
 
@@ -9,8 +9,8 @@ use iscsi::login::SessionKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Hands out places.
-pub(crate) struct Places {
+/// Hands out permits.
+pub(crate) struct SessionPermits {
     max: usize,
     per_initiator_max: usize,
     shared: Arc<Mutex<Taken>>,
@@ -25,24 +25,24 @@ struct Taken {
     by_initiator: BTreeMap<String, BTreeMap<Session, usize>>,
 }
 
-/// A place in use; free again when this is dropped.
-pub(crate) struct Place {
+/// A permit in use; free again when this is dropped.
+pub(crate) struct SessionPermit {
     initiator: String,
     session: Session,
     shared: Arc<Mutex<Taken>>,
 }
 
-impl Places {
+impl SessionPermits {
     pub(crate) fn new(max: usize, per_initiator_max: usize) -> Self {
-        Places {
+        SessionPermits {
             max,
             per_initiator_max,
             shared: Arc::default(),
         }
     }
 
-    /// A place, unless there are too many.
-    pub(crate) fn take(&self, session: SessionKey<'_>) -> Option<Place> {
+    /// A permit, unless there are too many.
+    pub(crate) fn take(&self, session: SessionKey<'_>) -> Option<SessionPermit> {
         let initiator = canonical(session.initiator);
         let target = canonical(session.target?);
         let session = (target, session.portal_group, session.isid);
@@ -56,7 +56,7 @@ impl Places {
         let own = taken.by_initiator.entry(initiator.clone()).or_default();
         *own.entry(session.clone()).or_default() += 1;
         taken.sessions += usize::from(!reinstates);
-        Some(Place {
+        Some(SessionPermit {
             initiator,
             session,
             shared: Arc::clone(&self.shared),
@@ -64,7 +64,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         let mut taken = lock(&self.shared);
         let Some(own) = taken.by_initiator.get_mut(&self.initiator) else {
@@ -104,33 +104,36 @@ mod tests {
 
     #[test]
     fn there_are_so_many_in_all_and_of_each() {
-        let places = Places::new(3, 2);
-        let first = places.take(key("iqn.a", 1)).unwrap();
-        let _second = places.take(key("iqn.A", 2)).unwrap();
+        let session_permits = SessionPermits::new(3, 2);
+        let first = session_permits.take(key("iqn.a", 1)).unwrap();
+        let _second = session_permits.take(key("iqn.A", 2)).unwrap();
         assert!(
-            places.take(key("iqn.a", 3)).is_none(),
+            session_permits.take(key("iqn.a", 3)).is_none(),
             "two of one initiator"
         );
-        let _third = places.take(key("iqn.b", 1)).unwrap();
-        assert!(places.take(key("iqn.c", 1)).is_none(), "three in all");
+        let _third = session_permits.take(key("iqn.b", 1)).unwrap();
+        assert!(
+            session_permits.take(key("iqn.c", 1)).is_none(),
+            "three in all"
+        );
         drop(first);
-        places.take(key("iqn.a", 3)).unwrap();
+        session_permits.take(key("iqn.a", 3)).unwrap();
     }
 
     #[test]
     fn who_reinstates_a_session_always_has_a_place() {
-        let places = Places::new(1, 1);
-        let old = places.take(key("iqn.a", 1)).unwrap();
-        let new = places.take(key("iqn.a", 1)).unwrap();
+        let session_permits = SessionPermits::new(1, 1);
+        let old = session_permits.take(key("iqn.a", 1)).unwrap();
+        let new = session_permits.take(key("iqn.a", 1)).unwrap();
         drop(old);
         assert!(
-            places.take(key("iqn.a", 2)).is_none(),
+            session_permits.take(key("iqn.a", 2)).is_none(),
             "the new one is there"
         );
         drop(new);
-        let other = places.take(key("iqn.a", 2)).unwrap();
+        let other = session_permits.take(key("iqn.a", 2)).unwrap();
         drop(other);
-        let taken = lock(&places.shared);
+        let taken = lock(&session_permits.shared);
         assert_eq!((taken.sessions, taken.by_initiator.len()), (0, 0));
     }
 }

@@ -35,15 +35,15 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
 
 impl<W: World> LaneState<W> {
     fn judge_fullness(&self) {
-        let commons = &self.drives.lane().commons;
-        let (taken, in_use) = commons.space();
+        let registry = &self.drives.lane().registry;
+        let (taken, in_use) = registry.space();
         let capacity = self.unopened_pages().saturating_add_signed(in_use);
         let now = self.world.now();
         let judge = |judged: &mut Judged| {
             let crossed = judged.judge(now, taken, capacity);
             crossed.map(|crossed| (crossed, judged.info.thresholds))
         };
-        let Some((crossed, thresholds)) = commons.with_judged(judge) else {
+        let Some((crossed, thresholds)) = registry.with_judged(judge) else {
             return;
         };
         let Crossed {
@@ -95,13 +95,13 @@ fn text(
 impl<W: World> Pool<W> {
     /// How full it is, as of the last look; the same in all lanes.
     pub fn fullness(&self) -> FullnessInfo {
-        let commons = &self.inner.drives.lane().commons;
-        commons.with_judged(|judged| judged.info)
+        let registry = &self.inner.drives.lane().registry;
+        registry.with_judged(|judged| judged.info)
     }
 
     /// Sets from which part of the capacity on people are told, for all lanes.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
-        let commons = &self.inner.drives.lane().commons;
-        commons.with_judged(|judged| judged.info.thresholds = thresholds);
+        let registry = &self.inner.drives.lane().registry;
+        registry.with_judged(|judged| judged.info.thresholds = thresholds);
     }
 }

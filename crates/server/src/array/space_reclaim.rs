@@ -12,7 +12,7 @@
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError};
-use crate::shard::room::{Request, Room};
+use crate::shard::space_reclaim::{Request, SpaceReclaim};
 use base::Uuid;
 use engine::Pool;
 use engine::pool::PoolInfo;
@@ -47,7 +47,7 @@ struct Outcome {
 impl Array {
     /// Deletes what has been in the trash for its time, or is in the way, from now on.
     pub(crate) async fn keep_trash(self: &Arc<Self>) -> Result<(), ArrayError> {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(SpaceReclaim::default());
         for shard in &self.shards {
             let room = Arc::clone(&room);
             shard

@@ -33,7 +33,7 @@ impl<W: World> LaneState<W> {
             .find(|member| member.state() == MemberState::Rebuilding);
         let Some(member) = next else { return Ok(()) };
         let outcome = self.rebuild(&member).await;
-        self.life.end();
+        self.work.end();
         outcome
     }
 
@@ -47,7 +47,7 @@ impl<W: World> LaneState<W> {
         let zone_bytes = self.identity().zone_bytes;
         let whole = member.rebuilt().borrow().len() as u64;
         let total = of_group().len() as u64 * zone_bytes;
-        let task = self.life.begin(
+        let task = self.work.begin(
             TaskKind::Rebuild,
             &member.name,
             self.world.now(),
@@ -83,7 +83,7 @@ impl<W: World> LaneState<W> {
         }])
         .await?;
         member.rebuilt().borrow_mut().clear();
-        self.life.rebuild_told.set(None);
+        self.work.rebuild_told.set(None);
         self.drives.event(
             EventKind::Rebuild,
             format!(
@@ -92,13 +92,13 @@ impl<W: World> LaneState<W> {
             ),
         );
         self.world.reached("rebuild ends");
-        self.wake_life();
+        self.wake_background();
         Ok(())
     }
 
     /// Tells that a rebuild begins or goes on; once, however often it is tried again.
     fn tell_rebuild(&self, member: &Member<W>, whole: u64) {
-        if self.life.rebuild_told.replace(Some(member.uuid)) == Some(member.uuid) {
+        if self.work.rebuild_told.replace(Some(member.uuid)) == Some(member.uuid) {
             return;
         }
         let text = match whole {
@@ -117,7 +117,7 @@ impl<W: World> LaneState<W> {
 
     async fn rebuild_failed(self: &Rc<Self>, member: &Member<W>) -> Result<(), PoolError> {
         self.world.reached("rebuild onto a drive that dies");
-        self.life.rebuild_told.set(None);
+        self.work.rebuild_told.set(None);
         let text = format!(
             "rebuild of drive '{}' has ended: the drive has failed",
             member.name
@@ -147,7 +147,7 @@ impl<W: World> LaneState<W> {
         let mut rest = &stripes[..];
         while !rest.is_empty() {
             let began = self.world.now();
-            let rate = self.life.pace.rates().rebuild_bytes_per_s;
+            let rate = self.work.pace.rates().rebuild_bytes_per_s;
             let (taken, _) = self.heal_some(zone, rest, Some(place), rate).await?;
             rest = &rest[taken..];
             if member.state() != MemberState::Rebuilding {
@@ -201,7 +201,7 @@ impl<W: World> LaneState<W> {
         let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
         let makes_way = || {
             let commands = self.store.counts.commands.get();
-            self.life.pace.makes_way(commands, self.world.now())
+            self.work.pace.makes_way(commands, self.world.now())
         };
         let (at_once, most) = match (makes_way(), rate) {
             (true, _) => (
@@ -239,7 +239,7 @@ impl<W: World> LaneState<W> {
     pub(super) async fn rest(&self, rate: Option<u64>, bytes: u64, began: base::Time) {
         let commands = self.store.counts.commands.get();
         let pause = self
-            .life
+            .work
             .pace
             .pause(rate, bytes, (began, self.world.now()), commands);
         // In pieces: a pool that is being closed waits for this.

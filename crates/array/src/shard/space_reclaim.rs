@@ -36,12 +36,12 @@ impl Request {
 
 /// Where writers and whoever makes room meet.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct SpaceReclaim {
     requests: Mutex<Vec<Request>>,
     asked: Wake,
 }
 
-impl Room {
+impl SpaceReclaim {
     /// Asks for room for this volume. Whether there is some now.
     pub async fn ask<W: World>(&self, world: &W, volume: Uuid) -> bool {
         let (answer, answered) = oneshot::channel();

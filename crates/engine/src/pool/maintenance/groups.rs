@@ -77,7 +77,7 @@ impl<W: World> Pool<W> {
     /// adding was cut short.
     pub fn groups_missing(&self) -> usize {
         let lane = self.inner.drives.lane();
-        lane.commons.groups_missing(lane.index)
+        lane.registry.groups_missing(lane.index)
     }
 
     /// Groups that the pool has, or had.
@@ -131,7 +131,7 @@ impl<W: World> Pool<W> {
         let text = format!("group {index} of level {level} has been added");
         inner.drives.event(EventKind::Group, text);
         inner.world.reached("group added");
-        inner.wake_life();
+        inner.wake_background();
         Ok(index)
     }
 
@@ -186,11 +186,11 @@ impl<W: World> Pool<W> {
         if inner.drives.lane().index > 0 {
             return inner.follow().await;
         }
-        let commons = &inner.drives.lane().commons;
+        let registry = &inner.drives.lane().registry;
         let is_new = |group: &Rc<Group<W>>| {
             let places = group.places();
             let all = places.iter().all(|member| names.contains(&member.name));
-            all && !places.is_empty() && !group.leaves() && !commons.is_everywhere(group.index)
+            all && !places.is_empty() && !group.leaves() && !registry.is_everywhere(group.index)
         };
         for group in inner.drives.groups().into_iter().filter(is_new) {
             inner.leave(&group).await?;
@@ -213,7 +213,7 @@ impl<W: World> LaneState<W> {
 
     fn check_remove(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
         let (index, name) = (group.index, self.drives.name());
-        if group.leaves() && self.drives.lane().commons.lanes() > 1 {
+        if group.leaves() && self.drives.lane().registry.lanes() > 1 {
             // It is asked again, for lanes that have not begun.
             return Ok(());
         }
@@ -340,7 +340,7 @@ impl<W: World> LaneState<W> {
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.drives.event(EventKind::Group, text);
-        self.wake_life();
+        self.wake_background();
         self.check()
     }
 
@@ -422,7 +422,7 @@ impl<W: World> LaneState<W> {
         let lane = self.drives.lane();
         let index = self.drives.groups().len();
         let zones = entry.first_zone..entry.first_zone + entry.zones;
-        match lane.commons.may_add_group(lane.index, index, zones) {
+        match lane.registry.may_add_group(lane.index, index, zones) {
             true => Ok(()),
             false => Err(invalid(format!(
                 "group {index} of pool '{}' is not the same in all lanes: add the one that is there in some first",

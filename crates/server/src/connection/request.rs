@@ -21,7 +21,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::TaskId;
 use rustc_hash::FxHashMap;
-use scsi::offload::Course;
+use scsi::offload::CancelToken;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ use std::task::{Context, Poll};
 const TURNS_MAX: usize = 16;
 
 /// What is to be done at home.
-pub(crate) enum Errand {
+pub(crate) enum Request {
     /// A command with its data-out.
     Command {
         task: TaskId,
@@ -64,13 +64,13 @@ pub(crate) enum Ended {
     },
 }
 
-/// Runs errands on the home shard.
+/// Runs requests on the home shard.
 pub(crate) struct Runner {
     state: Rc<ShardState>,
     session: Rc<Session>,
     running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
     /// Of the commands that run.
-    courses: Rc<RefCell<FxHashMap<TaskId, Course>>>,
+    courses: Rc<RefCell<FxHashMap<TaskId, CancelToken>>>,
 }
 
 impl Runner {
@@ -86,7 +86,7 @@ impl Runner {
     /// What runs a command to its end.
     fn run(&self, task: TaskId, order: Order, data: Slice) -> LocalBoxFuture<'static, Ended> {
         let (session, courses) = (Rc::clone(&self.session), Rc::clone(&self.courses));
-        let course = Course::default();
+        let course = CancelToken::default();
         courses.borrow_mut().insert(task, course.clone());
         let written_bytes = data.len() as u64;
         Box::pin(async move {
@@ -105,22 +105,22 @@ impl Runner {
 
     /// Nobody waits for anything any more.
     fn stop_all(&self) {
-        self.courses.borrow().values().for_each(Course::stop);
+        self.courses.borrow().values().for_each(CancelToken::stop);
     }
 
-    fn begin(&self, errand: Errand) {
+    fn begin(&self, request: Request) {
         let session = Rc::clone(&self.session);
-        match errand {
-            Errand::Command { task, order, data } => {
+        match request {
+            Request::Command { task, order, data } => {
                 let running = self.run(task, order, data);
                 self.running.push(running);
             }
-            Errand::Stop { task } => {
+            Request::Stop { task } => {
                 if let Some(course) = self.courses.borrow().get(&task) {
                     course.stop();
                 }
             }
-            Errand::Manage {
+            Request::Manage {
                 task,
                 function,
                 lun,
@@ -148,15 +148,15 @@ impl Runner {
 
     /// Runs what comes from the shard that carries the connection, until that is gone
     /// and all has ended.
-    pub(crate) async fn serve(mut self, mut errands: Receiver<Errand>, mut ended: Sender<Ended>) {
+    pub(crate) async fn serve(mut self, mut requests: Receiver<Request>, mut ended: Sender<Ended>) {
         let mut open = true;
         poll_fn(move |cx| {
             for _ in 0..TURNS_MAX {
                 let mut moved = false;
-                while open && let Poll::Ready(next) = errands.poll_next(cx) {
+                while open && let Poll::Ready(next) = requests.poll_next(cx) {
                     moved = true;
                     match next {
-                        Some(errand) => self.begin(errand),
+                        Some(request) => self.begin(request),
                         None => {
                             open = false;
                             self.stop_all();
@@ -183,13 +183,13 @@ impl Runner {
     }
 }
 
-/// The way from a connection to its home.
-pub(crate) enum Way {
+/// The route from a connection to its home.
+pub(crate) enum Route {
     /// It is carried by its home shard.
     Here(Runner),
     /// It is carried by another.
     There {
-        errands: Sender<Errand>,
+        requests: Sender<Request>,
         ended: Receiver<Ended>,
         running: usize,
     },
@@ -198,23 +198,23 @@ pub(crate) enum Way {
 /// The home shard is gone, and with it what ran there.
 pub(crate) struct HomeGone;
 
-impl Way {
-    pub(crate) fn between(errands: Sender<Errand>, ended: Receiver<Ended>) -> Self {
-        Way::There {
-            errands,
+impl Route {
+    pub(crate) fn between(requests: Sender<Request>, ended: Receiver<Ended>) -> Self {
+        Route::There {
+            requests,
             ended,
             running: 0,
         }
     }
 
-    /// Has `errand` done, from the next [`Way::flush`] on at the latest.
-    pub(crate) fn begin(&mut self, errand: Errand) {
+    /// Has `request` done, from the next [`Route::flush`] on at the latest.
+    pub(crate) fn begin(&mut self, request: Request) {
         match self {
-            Way::Here(runner) => runner.begin(errand),
-            Way::There {
-                errands, running, ..
+            Route::Here(runner) => runner.begin(request),
+            Route::There {
+                requests, running, ..
             } => {
-                errands.put(errand);
+                requests.put(request);
                 *running += 1;
             }
         }
@@ -223,23 +223,23 @@ impl Way {
     /// Nobody waits for the command of `task` any more.
     pub(crate) fn stop(&mut self, task: TaskId) {
         match self {
-            Way::Here(runner) => runner.begin(Errand::Stop { task }),
-            Way::There { errands, .. } => errands.put(Errand::Stop { task }),
+            Route::Here(runner) => runner.begin(Request::Stop { task }),
+            Route::There { requests, .. } => requests.put(Request::Stop { task }),
         }
     }
 
     /// Sends what was begun on its way.
     pub(crate) fn flush(&mut self) {
-        if let Way::There { errands, .. } = self {
-            errands.flush();
+        if let Route::There { requests, .. } = self {
+            requests.flush();
         }
     }
 
     /// One that has ended; pending also when there are none.
     pub(crate) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, HomeGone>> {
         match self {
-            Way::Here(runner) => runner.poll_ended(cx).map(Ok),
-            Way::There { ended, running, .. } => match ended.poll_next(cx) {
+            Route::Here(runner) => runner.poll_ended(cx).map(Ok),
+            Route::There { ended, running, .. } => match ended.poll_next(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Some(ended)) => {
                     *running -= 1;
@@ -256,8 +256,8 @@ impl Way {
     /// Whether nothing is being done.
     pub(crate) fn is_idle(&self) -> bool {
         match self {
-            Way::Here(runner) => runner.running.is_empty(),
-            Way::There { running, .. } => *running == 0,
+            Route::Here(runner) => runner.running.is_empty(),
+            Route::There { running, .. } => *running == 0,
         }
     }
 }

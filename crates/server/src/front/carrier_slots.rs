@@ -14,55 +14,55 @@ const WORTH: usize = 2;
 
 /// Connections and sessions of each shard.
 #[derive(Clone)]
-pub(crate) struct Berths {
+pub(crate) struct CarrierSlots {
     busy: Arc<[AtomicUsize]>,
 }
 
-/// A connection's place, given back when dropped.
-pub(crate) struct Berth {
-    berths: Berths,
+/// A connection's slot, given back when dropped.
+pub(crate) struct CarrierSlot {
+    carrier_slots: CarrierSlots,
     home: usize,
     carrier: usize,
 }
 
-impl Berths {
+impl CarrierSlots {
     /// For that many shards, with nothing on them.
     pub(crate) fn new(shards: usize) -> Self {
-        Berths {
+        CarrierSlots {
             busy: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
-    /// A place for a connection to a target that is at home on shard `home`: there,
+    /// A slot for a connection to a target that is at home on shard `home`: there,
     /// unless another shard is less busy by so much that the way there pays.
-    pub(crate) fn take(&self, home: usize) -> Berth {
+    pub(crate) fn take(&self, home: usize) -> CarrierSlot {
         self.busy[home].fetch_add(1, Relaxed);
-        // Only the front takes places, one after the other.
+        // Only the front takes slots, one after the other.
         let busy = |shard: usize| self.busy[shard].load(Relaxed);
         let others = (0..self.busy.len()).filter(|shard| *shard != home);
         let idlest = others.min_by_key(|shard| busy(*shard));
         let pays = |other: &usize| busy(*other) + WORTH <= busy(home);
         let carrier = idlest.filter(pays).unwrap_or(home);
         self.busy[carrier].fetch_add(1, Relaxed);
-        Berth {
-            berths: self.clone(),
+        CarrierSlot {
+            carrier_slots: self.clone(),
             home,
             carrier,
         }
     }
 }
 
-impl Berth {
+impl CarrierSlot {
     /// The shard that carries the connection.
     pub(crate) fn carrier(&self) -> usize {
         self.carrier
     }
 }
 
-impl Drop for Berth {
+impl Drop for CarrierSlot {
     fn drop(&mut self) {
         for shard in [self.home, self.carrier] {
-            self.berths.busy[shard].fetch_sub(1, Relaxed);
+            self.carrier_slots.busy[shard].fetch_sub(1, Relaxed);
         }
     }
 }
@@ -73,32 +73,38 @@ mod tests {
 
     #[test]
     fn one_shard_carries_all() {
-        let berths = Berths::new(1);
-        let places: Vec<_> = (0..3).map(|_| berths.take(0)).collect();
+        let carrier_slots = CarrierSlots::new(1);
+        let places: Vec<_> = (0..3).map(|_| carrier_slots.take(0)).collect();
         assert!(places.iter().all(|place| place.carrier() == 0));
     }
 
     #[test]
     fn the_first_stays_at_home_and_others_spread() {
-        let berths = Berths::new(4);
-        let places: Vec<_> = (0..5).map(|_| berths.take(2)).collect();
-        let carriers: Vec<_> = places.iter().map(Berth::carrier).collect();
+        let carrier_slots = CarrierSlots::new(4);
+        let places: Vec<_> = (0..5).map(|_| carrier_slots.take(2)).collect();
+        let carriers: Vec<_> = places.iter().map(CarrierSlot::carrier).collect();
         assert_eq!(carriers, [2, 0, 1, 3, 0]);
     }
 
     #[test]
     fn targets_that_are_equally_busy_keep_theirs() {
-        let berths = Berths::new(2);
-        let places: Vec<_> = (0..6).map(|at| (at % 2, berths.take(at % 2))).collect();
+        let carrier_slots = CarrierSlots::new(2);
+        let places: Vec<_> = (0..6)
+            .map(|at| (at % 2, carrier_slots.take(at % 2)))
+            .collect();
         assert!(places.iter().all(|(home, place)| place.carrier() == *home));
     }
 
     #[test]
     fn a_place_that_is_given_back_is_taken_again() {
-        let berths = Berths::new(3);
-        let [_home, _first, second] = [berths.take(0), berths.take(0), berths.take(0)];
+        let carrier_slots = CarrierSlots::new(3);
+        let [_home, _first, second] = [
+            carrier_slots.take(0),
+            carrier_slots.take(0),
+            carrier_slots.take(0),
+        ];
         assert_eq!(second.carrier(), 2);
         drop(second);
-        assert_eq!(berths.take(0).carrier(), 2);
+        assert_eq!(carrier_slots.take(0).carrier(), 2);
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn start<W: World>(inner: &Rc<LaneState<W>>) {
     world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fill::watch(world.clone(), Rc::downgrade(inner)));
     heartbeat::begin(&inner.drives);
-    if inner.drives.lane().commons.lanes() > 1 {
+    if inner.drives.lane().registry.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }
 }
@@ -64,12 +64,12 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
-            let _busy = inner.life.busy.lock().await;
+            let _busy = inner.work.busy.lock().await;
             if inner.go_on().is_err() {
                 return;
             }
             match inner.look_after().await {
-                Ok(()) => inner.life.trouble.replace(None),
+                Ok(()) => inner.work.trouble.replace(None),
                 Err(_) if inner.go_on().is_err() => return,
                 Err(error) => inner.tell_trouble(error),
             };
@@ -85,7 +85,7 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
 impl<W: World> LaneState<W> {
     /// A round has ended early though the pool serves: it is tried again, and told once.
     fn tell_trouble(&self, error: PoolError) -> Option<String> {
-        let before = self.life.trouble.replace(Some(error.context.clone()));
+        let before = self.work.trouble.replace(Some(error.context.clone()));
         if before.as_ref() != Some(&error.context) {
             let text = format!(
                 "work on the drives ended early, and is tried again: {}",
@@ -99,7 +99,7 @@ impl<W: World> LaneState<W> {
     /// One round of everything. Where the round ends early, lending may have failed all the same.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
         let round = self.look_after_each().await;
-        let lent = self.life.lending_failed.take();
+        let lent = self.work.lending_failed.take();
         round.and(lent.map_or(Ok(()), Err))
     }
 
@@ -137,7 +137,7 @@ impl<W: World> LaneState<W> {
             self.rebuild_next().await?;
             self.go_on()?;
         }
-        self.life.resume(task, self.world.now());
+        self.work.resume(task, self.world.now());
         Ok(())
     }
 }

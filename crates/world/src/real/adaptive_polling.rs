@@ -8,7 +8,7 @@
 //! length of the while this is).
 //!
 //! Invariants:
-//! - A shard without work sleeps: after one vigil at the longest, and without any when
+//! - A shard without work sleeps: after one adaptive_polling at the longest, and without any when
 //!   the last ones were in vain.
 //! - Whoever else wants the processor meanwhile gets it.
 
@@ -18,27 +18,27 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// The longest vigil: what a closed loop with one command needs for its way to the
+/// The longest adaptive_polling: what a closed loop with one command needs for its way to the
 /// initiator and back on a fast network.
 const LONGEST: Duration = Duration::from_micros(200);
 
-/// The first vigil after one would have paid.
+/// The first adaptive_polling after one would have paid.
 const FIRST: Duration = Duration::from_micros(25);
 
 /// How long a shard looks for work before it sleeps.
 #[derive(Debug, Default)]
-pub(super) struct Vigil {
+pub(super) struct AdaptivePolling {
     /// Counts what there was to do.
     work: Cell<u64>,
     sleeper: RefCell<Option<Waker>>,
 }
 
-impl Vigil {
+impl AdaptivePolling {
     /// Keeps it on the caller's local executor, until nobody else has it.
-    pub(super) fn start() -> Rc<Vigil> {
-        let vigil = Rc::new(Vigil::default());
-        tokio::task::spawn_local(keep(Rc::downgrade(&vigil)));
-        vigil
+    pub(super) fn start() -> Rc<AdaptivePolling> {
+        let adaptive_polling = Rc::new(AdaptivePolling::default());
+        tokio::task::spawn_local(keep(Rc::downgrade(&adaptive_polling)));
+        adaptive_polling
     }
 
     /// There was work.
@@ -50,21 +50,24 @@ impl Vigil {
     }
 }
 
-impl Drop for Vigil {
+impl Drop for AdaptivePolling {
     fn drop(&mut self) {
         self.work();
     }
 }
 
-async fn keep(vigil: Weak<Vigil>) {
+async fn keep(adaptive_polling: Weak<AdaptivePolling>) {
     let (mut length, mut seen, mut last) = (Duration::ZERO, 0, Instant::now());
-    while let Some(count) = sleep(&vigil, seen).await {
+    while let Some(count) = sleep(&adaptive_polling, seen).await {
         length = fitting(length, last.elapsed());
         (seen, last) = (count, Instant::now());
         while last.elapsed() < length {
             // Tasks that are ready run, and the event loop is asked for what has come.
             tokio::task::yield_now().await;
-            let Some(count) = vigil.upgrade().map(|vigil| vigil.work.get()) else {
+            let Some(count) = adaptive_polling
+                .upgrade()
+                .map(|adaptive_polling| adaptive_polling.work.get())
+            else {
                 return;
             };
             if count == seen {
@@ -77,23 +80,23 @@ async fn keep(vigil: Weak<Vigil>) {
 }
 
 /// Waits until more work has come than had `seen`: how much; `None` when nobody has the
-/// vigil any more.
-async fn sleep(vigil: &Weak<Vigil>, seen: u64) -> Option<u64> {
+/// adaptive_polling any more.
+async fn sleep(adaptive_polling: &Weak<AdaptivePolling>, seen: u64) -> Option<u64> {
     poll_fn(|cx| {
-        let Some(vigil) = vigil.upgrade() else {
+        let Some(adaptive_polling) = adaptive_polling.upgrade() else {
             return Poll::Ready(None);
         };
-        let count = vigil.work.get();
+        let count = adaptive_polling.work.get();
         if count != seen {
             return Poll::Ready(Some(count));
         }
-        vigil.sleeper.replace(Some(cx.waker().clone()));
+        adaptive_polling.sleeper.replace(Some(cx.waker().clone()));
         Poll::Pending
     })
     .await
 }
 
-/// The next vigil after one of this length was in vain, and work came `idle` after the
+/// The next adaptive_polling after one of this length was in vain, and work came `idle` after the
 /// last.
 fn fitting(length: Duration, idle: Duration) -> Duration {
     if idle <= LONGEST {
@@ -111,10 +114,10 @@ mod tests {
     use crate::real::run;
     use engine::world::World;
 
-    /// Looks now and then until the vigil's task sleeps.
-    async fn falls_asleep(world: &impl World, vigil: &Vigil) -> bool {
+    /// Looks now and then until the adaptive_polling's task sleeps.
+    async fn falls_asleep(world: &impl World, adaptive_polling: &AdaptivePolling) -> bool {
         for _ in 0..10_000 {
-            if vigil.sleeper.borrow().is_some() {
+            if adaptive_polling.sleeper.borrow().is_some() {
                 return true;
             }
             world.sleep(Duration::from_millis(1)).await;
@@ -125,15 +128,15 @@ mod tests {
     #[test]
     fn without_work_a_shard_sleeps_and_work_wakes_it() {
         run(|world| async move {
-            let vigil = Vigil::start();
+            let adaptive_polling = AdaptivePolling::start();
             for _ in 0..20 {
-                assert!(falls_asleep(&world, &vigil).await);
-                vigil.work();
-                assert!(vigil.sleeper.borrow().is_none());
+                assert!(falls_asleep(&world, &adaptive_polling).await);
+                adaptive_polling.work();
+                assert!(adaptive_polling.sleeper.borrow().is_none());
             }
-            let task = Rc::downgrade(&vigil);
-            assert!(falls_asleep(&world, &vigil).await);
-            drop(vigil);
+            let task = Rc::downgrade(&adaptive_polling);
+            assert!(falls_asleep(&world, &adaptive_polling).await);
+            drop(adaptive_polling);
             assert!(task.upgrade().is_none());
         })
         .unwrap();
@@ -142,15 +145,15 @@ mod tests {
     #[test]
     fn while_work_comes_it_stays_awake() {
         run(|_| async move {
-            let vigil = Vigil::start();
+            let adaptive_polling = AdaptivePolling::start();
             tokio::task::yield_now().await;
             let mut awake = 0;
             for _ in 0..1000 {
-                vigil.work();
+                adaptive_polling.work();
                 // The task that keeps it has a turn, and work is there again.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
-                awake += u32::from(vigil.sleeper.borrow().is_none());
+                awake += u32::from(adaptive_polling.sleeper.borrow().is_none());
             }
             // Not always: the machine may be busy with something else for longer.
             assert!(awake > 0);

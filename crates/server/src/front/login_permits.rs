@@ -1,10 +1,10 @@
 //! Limits logins under way and discovery sessions, in all and of each address.
 //!
 //! Invariants:
-//! - Peers that linger keep nobody out: who comes when all seats are taken gets the seat of a
+//! - Peers that linger keep nobody out: who comes when all login permits are taken gets the login permit of a
 //!   login that has proved nothing. It is the oldest of the address that has the most of them, or
 //!   of the newcomer's own address when that has too many.
-//! - A login that has proved who it is keeps its seat.
+//! - A login that has proved who it is keeps its login permit.
 //! - An IPv6 network of 64 bits is one address: its owner can have every address in it.
 
 use std::cell::RefCell;
@@ -13,8 +13,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use tokio::sync::Notify;
 
-/// Hands out seats, on the thread of the front.
-pub(super) struct Seats {
+/// Hands out login permits, on the thread of the front.
+pub(super) struct LoginPermits {
     max: usize,
     per_address_max: usize,
     taken: Rc<RefCell<Taken>>,
@@ -33,25 +33,25 @@ struct Sitting {
     given_away: Rc<Notify>,
 }
 
-/// A seat in use; free again when this is dropped.
-pub(super) struct Seat {
+/// A login permit in use; free again when this is dropped.
+pub(super) struct LoginPermit {
     number: u64,
     given_away: Rc<Notify>,
     taken: Rc<RefCell<Taken>>,
 }
 
-impl Seats {
+impl LoginPermits {
     pub(super) fn new(max: usize, per_address_max: usize) -> Self {
-        Seats {
+        LoginPermits {
             max,
             per_address_max,
             taken: Rc::default(),
         }
     }
 
-    /// A seat for a login from `address`, unless all are taken by logins that have proved who
+    /// A login permit for a login from `address`, unless all are taken by logins that have proved who
     /// they are.
-    pub(super) fn take(&self, address: IpAddr) -> Option<Seat> {
+    pub(super) fn take(&self, address: IpAddr) -> Option<LoginPermit> {
         let address = counted_as(address);
         let mut taken = self.taken.borrow_mut();
         let own = taken.of(address);
@@ -69,7 +69,7 @@ impl Seats {
             given_away: Rc::clone(&given_away),
         };
         taken.sitting.insert(number, sitting);
-        Some(Seat {
+        Some(LoginPermit {
             number,
             given_away,
             taken: Rc::clone(&self.taken),
@@ -83,8 +83,8 @@ impl Taken {
         own.filter(|sitting| sitting.address == address).count()
     }
 
-    /// The address with the most seats that can be given away; of several the one that has had
-    /// its seats for longest.
+    /// The address with the most login permits that can be given away; of several the one that has had
+    /// its login permits for longest.
     fn address_with_most(&self) -> Option<IpAddr> {
         let mut counts: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
         let unproved = self.sitting.iter().filter(|(_, one)| !one.has_proved);
@@ -98,7 +98,7 @@ impl Taken {
         most.map(|(address, _)| address)
     }
 
-    /// Takes the oldest seat that `may` be given away from a login that has proved nothing.
+    /// Takes the oldest login permit that `may` be given away from a login that has proved nothing.
     fn give_away(&mut self, may: impl Fn(&Sitting) -> bool) -> Option<()> {
         let mut sitting = self.sitting.iter();
         let oldest = sitting.find(|(_, one)| !one.has_proved && may(one));
@@ -109,7 +109,7 @@ impl Taken {
     }
 }
 
-impl Seat {
+impl LoginPermit {
     /// Its login has proved who it is.
     pub(super) fn keep(&self) {
         let mut taken = self.taken.borrow_mut();
@@ -118,13 +118,13 @@ impl Seat {
         }
     }
 
-    /// Ends when another login has got the seat.
+    /// Ends when another login has got the login permit.
     pub(super) async fn given_away(&self) {
         self.given_away.notified().await;
     }
 }
 
-impl Drop for Seat {
+impl Drop for LoginPermit {
     fn drop(&mut self) {
         self.taken.borrow_mut().sitting.remove(&self.number);
     }
@@ -154,46 +154,46 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn is_given_away(seat: &Seat) -> bool {
-        seat.given_away().now_or_never().is_some()
+    fn is_given_away(login_permit: &LoginPermit) -> bool {
+        login_permit.given_away().now_or_never().is_some()
     }
 
     #[test]
     fn who_lingers_gives_its_seat_to_who_comes() {
-        let seats = Seats::new(3, 2);
-        let [first, second] = [(); 2].map(|()| seats.take(ip("10.0.0.1")).unwrap());
-        let other = seats.take(ip("10.0.0.2")).unwrap();
+        let login_permits = LoginPermits::new(3, 2);
+        let [first, second] = [(); 2].map(|()| login_permits.take(ip("10.0.0.1")).unwrap());
+        let other = login_permits.take(ip("10.0.0.2")).unwrap();
         // All are taken: of the address with the most, the oldest.
-        let host = seats.take(ip("10.0.0.3")).unwrap();
+        let host = login_permits.take(ip("10.0.0.3")).unwrap();
         assert!(is_given_away(&first) && !is_given_away(&second) && !is_given_away(&other));
         drop(first);
-        assert_eq!(seats.taken.borrow().sitting.len(), 3);
+        assert_eq!(login_permits.taken.borrow().sitting.len(), 3);
         // One each: the oldest.
-        let next = seats.take(ip("10.0.0.4")).unwrap();
+        let next = login_permits.take(ip("10.0.0.4")).unwrap();
         assert!(is_given_away(&second) && !is_given_away(&host));
         drop((second, other, host, next));
-        assert!(seats.taken.borrow().sitting.is_empty());
+        assert!(login_permits.taken.borrow().sitting.is_empty());
     }
 
     #[test]
     fn an_address_with_too_many_gives_up_its_own() {
-        let seats = Seats::new(8, 2);
-        let other = seats.take(ip("10.0.0.2")).unwrap();
-        let own = [(); 3].map(|()| seats.take(ip("10.0.0.1")).unwrap());
+        let login_permits = LoginPermits::new(8, 2);
+        let other = login_permits.take(ip("10.0.0.2")).unwrap();
+        let own = [(); 3].map(|()| login_permits.take(ip("10.0.0.1")).unwrap());
         assert_eq!(own.each_ref().map(is_given_away), [true, false, false]);
         assert!(!is_given_away(&other));
     }
 
     #[test]
     fn who_has_proved_who_it_is_stays() {
-        let seats = Seats::new(2, 2);
-        let [first, second] = [(); 2].map(|()| seats.take(ip("10.0.0.1")).unwrap());
+        let login_permits = LoginPermits::new(2, 2);
+        let [first, second] = [(); 2].map(|()| login_permits.take(ip("10.0.0.1")).unwrap());
         first.keep();
-        let host = seats.take(ip("10.0.0.2")).unwrap();
+        let host = login_permits.take(ip("10.0.0.2")).unwrap();
         assert!(is_given_away(&second) && !is_given_away(&first));
         host.keep();
-        assert!(seats.take(ip("10.0.0.3")).is_none());
-        assert!(Seats::new(0, 2).take(ip("10.0.0.3")).is_none());
+        assert!(login_permits.take(ip("10.0.0.3")).is_none());
+        assert!(LoginPermits::new(0, 2).take(ip("10.0.0.3")).is_none());
     }
 
     #[test]
