@@ -251,7 +251,7 @@ async fn step(
     }
     let data: Slice = world.buffers().copy_of(&list).freeze();
     let lun = scsi::lun::encode(u16::from(kind >> 4 & 1));
-    let asked = scsi::data_out_bytes(&cdb);
+    let asked = scsi::Cdb::from(cdb).data_out_bytes();
     let response = nexus.execute(lun, cdb, data).await;
     assert!(response.data.len() as u64 <= response.wanted_bytes);
     assert!(response.status != 0 || response.sense.is_empty());

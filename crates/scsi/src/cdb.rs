@@ -10,7 +10,8 @@ mod table;
 mod work;
 
 pub use command::{
-    Command, Extent, ModeForm, OpcodeReport, PageControl, ReserveIn, ReserveOut, WriteSame,
+    Command, Extent, Inform, LogSense, ModeForm, ModeSelect, ModeSense, OpcodeReport, PageControl,
+    ReserveIn, ReserveOut, ReserveOutOrder, Sanitize, SendDiagnostic, WriteSame,
 };
 pub(crate) use table::{COMMANDS, Definition};
 pub use work::Work;
@@ -28,6 +29,9 @@ pub const MAX_WRITE_SAME_BLOCKS: u32 = MAX_TRANSFER_BLOCKS;
 
 /// Longest parameter list of PERSISTENT RESERVE OUT.
 pub(crate) const RESERVE_LIST_BYTES_MAX: u32 = 64 << 10;
+
+/// Parameter data of READ CAPACITY(10), which has no allocation length.
+const READ_CAPACITY10_BYTES: u32 = 8;
 
 /// A block that repeats is written in pieces of this many bytes.
 pub(crate) const WRITE_SAME_PIECE_BYTES: u64 = 1 << 20;
@@ -61,13 +65,9 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         lba: Lba(be64(cdb, 2)),
         blocks: be32(cdb, 10),
     };
-    let byte4 = u32::from(cdb[4]);
     Ok(match cdb[0] {
         0x00 => Command::TestUnitReady,
-        0x03 => Command::RequestSense {
-            descriptor: cdb[1] & 1 != 0,
-            allocation: byte4,
-        },
+        0x03 => request_sense(cdb),
         0x08 => Command::Read(extent6()),
         0x28 => Command::Read(bounded(extent10(), 7)?),
         0xa8 => Command::Read(bounded(extent12(), 6)?),
@@ -94,10 +94,10 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         0x34 => Command::Prefetch(extent10()),
         0x90 => Command::Prefetch(extent16()),
         0x48 => match cdb[1] & 0x1f {
-            0x02 => Command::Sanitize {
+            0x02 => Command::Sanitize(Sanitize {
                 immediate: cdb[1] & 0x80 != 0,
                 may_exit: cdb[1] & 0x20 != 0,
-            },
+            }),
             _ => Command::SanitizeExit,
         },
         0x35 => Command::SynchronizeCache(extent10()),
@@ -112,19 +112,21 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         0x1e => Command::PreventAllowMediumRemoval {
             prevent: cdb[4] & 0x01 != 0,
         },
-        0x15 => Command::ModeSelect {
+        0x15 => Command::ModeSelect(ModeSelect {
             ten: false,
             save: cdb[1] & 0x01 != 0,
             list_bytes: u16::from(cdb[4]),
-        },
-        0x55 => Command::ModeSelect {
+        }),
+        0x55 => Command::ModeSelect(ModeSelect {
             ten: true,
             save: cdb[1] & 0x01 != 0,
             list_bytes: be16(cdb, 7),
-        },
+        }),
         0x16 | 0x56 => Command::Reserve,
         0x17 | 0x57 => Command::Release,
-        0x1c..=0x1d | 0x37 | 0x4d | 0xb7 => inform(cdb),
+        0x1c | 0x37 | 0xb7 => inform(cdb),
+        0x1d => send_diagnostic(cdb),
+        0x4d => log_sense(cdb),
         0x5e | 0x5f => reserve(cdb),
         0x25 => read_capacity10(cdb)?,
         0x41 => write_same(extent10(), 7, cdb[1] & !1)?,
@@ -133,70 +135,102 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
             list_bytes: be16(cdb, 7),
         },
         0x9e => service_action_in(cdb)?,
-        0xa0 => Command::ReportLuns {
-            select: cdb[2],
-            allocation: be32(cdb, 6),
-        },
+        0xa0 => report_luns(cdb),
         0xa3 => maintenance_in(cdb)?,
         0x83 | 0x84 => Command::Offload(offload::decode(cdb)?),
         _ => return Err(Sense::INVALID_OPCODE),
     })
 }
 
-/// Bytes of data-out that `cdb` wants. Zero for a command that will be refused,
-/// so that nobody waits for data that nobody will look at.
-pub fn data_out_bytes(cdb: &[u8; 16]) -> u64 {
-    match decode(cdb) {
-        Ok(
-            Command::Write(extent)
-            | Command::WriteVerify { extent, .. }
-            | Command::OrWrite(extent)
-            | Command::WriteAtomic(extent)
-            | Command::Verify {
-                extent,
-                compare: true,
-            },
-        ) => extent.bytes(),
-        // What is compared, and what is written. One block more, as below.
-        Ok(Command::CompareAndWrite(extent)) => 2 * extent.bytes() + SECTOR_BYTES as u64,
-        // One block more than there may be, so that too much is noticed, and
-        // refused, and not taken for what was meant.
-        Ok(Command::WriteSame(WriteSame { has_data: true, .. })) => 2 * SECTOR_BYTES as u64,
-        Ok(list) => u64::from(list_bytes(list)),
-        Err(_) => 0,
+/// A CDB, decoded once: whoever passes it on passes what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cdb {
+    opcode: u8,
+    command: Result<Command, Sense>,
+}
+
+impl From<[u8; 16]> for Cdb {
+    fn from(cdb: [u8; 16]) -> Self {
+        Cdb {
+            opcode: cdb[0],
+            command: decode(&cdb),
+        }
     }
 }
+
+impl Cdb {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub fn command(&self) -> Result<Command, Sense> {
+        self.command
+    }
+
+    /// Whether it is of a command that is answered at a LUN without a unit, too, be it wrong in
+    /// itself or not: INQUIRY, REPORT LUNS, REQUEST SENSE.
+    pub fn is_answered_anywhere(&self) -> bool {
+        ANSWERED_ANYWHERE.contains(&self.opcode)
+    }
+
+    /// Bytes of data-out that it wants. Zero for a command that will be refused,
+    /// so that nobody waits for data that nobody will look at.
+    pub fn data_out_bytes(&self) -> u64 {
+        match self.command {
+            Ok(
+                Command::Write(extent)
+                | Command::WriteVerify { extent, .. }
+                | Command::OrWrite(extent)
+                | Command::WriteAtomic(extent)
+                | Command::Verify {
+                    extent,
+                    compare: true,
+                },
+            ) => extent.bytes(),
+            // What is compared, and what is written. One block more, as below.
+            Ok(Command::CompareAndWrite(extent)) => 2 * extent.bytes() + SECTOR_BYTES as u64,
+            // One block more than there may be, so that too much is noticed, and
+            // refused, and not taken for what was meant.
+            Ok(Command::WriteSame(WriteSame { has_data: true, .. })) => 2 * SECTOR_BYTES as u64,
+            Ok(list) => u64::from(list_bytes(list)),
+            Err(_) => 0,
+        }
+    }
+
+    /// Bytes of data that it reads or writes, and that are held while it runs.
+    pub fn data_bytes(&self) -> u64 {
+        match self.command {
+            Ok(
+                Command::Read(extent)
+                | Command::Write(extent)
+                | Command::Verify { extent, .. }
+                | Command::WriteVerify { extent, .. }
+                | Command::WriteAtomic(extent),
+            ) => extent.bytes(),
+            Ok(Command::CompareAndWrite(extent) | Command::OrWrite(extent)) => 2 * extent.bytes(),
+            Ok(Command::WriteSame(WriteSame { extent, .. })) => {
+                extent.bytes().min(WRITE_SAME_PIECE_BYTES)
+            }
+            Ok(Command::Offload(order)) => order.held_bytes(),
+            Ok(list) => u64::from(list_bytes(list)),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// Operation codes of REQUEST SENSE, INQUIRY and REPORT LUNS.
+const ANSWERED_ANYWHERE: [u8; 3] = [0x03, 0x12, 0xa0];
 
 /// Bytes of the parameter list that a command comes with.
 fn list_bytes(command: Command) -> u32 {
     match command {
         Command::Unmap { list_bytes }
-        | Command::ModeSelect { list_bytes, .. }
-        | Command::SendDiagnostic { list_bytes, .. } => u32::from(list_bytes),
+        | Command::ModeSelect(ModeSelect { list_bytes, .. })
+        | Command::SendDiagnostic(SendDiagnostic { list_bytes, .. }) => u32::from(list_bytes),
         // More than there may be is refused, and need not be sent.
-        Command::ReserveOut { list_bytes, .. } => list_bytes.min(RESERVE_LIST_BYTES_MAX + 1),
+        Command::ReserveOut(order) => order.list_bytes.min(RESERVE_LIST_BYTES_MAX + 1),
         Command::Offload(order) => order.list_bytes(),
         _ => 0,
-    }
-}
-
-/// Bytes of data that `cdb` reads or writes, and that are held while it runs.
-pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
-    match decode(cdb) {
-        Ok(
-            Command::Read(extent)
-            | Command::Write(extent)
-            | Command::Verify { extent, .. }
-            | Command::WriteVerify { extent, .. }
-            | Command::WriteAtomic(extent),
-        ) => extent.bytes(),
-        Ok(Command::CompareAndWrite(extent) | Command::OrWrite(extent)) => 2 * extent.bytes(),
-        Ok(Command::WriteSame(WriteSame { extent, .. })) => {
-            extent.bytes().min(WRITE_SAME_PIECE_BYTES)
-        }
-        Ok(Command::Offload(order)) => order.held_bytes(),
-        Ok(list) => u64::from(list_bytes(list)),
-        Err(_) => 0,
     }
 }
 
@@ -231,50 +265,72 @@ fn write_verify(cdb: &[u8; 16], extent: Extent) -> Result<Command, Sense> {
 
 /// Commands that tell what there is to tell of a unit.
 fn inform(cdb: &[u8; 16]) -> Command {
-    match cdb[0] {
-        0x1c => Command::ReceiveDiagnostic {
-            page: (cdb[1] & 1 != 0).then_some(cdb[2]),
-            allocation: u32::from(be16(cdb, 3)),
-        },
-        0x1d => Command::SendDiagnostic {
-            code: cdb[1] >> 5,
-            default_test: cdb[1] & 0x04 != 0,
-            list_bytes: be16(cdb, 3),
-        },
-        0x37 => Command::ReadDefects {
-            twelve: false,
-            wanted: cdb[2] & 0x1f,
-            allocation: u32::from(be16(cdb, 7)),
-        },
-        0xb7 => Command::ReadDefects {
-            twelve: true,
-            wanted: cdb[1] & 0x1f,
-            allocation: be32(cdb, 6),
-        },
-        _ => Command::LogSense {
-            page: cdb[2] & 0x3f,
-            subpage: cdb[3],
-            pointer: be16(cdb, 5),
-            allocation: u32::from(be16(cdb, 7)),
-        },
+    let (what, allocation) = match cdb[0] {
+        0x1c => {
+            let page = (cdb[1] & 1 != 0).then_some(cdb[2]);
+            (Inform::ReceiveDiagnostic { page }, u32::from(be16(cdb, 3)))
+        }
+        0x37 => {
+            let (twelve, wanted) = (false, cdb[2] & 0x1f);
+            let what = Inform::ReadDefects { twelve, wanted };
+            (what, u32::from(be16(cdb, 7)))
+        }
+        _ => {
+            let (twelve, wanted) = (true, cdb[1] & 0x1f);
+            (Inform::ReadDefects { twelve, wanted }, be32(cdb, 6))
+        }
+    };
+    Command::Inform { what, allocation }
+}
+
+fn request_sense(cdb: &[u8; 16]) -> Command {
+    let descriptor = cdb[1] & 1 != 0;
+    Command::Inform {
+        what: Inform::RequestSense { descriptor },
+        allocation: u32::from(cdb[4]),
     }
+}
+
+fn report_luns(cdb: &[u8; 16]) -> Command {
+    Command::Inform {
+        what: Inform::ReportLuns { select: cdb[2] },
+        allocation: be32(cdb, 6),
+    }
+}
+
+fn send_diagnostic(cdb: &[u8; 16]) -> Command {
+    Command::SendDiagnostic(SendDiagnostic {
+        code: cdb[1] >> 5,
+        default_test: cdb[1] & 0x04 != 0,
+        list_bytes: be16(cdb, 3),
+    })
+}
+
+fn log_sense(cdb: &[u8; 16]) -> Command {
+    Command::LogSense(LogSense {
+        page: cdb[2] & 0x3f,
+        subpage: cdb[3],
+        pointer: be16(cdb, 5),
+        allocation: u32::from(be16(cdb, 7)),
+    })
 }
 
 /// PERSISTENT RESERVE IN and OUT, of a service action that there is.
 fn reserve(cdb: &[u8; 16]) -> Command {
     let action = cdb[1] & 0x1f;
     if cdb[0] == 0x5e {
-        return Command::ReserveIn {
-            action: match action {
-                0 => ReserveIn::Keys,
-                1 => ReserveIn::Reservation,
-                2 => ReserveIn::Capabilities,
-                _ => ReserveIn::FullStatus,
-            },
+        let action = match action {
+            0 => ReserveIn::Keys,
+            1 => ReserveIn::Reservation,
+            2 => ReserveIn::Capabilities,
+            _ => ReserveIn::FullStatus,
+        };
+        return Command::Inform {
+            what: Inform::ReserveIn { action },
             allocation: u32::from(be16(cdb, 7)),
         };
     }
-    Command::ReserveOut {
+    Command::ReserveOut(ReserveOutOrder {
         action: match action {
             0 => ReserveOut::Register,
             1 => ReserveOut::Reserve,
@@ -287,7 +343,7 @@ fn reserve(cdb: &[u8; 16]) -> Command {
         },
         scope_and_kind: cdb[2],
         list_bytes: be32(cdb, 5),
-    }
+    })
 }
 
 fn write_same(extent: Extent, length_byte: u16, flags: u8) -> Result<Command, Sense> {
@@ -305,7 +361,10 @@ fn write_same(extent: Extent, length_byte: u16, flags: u8) -> Result<Command, Se
 fn service_action_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
     let allocation = be32(cdb, 10);
     match cdb[1] & 0x1f {
-        0x10 => Ok(Command::ReadCapacity16 { allocation }),
+        0x10 => Ok(Command::Inform {
+            what: Inform::ReadCapacity16,
+            allocation,
+        }),
         0x12 => Ok(Command::GetLbaStatus {
             lba: Lba(be64(cdb, 2)),
             allocation,
@@ -319,8 +378,8 @@ fn inquiry(cdb: &[u8; 16]) -> Result<Command, Sense> {
     if page.is_none() && cdb[2] != 0 {
         return Err(Sense::invalid_field(2, None));
     }
-    Ok(Command::Inquiry {
-        page,
+    Ok(Command::Inform {
+        what: Inform::Inquiry { page },
         allocation: u32::from(be16(cdb, 3)),
     })
 }
@@ -330,7 +389,10 @@ fn read_capacity10(cdb: &[u8; 16]) -> Result<Command, Sense> {
     if cdb[8] & 1 == 0 && be32(cdb, 2) != 0 {
         return Err(Sense::invalid_field(2, None));
     }
-    Ok(Command::ReadCapacity10)
+    Ok(Command::Inform {
+        what: Inform::ReadCapacity10,
+        allocation: READ_CAPACITY10_BYTES,
+    })
 }
 
 fn mode_sense(cdb: &[u8; 16]) -> Command {
@@ -349,28 +411,32 @@ fn mode_sense(cdb: &[u8; 16]) -> Command {
         2 => PageControl::Default,
         _ => PageControl::Saved,
     };
-    Command::ModeSense {
+    Command::ModeSense(ModeSense {
         form,
         disable_block_descriptors: cdb[1] & 0x08 != 0,
         control,
         page: cdb[2] & 0x3f,
         subpage: cdb[3],
         allocation,
-    }
+    })
 }
 
 fn maintenance_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
     let allocation = be32(cdb, 6);
     match cdb[1] & 0x1f {
         0x0a => match cdb[1] >> 5 {
-            format @ (0 | 1) => Ok(Command::ReportPortGroups {
-                extended: format == 1,
+            format @ (0 | 1) => Ok(Command::Inform {
+                what: Inform::ReportPortGroups {
+                    extended: format == 1,
+                },
                 allocation,
             }),
             _ => Err(Sense::invalid_field(1, Some(7))),
         },
-        0x0d => Ok(Command::ReportTaskManagement {
-            extended: cdb[2] & 0x80 != 0,
+        0x0d => Ok(Command::Inform {
+            what: Inform::ReportTaskManagement {
+                extended: cdb[2] & 0x80 != 0,
+            },
             allocation,
         }),
         _ => report_opcodes(cdb),
@@ -387,9 +453,8 @@ fn report_opcodes(cdb: &[u8; 16]) -> Result<Command, Sense> {
         _ => return Err(Sense::invalid_field(2, Some(2))),
     };
     let timeouts = cdb[2] & 0x80 != 0;
-    Ok(Command::ReportSupportedOpcodes {
-        report,
-        timeouts,
+    Ok(Command::Inform {
+        what: Inform::ReportSupportedOpcodes { report, timeouts },
         allocation: be32(cdb, 6),
     })
 }

@@ -1,6 +1,9 @@
 //! The dispatch of commands to the parts of the crate.
 
-use crate::cdb::Command;
+use crate::cdb::{
+    Command, Extent, Inform, LogSense, ModeSelect, ModeSense, ReserveOutOrder, SendDiagnostic,
+    WriteSame,
+};
 use crate::commands::{
     alter, capacity, diagnostic, inquiry, lba_status, log, luns, management, mode, opcodes,
     reserve, sanitize, select, transfer, unmap, write_same,
@@ -13,53 +16,38 @@ use crate::unit::LogicalUnit;
 use crate::vpd;
 use base::{Payload, SECTOR_BYTES, Slice};
 use engine::World;
-use engine::volume::Room;
+use engine::volume::{CancelToken, Room};
 use std::rc::Rc;
 
 impl<W: World> Nexus<W> {
+    /// Runs a command that was admitted. Each command has its arm: one without does not compile.
     pub(crate) async fn run(
         &self,
         number: u16,
         unit: &Rc<LogicalUnit<W>>,
-        command: Command,
-        data_out: Slice,
+        (command, data): (Command, Slice),
+        cancel: CancelToken,
     ) -> Response {
         match command {
             Command::Read(extent) => match transfer::read(unit, extent).await {
                 Ok(data) => Response::good(data, extent.bytes()),
                 Err(sense) => Response::check_condition(&sense, 0),
             },
-            Command::Write(extent) => written(
-                extent.bytes(),
-                transfer::write(unit, extent, data_out).await,
+            Command::Write(extent) => {
+                written(extent.bytes(), transfer::write(unit, extent, data).await)
+            }
+            Command::Verify { extent, compare } => verify(unit, extent, compare, data).await,
+            Command::WriteSame(order) => self.write_same(unit, order, &data).await,
+            Command::Unmap { list_bytes } => written(
+                list_bytes.into(),
+                unmap::unmap(unit, list_bytes, data).await,
             ),
-            Command::Verify { extent, compare } => {
-                let wanted_bytes = if compare { extent.bytes() } else { 0 };
-                let expected = compare.then_some(data_out);
-                written(wanted_bytes, transfer::verify(unit, extent, expected).await)
-            }
-            Command::WriteSame(order) => {
-                let wanted_bytes = if order.has_data { SECTOR_BYTES } else { 0 };
-                let buffers = self.target().buffers();
-                let outcome = write_same::write_same(unit, order, &data_out, buffers).await;
-                written(wanted_bytes as u64, outcome)
-            }
-            Command::Unmap { list_bytes } => {
-                let outcome = unmap::unmap(unit, list_bytes, data_out).await;
-                written(u64::from(list_bytes), outcome)
-            }
             Command::GetLbaStatus { lba, allocation } => {
-                let data = lba_status::report(unit, lba, allocation).await;
-                self.parameters(data, allocation)
+                self.parameters(lba_status::report(unit, lba, allocation).await, allocation)
             }
             Command::Prefetch(extent) => written(0, transfer::place(unit, extent).map(drop)),
-            Command::Reserve | Command::Release => {
-                let releases = command == Command::Release;
-                match reserve::old(unit, self.id(), releases) {
-                    true => written(0, Ok(())),
-                    false => Response::conflict(),
-                }
-            }
+            Command::Reserve => self.reserve_old(unit, false),
+            Command::Release => self.reserve_old(unit, true),
             Command::SynchronizeCache(extent) => {
                 written(0, transfer::synchronize(unit, extent).await)
             }
@@ -71,87 +59,90 @@ impl<W: World> Nexus<W> {
             Command::TestUnitReady | Command::PreventAllowMediumRemoval { .. } => {
                 written(0, Ok(()))
             }
+            Command::Inform { what, allocation } => {
+                self.parameters(self.inform(number, unit, what), allocation)
+            }
             // Rare, and their futures are large.
-            command => Box::pin(self.run_rare(number, unit, command, data_out)).await,
+            Command::CompareAndWrite(extent) => {
+                let done = Box::pin(alter::compare_and_write(unit, extent, data));
+                written(2 * extent.bytes(), done.await)
+            }
+            Command::OrWrite(extent) => {
+                let done = Box::pin(alter::or_write(unit, extent, data));
+                written(extent.bytes(), done.await)
+            }
+            Command::WriteAtomic(extent) => {
+                let done = Box::pin(alter::write_atomic(unit, extent, data));
+                written(extent.bytes(), done.await)
+            }
+            Command::WriteVerify { extent, compare } => {
+                let done = Box::pin(alter::write_and_verify(unit, extent, compare, data));
+                written(extent.bytes(), done.await)
+            }
+            Command::Sanitize(order) => {
+                let erased = Box::pin(sanitize::block_erase(unit, order, self.target().world()));
+                written(0, erased.await)
+            }
+            Command::SanitizeExit => written(0, Box::pin(sanitize::exit_failure(unit)).await),
+            Command::ModeSelect(order) => Box::pin(self.select(number, unit, order, data)).await,
+            Command::ModeSense(order) => Box::pin(self.mode_sense(unit, order)).await,
+            Command::LogSense(order) => Box::pin(self.log_sense(unit, order)).await,
+            Command::SendDiagnostic(order) => send_diagnostic(order, &data),
+            Command::ReserveOut(order) => {
+                Box::pin(self.reserve_out(number, unit, order, data)).await
+            }
+            Command::Offload(order) => Box::pin(self.offload(unit, order, data, cancel)).await,
         }
     }
 
-    async fn run_rare(
+    async fn write_same(&self, unit: &LogicalUnit<W>, order: WriteSame, data: &Slice) -> Response {
+        let wanted_bytes = if order.has_data { SECTOR_BYTES } else { 0 };
+        let buffers = self.target().buffers();
+        let outcome = write_same::write_same(unit, order, data, buffers).await;
+        written(wanted_bytes as u64, outcome)
+    }
+
+    /// RESERVE and RELEASE of SPC-2.
+    fn reserve_old(&self, unit: &LogicalUnit<W>, releases: bool) -> Response {
+        match reserve::old(unit, self.id(), releases) {
+            true => written(0, Ok(())),
+            false => Response::conflict(),
+        }
+    }
+
+    async fn reserve_out(
         &self,
         number: u16,
-        unit: &Rc<LogicalUnit<W>>,
-        command: Command,
+        unit: &LogicalUnit<W>,
+        order: ReserveOutOrder,
         data: Slice,
     ) -> Response {
-        match command {
-            Command::CompareAndWrite(extent) => {
-                let outcome = alter::compare_and_write(unit, extent, data).await;
-                written(2 * extent.bytes(), outcome)
-            }
-            Command::OrWrite(extent) => {
-                written(extent.bytes(), alter::or_write(unit, extent, data).await)
-            }
-            Command::WriteAtomic(extent) => {
-                let outcome = alter::write_atomic(unit, extent, data).await;
-                written(extent.bytes(), outcome)
-            }
-            Command::WriteVerify { extent, compare } => {
-                let outcome = alter::write_and_verify(unit, extent, compare, data).await;
-                written(extent.bytes(), outcome)
-            }
-            Command::Sanitize {
-                immediate,
-                may_exit,
-            } => {
-                let order = sanitize::Order {
-                    immediate,
-                    may_exit,
-                };
-                let world = self.target().world();
-                written(0, sanitize::block_erase(unit, order, world).await)
-            }
-            Command::SanitizeExit => written(0, sanitize::exit_failure(unit).await),
-            Command::ModeSelect {
-                ten,
-                save,
-                list_bytes,
-            } => {
-                let list = data.bytes().unwrap_or_default();
-                let request = select::Request { ten, save, list };
-                let outcome = self.select(number, unit, &request).await;
-                written(u64::from(list_bytes), outcome)
-            }
-            Command::SendDiagnostic {
-                code,
-                default_test,
-                list_bytes,
-            } => {
-                let list = data.bytes().unwrap_or_default();
-                let outcome = diagnostic::send(code, default_test, list);
-                written(u64::from(list_bytes), outcome)
-            }
-            Command::ReserveOut {
-                action,
-                scope_and_kind,
-                list_bytes,
-            } => {
-                let what = (action, scope_and_kind);
-                let outcome = reserve::out(self, (number, unit), what, (list_bytes, data)).await;
-                match outcome {
-                    Ok(()) => written(u64::from(list_bytes), Ok(())),
-                    Err(Refusal::Sense(sense)) => written(u64::from(list_bytes), Err(sense)),
-                    Err(Refusal::Conflict) => Response::conflict(),
-                }
-            }
-            Command::ModeSense { .. } | Command::LogSense { .. } => {
-                self.settings(unit, command).await
-            }
-            command => self.inform(number, unit, command),
+        let list_bytes = order.list_bytes;
+        let what = (order.action, order.scope_and_kind);
+        let outcome = reserve::out(self, (number, unit), what, (list_bytes, data)).await;
+        match outcome {
+            Ok(()) => written(u64::from(list_bytes), Ok(())),
+            Err(Refusal::Sense(sense)) => written(u64::from(list_bytes), Err(sense)),
+            Err(Refusal::Conflict) => Response::conflict(),
         }
     }
 
     /// MODE SELECT; others hear of a change.
     async fn select(
+        &self,
+        number: u16,
+        unit: &LogicalUnit<W>,
+        order: ModeSelect,
+        data: Slice,
+    ) -> Response {
+        let (ten, save) = (order.ten, order.save);
+        let list = data.bytes().unwrap_or_default();
+        let request = select::Request { ten, save, list };
+        let outcome = self.set_mode(number, unit, &request).await;
+        written(u64::from(order.list_bytes), outcome)
+    }
+
+    async fn set_mode(
         &self,
         number: u16,
         unit: &LogicalUnit<W>,
@@ -169,154 +160,94 @@ impl<W: World> Nexus<W> {
         Ok(())
     }
 
-    /// Commands that tell of the room that there is, among other things.
-    async fn settings(&self, unit: &LogicalUnit<W>, command: Command) -> Response {
-        let room = match room(unit).await {
-            Ok(room) => room,
-            Err(sense) => return Response::check_condition(&sense, 0),
-        };
-        match command {
-            Command::ModeSense {
-                form,
-                disable_block_descriptors,
-                control,
-                page,
-                subpage,
-                allocation,
-            } => {
-                let request = mode::Request {
-                    form,
-                    disable_block_descriptors,
-                    control,
-                    page,
-                    subpage,
-                };
-                let settings = mode::Settings {
-                    blocks: unit.blocks(),
-                    is_read_only: unit.is_write_protected(),
-                    mode: unit.mode(),
-                    may_change: unit.may_affect_others(),
-                    room,
-                };
-                self.parameters(mode::sense(request, settings), allocation)
-            }
-            Command::LogSense {
-                page,
-                subpage,
-                pointer,
-                allocation,
-            } => {
-                let request = log::Request {
-                    page,
-                    subpage,
-                    pointer,
-                };
-                self.parameters(log::sense(request, room), allocation)
-            }
-            other => unreachable!("{other:?} tells of no settings"),
-        }
+    async fn mode_sense(&self, unit: &LogicalUnit<W>, order: ModeSense) -> Response {
+        let data = room(unit).await.and_then(|room| {
+            let settings = mode::Settings {
+                blocks: unit.blocks(),
+                is_read_only: unit.is_write_protected(),
+                mode: unit.mode(),
+                may_change: unit.may_affect_others(),
+                room,
+            };
+            mode::sense(order, settings)
+        });
+        self.parameters(data, order.allocation)
     }
 
-    /// Commands that answer with parameter data from memory.
-    fn inform(&self, number: u16, unit: &LogicalUnit<W>, command: Command) -> Response {
-        let (data, allocation) = match command {
-            Command::Inquiry {
-                page: None,
-                allocation,
-            } => (Ok(inquiry::standard(true)), allocation),
-            Command::Inquiry {
-                page: Some(code),
-                allocation,
-            } => {
-                let (port, ports) = (self.id().target_port, self.target().ports());
-                let facts = vpd::Facts {
-                    identity: unit.identity(),
-                    target: self.target().name(),
-                    port,
-                    group: ports.group_of(port).unwrap_or(FIRST_GROUP),
-                    unmap_blocks: unit.unmap_blocks(),
-                    whole_blocks: unit.whole_blocks(),
-                    blocks_per_physical: unit.blocks_per_physical(),
-                };
-                let page = vpd::page(code, facts);
-                (page.ok_or(Sense::invalid_field(2, None)), allocation)
+    async fn log_sense(&self, unit: &LogicalUnit<W>, order: LogSense) -> Response {
+        let data = room(unit).await.and_then(|room| log::sense(order, room));
+        self.parameters(data, order.allocation)
+    }
+
+    /// The parameter data of commands that answer from memory.
+    fn inform(&self, number: u16, unit: &LogicalUnit<W>, what: Inform) -> Result<Vec<u8>, Sense> {
+        Ok(match what {
+            Inform::Inquiry { page: None } => inquiry::standard(true),
+            Inform::Inquiry { page: Some(code) } => {
+                let page = vpd::page(code, self.facts(unit));
+                page.ok_or(Sense::invalid_field(2, None))?
             }
-            Command::RequestSense {
-                descriptor,
-                allocation,
-            } => {
+            Inform::RequestSense { descriptor } => {
                 let attention = self.take_attention(number);
                 // Who has sent SANITIZE asks so how far it is (SBC-4 clause 4.11).
                 let of_unit = || unit.check_sound().err().unwrap_or(Sense::NONE);
                 let sense = attention.map_or_else(of_unit, Attention::sense);
-                (Ok(sense.encoded(asked_format(descriptor))), allocation)
+                sense.encoded(asked_format(descriptor))
             }
-            Command::ReportLuns { select, allocation } => {
+            Inform::ReportLuns { select } => {
                 self.clear(number, Attention::LunsChanged);
-                (luns::report(select, &self.target().luns()), allocation)
+                luns::report(select, &self.target().luns())?
             }
-            Command::ReadCapacity10 => (Ok(capacity::ten(unit.blocks())), 8),
-            Command::ReadCapacity16 { allocation } => {
+            Inform::ReadCapacity10 => capacity::ten(unit.blocks()),
+            Inform::ReadCapacity16 => {
                 let is_thin = unit.unmap_blocks().is_some();
-                let physical = unit.blocks_per_physical();
-                let data = capacity::sixteen(unit.blocks(), is_thin, physical);
-                (Ok(data), allocation)
+                capacity::sixteen(unit.blocks(), is_thin, unit.blocks_per_physical())
             }
-            Command::ReserveIn { action, allocation } => {
-                let data = reservation::report(&unit.reservations(), action);
-                (Ok(data), allocation)
+            Inform::ReserveIn { action } => reservation::report(&unit.reservations(), action),
+            Inform::ReportPortGroups { extended } => self.target().ports().report(extended),
+            Inform::ReportTaskManagement { extended } => {
+                management::task_functions(extended, self.target().may_be_reset())
             }
-            Command::ReportPortGroups {
-                extended,
-                allocation,
-            } => (Ok(self.target().ports().report(extended)), allocation),
-            Command::ReportTaskManagement {
-                extended,
-                allocation,
-            } => {
-                let may_reset = self.target().may_be_reset();
-                let data = management::task_functions(extended, may_reset);
-                (Ok(data), allocation)
-            }
-            Command::ReceiveDiagnostic { page, allocation } => {
-                (diagnostic::receive(page), allocation)
-            }
-            Command::ReadDefects {
-                twelve,
-                wanted,
-                allocation,
-            } => (Ok(diagnostic::defects(twelve, wanted)), allocation),
-            Command::ReportSupportedOpcodes {
-                report,
-                timeouts,
-                allocation,
-            } => {
+            Inform::ReceiveDiagnostic { page } => diagnostic::receive(page)?,
+            Inform::ReadDefects { twelve, wanted } => diagnostic::defects(twelve, wanted),
+            Inform::ReportSupportedOpcodes { report, timeouts } => {
                 let has = opcodes::Has {
                     unmap: unit.unmap_blocks().is_some(),
                     sanitize: unit.may_sanitize(),
                 };
-                (opcodes::report(report, timeouts, has), allocation)
+                opcodes::report(report, timeouts, has)?
             }
-            command => unreachable!("{command:?} has no parameter data"),
-        };
-        self.parameters(data, allocation)
+        })
+    }
+
+    /// What VPD pages tell of.
+    fn facts<'a>(&'a self, unit: &'a LogicalUnit<W>) -> vpd::Facts<'a> {
+        let (port, ports) = (self.id().target_port, self.target().ports());
+        vpd::Facts {
+            identity: unit.identity(),
+            target: self.target().name(),
+            port,
+            group: ports.group_of(port).unwrap_or(FIRST_GROUP),
+            unmap_blocks: unit.unmap_blocks(),
+            whole_blocks: unit.whole_blocks(),
+            blocks_per_physical: unit.blocks_per_physical(),
+        }
     }
 
     /// A LUN without a logical unit, which goes before anything that is wrong in the CDB
     /// (SPC-4 clause 6.6.1, SAM-5 clause 5.11).
     pub(crate) fn absent(&self, command: Option<Command>) -> Response {
-        match command {
-            Some(Command::Inquiry {
-                page: None,
-                allocation,
-            }) => self.parameters(Ok(inquiry::standard(false)), allocation),
-            Some(Command::ReportLuns { select, allocation }) => {
+        let Some(Command::Inform { what, allocation }) = command else {
+            return Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0);
+        };
+        match what {
+            Inform::Inquiry { page: None } => {
+                self.parameters(Ok(inquiry::standard(false)), allocation)
+            }
+            Inform::ReportLuns { select } => {
                 self.parameters(luns::report(select, &self.target().luns()), allocation)
             }
-            Some(Command::RequestSense {
-                descriptor,
-                allocation,
-            }) => {
+            Inform::RequestSense { descriptor } => {
                 let data = Sense::LUN_NOT_SUPPORTED.encoded(asked_format(descriptor));
                 self.parameters(Ok(data), allocation)
             }
@@ -349,6 +280,23 @@ async fn room<W: World>(unit: &LogicalUnit<W>) -> Result<Option<Room>, Sense> {
                 .map_err(|error| transfer::failure(&error, Sense::read_error))
         }
     }
+}
+
+async fn verify<W: World>(
+    unit: &LogicalUnit<W>,
+    extent: Extent,
+    compare: bool,
+    data: Slice,
+) -> Response {
+    let wanted_bytes = if compare { extent.bytes() } else { 0 };
+    let expected = compare.then_some(data);
+    written(wanted_bytes, transfer::verify(unit, extent, expected).await)
+}
+
+fn send_diagnostic(order: SendDiagnostic, data: &Slice) -> Response {
+    let list = data.bytes().unwrap_or_default();
+    let outcome = diagnostic::send(order.code, order.default_test, list);
+    written(u64::from(order.list_bytes), outcome)
 }
 
 fn written(wanted_bytes: u64, outcome: Result<(), Sense>) -> Response {

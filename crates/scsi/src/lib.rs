@@ -26,7 +26,7 @@ pub mod target;
 pub mod unit;
 mod vpd;
 
-pub use cdb::{Command, data_out_bytes, decode};
+pub use cdb::{Cdb, Command, decode};
 pub use erasure::{has_unended_erasure, without_erasure};
 pub use nexus::{Nexus, Response};
 pub use reservation::{InitiatorPort, NexusId};

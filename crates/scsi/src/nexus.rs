@@ -7,7 +7,7 @@
 //!   logical unit is set to (SPC-4 clause 4.5.1).
 //! - No command panics, whatever its bytes are.
 
-use crate::cdb::{self, Command};
+use crate::cdb::{Cdb, Command, Inform};
 use crate::erasure::Erasure;
 use crate::lun;
 use crate::offload::{Aborted, CancelToken, Copier, Desk};
@@ -194,19 +194,19 @@ impl<W: World> Nexus<W> {
     }
 
     /// Runs one command on the logical unit at `lun`. `data_out` is what
-    /// [`cdb::data_out_bytes`] asked for, or less.
+    /// [`Cdb::data_out_bytes`] asked for, or less.
     ///
     /// A caller that loses interest lets it run and drops the response: a write
     /// that has begun runs to its end.
-    pub async fn execute(&self, lun: [u8; 8], cdb: [u8; 16], data_out: Slice) -> Response {
-        self.execute_until(lun, cdb, data_out, None).await
+    pub async fn execute(&self, lun: [u8; 8], cdb: impl Into<Cdb>, data_out: Slice) -> Response {
+        self.execute_until(lun, cdb.into(), data_out, None).await
     }
 
     /// As [`Nexus::execute`]; a copy ends early when `course` is stopped.
     pub async fn execute_until(
         &self,
         lun: [u8; 8],
-        cdb: [u8; 16],
+        cdb: Cdb,
         data_out: Slice,
         course: Option<CancelToken>,
     ) -> Response {
@@ -214,9 +214,9 @@ impl<W: World> Nexus<W> {
         let there = number.and_then(|number| Some((number, self.target.unit(number)?)));
         let Some((number, unit)) = there else {
             // There are no mode pages that could say how.
-            return self.absent(cdb::decode(&cdb).ok()).in_format(Format::Fixed);
+            return self.absent(cdb.command().ok()).in_format(Format::Fixed);
         };
-        let response = self.execute_at(number, &unit, &cdb, data_out, course).await;
+        let response = self.execute_at(number, &unit, cdb, data_out, course).await;
         response.in_format(unit.sense_format())
     }
 
@@ -224,14 +224,14 @@ impl<W: World> Nexus<W> {
         &self,
         number: u16,
         unit: &Rc<LogicalUnit<W>>,
-        cdb: &[u8; 16],
+        cdb: Cdb,
         data_out: Slice,
         course: Option<CancelToken>,
     ) -> Response {
-        let command = cdb::decode(cdb);
+        let command = cdb.command();
         // Those of a CDB that is wrong in itself go before what is wrong with it (SAM-5
         // clause 5.14).
-        if !command.is_ok_and(reports_attentions_otherwise)
+        if !command.is_ok_and(|command| command.is_answered_anywhere())
             && let Some(attention) = self.take_attention(number)
         {
             return Response::check_condition(&attention.sense(), 0);
@@ -255,18 +255,12 @@ impl<W: World> Nexus<W> {
         &self,
         lun: [u8; 8],
         unit: &Rc<LogicalUnit<W>>,
-        cdb: &[u8; 16],
+        command: Command,
         data_out: Slice,
     ) -> Response {
-        let (number, command) = (lun::decode(lun).unwrap_or_default(), cdb::decode(cdb));
-        let response = match command {
-            Ok(command) => {
-                self.execute_admitted(number, unit, (command, data_out), None)
-                    .await
-            }
-            Err(sense) => Response::check_condition(&sense, 0),
-        };
-        response.in_format(unit.sense_format())
+        let number = lun::decode(lun).unwrap_or_default();
+        let tried = self.execute_admitted(number, unit, (command, data_out), None);
+        tried.await.in_format(unit.sense_format())
     }
 
     async fn execute_admitted(
@@ -283,14 +277,15 @@ impl<W: World> Nexus<W> {
         };
         let checked = self.target.ports().check(self.id.target_port, &command);
         match checked.and_then(|()| ready(unit, &command, access)) {
-            Ok(()) => match command {
-                Command::Offload(order) => {
-                    let course = course.unwrap_or_default();
-                    // Its future is large, and rare.
-                    Box::pin(self.offload(unit, order, data_out, course)).await
-                }
-                command => self.run(number, unit, command, data_out).await,
-            },
+            Ok(()) => {
+                self.run(
+                    number,
+                    unit,
+                    (command, data_out),
+                    course.unwrap_or_default(),
+                )
+                .await
+            }
             Err(sense) => Response::check_condition(&sense, 0),
         }
     }
@@ -341,22 +336,19 @@ impl<W: World> Nexus<W> {
     }
 }
 
-fn reports_attentions_otherwise(command: Command) -> bool {
-    matches!(
-        command,
-        Command::Inquiry { .. } | Command::ReportLuns { .. } | Command::RequestSense { .. }
-    )
-}
-
 /// Whether the unit is as `command` needs it.
 fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command, access: Access) -> Result<(), Sense> {
     let needs_no_data = matches!(access, Access::Look | Access::Own)
         || matches!(
             command,
-            Command::LogSense { .. } | Command::ReportPortGroups { .. }
+            Command::LogSense(_)
+                | Command::Inform {
+                    what: Inform::ReportPortGroups { .. },
+                    ..
+                }
         );
     // A SANITIZE that has failed is ended by another one, or by EXIT FAILURE MODE.
-    let ends_failure = matches!(command, Command::Sanitize { .. } | Command::SanitizeExit)
+    let ends_failure = matches!(command, Command::Sanitize(_) | Command::SanitizeExit)
         && matches!(unit.erasure(), Erasure::Failed { .. });
     if !needs_no_data && !ends_failure {
         unit.check_sound()?;

@@ -3,7 +3,7 @@
 //! One controller has one group, and access by it is as good as it gets. With two there
 //! will be a group for each.
 
-use crate::cdb::Command;
+use crate::cdb::{Command, Inform};
 use crate::reservation::Access;
 use crate::sense::Sense;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,28 +101,32 @@ impl Ports {
             AccessState::Unavailable => Sense::UNAVAILABLE,
             AccessState::Transitioning => Sense::IN_TRANSITION,
         };
-        let always = matches!(
+        let is_of_groups = matches!(
             command,
-            Command::Inquiry { .. }
-                | Command::ReportLuns { .. }
-                | Command::RequestSense { .. }
-                | Command::ReportPortGroups { .. }
+            Command::Inform {
+                what: Inform::ReportPortGroups { .. },
+                ..
+            }
         );
+        let always = command.is_answered_anywhere() || is_of_groups;
         // In standby what keeps reservations and settings works, too.
         let in_standby = state == AccessState::Standby
             && match Access::of(command) {
                 Access::Look => true,
-                Access::Own => matches!(command, Command::ReserveOut { .. }),
-                Access::Ask => matches!(command, Command::LogSense { .. }),
+                Access::Own => matches!(command, Command::ReserveOut(_)),
+                Access::Ask => matches!(command, Command::LogSense(_)),
                 Access::Read => !matches!(
                     command,
                     Command::Read(_)
                         | Command::Verify { .. }
                         | Command::Prefetch(_)
                         | Command::GetLbaStatus { .. }
-                        | Command::ReadDefects { .. }
+                        | Command::Inform {
+                            what: Inform::ReadDefects { .. },
+                            ..
+                        }
                 ),
-                Access::Write => matches!(command, Command::ModeSelect { .. }),
+                Access::Write => matches!(command, Command::ModeSelect(_)),
             };
         match always || in_standby {
             true => Ok(()),
@@ -188,15 +192,15 @@ mod tests {
             lba: Lba(0),
             blocks: 1,
         };
-        let report = Command::ReportPortGroups {
-            extended: false,
+        let report = Command::Inform {
+            what: Inform::ReportPortGroups { extended: false },
             allocation: 8,
         };
-        let of_settings = Command::ModeSelect {
+        let of_settings = Command::ModeSelect(crate::cdb::ModeSelect {
             ten: false,
             save: false,
             list_bytes: 0,
-        };
+        });
         let commands = [
             Command::Read(extent),
             Command::TestUnitReady,

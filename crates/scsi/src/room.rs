@@ -11,7 +11,7 @@
 //!   before they give a way up.
 //! - Nothing is held while a command waits.
 
-use crate::cdb::{self, Command, Extent};
+use crate::cdb::{Cdb, Command, Extent};
 use crate::lun;
 use crate::nexus::{Nexus, Response};
 use crate::offload::{CancelToken, Copier};
@@ -87,7 +87,7 @@ fn changed(command: &Command) -> Option<Range<u64>> {
         | Command::WriteAtomic(extent) => *extent,
         Command::WriteSame(order) if order.extent.blocks > 0 => order.extent,
         // To the end; anywhere; everywhere.
-        Command::WriteSame(_) | Command::Unmap { .. } | Command::Sanitize { .. } => {
+        Command::WriteSame(_) | Command::Unmap { .. } | Command::Sanitize(_) => {
             return Some(0..u64::MAX);
         }
         _ => return None,
@@ -126,16 +126,17 @@ impl<W: World> Nexus<W> {
     pub async fn execute_making_room(
         &self,
         lun: [u8; 8],
-        cdb: [u8; 16],
+        cdb: Cdb,
         data_out: Slice,
         course: CancelToken,
     ) -> Response {
         if !course.goes_on() {
             return Response::task_aborted();
         }
-        let changed = cdb::decode(&cdb).ok().and_then(|one| changed(&one));
+        let command = cdb.command().ok();
+        let changed = command.and_then(|one| Some((one, changed(&one)?)));
         let unit = lun::decode(lun).and_then(|number| self.target().unit(number));
-        let (Some(blocks), Some(unit)) = (changed, unit) else {
+        let (Some((command, blocks)), Some(unit)) = (changed, unit) else {
             let course = Some(course);
             return self.execute_until(lun, cdb, data_out, course).await;
         };
@@ -149,7 +150,7 @@ impl<W: World> Nexus<W> {
             return response;
         }
         let waiting = unit.out_of_room().join(blocks);
-        let order = (lun, cdb, data_out);
+        let order = (lun, command, data_out);
         // Its future is rare.
         Box::pin(self.try_again(&unit, order, &course, (began, &waiting, response))).await
     }
@@ -158,7 +159,7 @@ impl<W: World> Nexus<W> {
     async fn try_again(
         &self,
         unit: &Rc<LogicalUnit<W>>,
-        (lun, cdb, data_out): ([u8; 8], [u8; 16], Slice),
+        (lun, command, data_out): ([u8; 8], Command, Slice),
         course: &CancelToken,
         (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
     ) -> Response {
@@ -179,7 +180,7 @@ impl<W: World> Nexus<W> {
                 return response;
             }
             world.reached("command tried again for want of room");
-            let tried = self.execute_again(lun, unit, &cdb, data_out.clone());
+            let tried = self.execute_again(lun, unit, command, data_out.clone());
             response = tried.await;
             if !response.found_no_room() {
                 return response;

@@ -105,54 +105,85 @@ pub enum ReserveOut {
     RegisterAndMove,
 }
 
+/// SANITIZE with BLOCK ERASE (SBC-4 clause 5.24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sanitize {
+    /// IMMED: answer before it ends.
+    pub immediate: bool,
+    /// AUSE: EXIT FAILURE MODE ends a failure.
+    pub may_exit: bool,
+}
+
+/// MODE SELECT (SPC-4 clauses 6.9, 6.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeSelect {
+    /// The long form of the command: ten bytes, not six.
+    pub ten: bool,
+    /// SP: keep it over a power cycle.
+    pub save: bool,
+    /// PARAMETER LIST LENGTH, in bytes.
+    pub list_bytes: u16,
+}
+
+/// MODE SENSE (SPC-4 clauses 6.11, 6.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeSense {
+    /// Which of the two commands it is.
+    pub form: ModeForm,
+    /// No block descriptor is wanted.
+    pub disable_block_descriptors: bool,
+    /// PC: which values are asked for.
+    pub control: PageControl,
+    /// PAGE CODE; 3Fh for all.
+    pub page: u8,
+    /// SUBPAGE CODE: which page of those with the page code.
+    pub subpage: u8,
+    /// ALLOCATION LENGTH: bytes of the answer, at most.
+    pub allocation: u32,
+}
+
+/// LOG SENSE (SPC-4 clause 6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSense {
+    /// PAGE CODE: which page is asked for.
+    pub page: u8,
+    /// SUBPAGE CODE: which page of those with the page code.
+    pub subpage: u8,
+    /// PARAMETER POINTER: the first parameter that is asked for.
+    pub pointer: u16,
+    /// ALLOCATION LENGTH: bytes of the answer, at most.
+    pub allocation: u32,
+}
+
+/// SEND DIAGNOSTIC (SPC-4 clause 6.42).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendDiagnostic {
+    /// SELF-TEST CODE: which self-test, or what to do with one.
+    pub code: u8,
+    /// SELFTEST: the default self-test.
+    pub default_test: bool,
+    /// PARAMETER LIST LENGTH, in bytes.
+    pub list_bytes: u16,
+}
+
+/// PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReserveOutOrder {
+    /// SERVICE ACTION: what to do with reservations.
+    pub action: ReserveOut,
+    /// SCOPE and TYPE, as they stand in the CDB.
+    pub scope_and_kind: u8,
+    /// PARAMETER LIST LENGTH, in bytes.
+    pub list_bytes: u32,
+}
+
 /// A command with all it asks for. Allocation lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// TEST UNIT READY (SPC-4 clause 6.47).
     TestUnitReady,
-    /// REQUEST SENSE (SPC-4 clause 6.39).
-    RequestSense {
-        /// Descriptor format is asked for.
-        descriptor: bool,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// INQUIRY (SPC-4 clause 6.6).
-    Inquiry {
-        /// A vital product data page instead of the standard data.
-        page: Option<u8>,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// REPORT LUNS (SPC-4 clause 6.33).
-    ReportLuns {
-        /// SELECT REPORT.
-        select: u8,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// READ CAPACITY(10) (SBC-3 clause 5.15).
-    ReadCapacity10,
-    /// READ CAPACITY(16) (SBC-3 clause 5.16).
-    ReadCapacity16 {
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
     /// MODE SENSE (SPC-4 clauses 6.11, 6.12).
-    ModeSense {
-        /// Six or ten.
-        form: ModeForm,
-        /// No block descriptor is wanted.
-        disable_block_descriptors: bool,
-        /// Which values.
-        control: PageControl,
-        /// PAGE CODE; 3Fh for all.
-        page: u8,
-        /// SUBPAGE CODE.
-        subpage: u8,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
+    ModeSense(ModeSense),
     /// READ (SBC-3 clauses 5.10 to 5.13). DPO and FUA change nothing: what is
     /// read is what was acknowledged.
     Read(Extent),
@@ -182,12 +213,7 @@ pub enum Command {
     /// PRE-FETCH (SBC-3 clauses 5.7, 5.8).
     Prefetch(Extent),
     /// SANITIZE with BLOCK ERASE (SBC-4 clause 5.24).
-    Sanitize {
-        /// IMMED: answer before it ends.
-        immediate: bool,
-        /// AUSE: EXIT FAILURE MODE ends a failure.
-        may_exit: bool,
-    },
+    Sanitize(Sanitize),
     /// SANITIZE with EXIT FAILURE MODE.
     SanitizeExit,
     /// SYNCHRONIZE CACHE (SBC-3 clauses 5.21, 5.22).
@@ -221,24 +247,69 @@ pub enum Command {
         prevent: bool,
     },
     /// MODE SELECT (SPC-4 clauses 6.9, 6.10).
-    ModeSelect {
-        /// The long form.
-        ten: bool,
-        /// SP: keep it over a power cycle.
-        save: bool,
-        /// PARAMETER LIST LENGTH, in bytes.
-        list_bytes: u16,
-    },
+    ModeSelect(ModeSelect),
     /// LOG SENSE (SPC-4 clause 6.8).
-    LogSense {
-        /// PAGE CODE.
-        page: u8,
-        /// SUBPAGE CODE.
-        subpage: u8,
-        /// PARAMETER POINTER.
-        pointer: u16,
-        /// ALLOCATION LENGTH.
+    LogSense(LogSense),
+    /// SEND DIAGNOSTIC (SPC-4 clause 6.42).
+    SendDiagnostic(SendDiagnostic),
+    /// RESERVE (SPC-2 clauses 7.21, 7.22).
+    Reserve,
+    /// RELEASE (SPC-2 clauses 7.16, 7.17).
+    Release,
+    /// PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
+    ReserveOut(ReserveOutOrder),
+    /// A command that answers with parameter data from memory.
+    Inform {
+        /// What is asked.
+        what: Inform,
+        /// ALLOCATION LENGTH; of a command without one, the length of its data.
         allocation: u32,
+    },
+    /// A third-party copy (SPC-4 clause 5.17).
+    Offload(offload::Order),
+}
+
+/// What commands ask for that answer with parameter data from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inform {
+    /// INQUIRY (SPC-4 clause 6.6).
+    Inquiry {
+        /// A vital product data page instead of the standard data.
+        page: Option<u8>,
+    },
+    /// REQUEST SENSE (SPC-4 clause 6.39).
+    RequestSense {
+        /// Descriptor format is asked for.
+        descriptor: bool,
+    },
+    /// REPORT LUNS (SPC-4 clause 6.33).
+    ReportLuns {
+        /// SELECT REPORT.
+        select: u8,
+    },
+    /// READ CAPACITY(10) (SBC-3 clause 5.15).
+    ReadCapacity10,
+    /// READ CAPACITY(16) (SBC-3 clause 5.16).
+    ReadCapacity16,
+    /// PERSISTENT RESERVE IN (SPC-4 clause 6.15).
+    ReserveIn {
+        /// What is asked.
+        action: ReserveIn,
+    },
+    /// REPORT TARGET PORT GROUPS (SPC-4 clause 6.37).
+    ReportPortGroups {
+        /// The extended header is asked for.
+        extended: bool,
+    },
+    /// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4 clause 6.36).
+    ReportTaskManagement {
+        /// REPD: the extended data.
+        extended: bool,
+    },
+    /// RECEIVE DIAGNOSTIC RESULTS (SPC-4 clause 6.29).
+    ReceiveDiagnostic {
+        /// PAGE CODE, when PCV says that it counts.
+        page: Option<u8>,
     },
     /// READ DEFECT DATA (SBC-3 clauses 5.17, 5.18).
     ReadDefects {
@@ -246,58 +317,6 @@ pub enum Command {
         twelve: bool,
         /// REQ_PLIST, REQ_GLIST and the format, as they stand in the CDB.
         wanted: u8,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// RECEIVE DIAGNOSTIC RESULTS (SPC-4 clause 6.29).
-    ReceiveDiagnostic {
-        /// PAGE CODE, when PCV says that it counts.
-        page: Option<u8>,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// SEND DIAGNOSTIC (SPC-4 clause 6.42).
-    SendDiagnostic {
-        /// SELF-TEST CODE.
-        code: u8,
-        /// SELFTEST: the default self-test.
-        default_test: bool,
-        /// PARAMETER LIST LENGTH, in bytes.
-        list_bytes: u16,
-    },
-    /// RESERVE (SPC-2 clauses 7.21, 7.22).
-    Reserve,
-    /// RELEASE (SPC-2 clauses 7.16, 7.17).
-    Release,
-    /// PERSISTENT RESERVE IN (SPC-4 clause 6.15).
-    ReserveIn {
-        /// What is asked.
-        action: ReserveIn,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
-    ReserveOut {
-        /// SERVICE ACTION.
-        action: ReserveOut,
-        /// SCOPE and TYPE, as they stand in the CDB.
-        scope_and_kind: u8,
-        /// PARAMETER LIST LENGTH, in bytes.
-        list_bytes: u32,
-    },
-    /// REPORT TARGET PORT GROUPS (SPC-4 clause 6.37).
-    ReportPortGroups {
-        /// The extended header is asked for.
-        extended: bool,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
-    },
-    /// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4 clause 6.36).
-    ReportTaskManagement {
-        /// REPD: the extended data.
-        extended: bool,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
     },
     /// REPORT SUPPORTED OPERATION CODES (SPC-4 clause 6.35).
     ReportSupportedOpcodes {
@@ -305,14 +324,24 @@ pub enum Command {
         report: OpcodeReport,
         /// RCTD: with timeouts descriptors.
         timeouts: bool,
-        /// ALLOCATION LENGTH.
-        allocation: u32,
     },
-    /// A third-party copy (SPC-4 clause 5.17).
-    Offload(offload::Order),
 }
 
 impl Command {
+    /// Whether it is answered at a LUN without a unit, and reports unit attentions in its own way
+    /// (SPC-4 clauses 6.6.1, 6.33, 6.39).
+    pub(crate) fn is_answered_anywhere(&self) -> bool {
+        matches!(
+            self,
+            Command::Inform {
+                what: Inform::Inquiry { .. }
+                    | Inform::ReportLuns { .. }
+                    | Inform::RequestSense { .. },
+                ..
+            }
+        )
+    }
+
     /// Whether it changes what the medium holds.
     pub(crate) fn writes_medium(&self) -> bool {
         matches!(
@@ -324,7 +353,7 @@ impl Command {
                 | Command::CompareAndWrite(_)
                 | Command::OrWrite(_)
                 | Command::Unmap { .. }
-                | Command::Sanitize { .. }
+                | Command::Sanitize(_)
                 | Command::Offload(offload::Order::WriteUsingToken { .. })
         )
     }

@@ -97,7 +97,10 @@ fn data_out_is_wanted_by_commands_that_take_data_alone() {
     let wanted = |bytes: &[u8]| {
         let mut cdb = [0; 16];
         cdb[..bytes.len()].copy_from_slice(bytes);
-        (data_out_bytes(&cdb), data_bytes(&cdb))
+        {
+            let cdb = Cdb::from(cdb);
+            (cdb.data_out_bytes(), cdb.data_bytes())
+        }
     };
     assert_eq!(wanted(&[0x2a, 0, 0, 0, 0, 0, 0, 0, 3, 0]), (1536, 1536));
     assert_eq!(wanted(&[0x28, 0, 0, 0, 0, 0, 0, 0, 3, 0]), (0, 1536));

@@ -1,6 +1,6 @@
 //! The class of a command for statistics, which ask nothing else of a CDB.
 
-use super::{Command, Extent, WriteSame, decode};
+use super::{Cdb, Command, Extent, WriteSame};
 use crate::offload::Order;
 
 /// What kind of work a command is.
@@ -24,8 +24,8 @@ pub enum Work {
 
 impl Work {
     /// The kind of work that `cdb` asks for.
-    pub fn of(cdb: &[u8; 16]) -> Work {
-        match decode(cdb) {
+    pub fn of(cdb: &Cdb) -> Work {
+        match cdb.command() {
             Ok(Command::Read(extent)) => Work::Read(extent),
             Ok(
                 Command::Write(extent)
@@ -87,7 +87,7 @@ mod tests {
             (cdb(&[(0, 0x00)]), Work::Other),
             (cdb(&[(0, 0xff)]), Work::Other),
         ] {
-            assert_eq!(Work::of(&cdb), work, "{cdb:x?}");
+            assert_eq!(Work::of(&cdb.into()), work, "{cdb:x?}");
         }
     }
 }

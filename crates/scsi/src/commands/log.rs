@@ -1,17 +1,10 @@
 //! LOG SENSE (SPC-4 clause 6.8): the list of pages, and the page on space (logical block
 //! provisioning, SBC-3 clause 6.4.4).
 
+use crate::cdb::LogSense;
 use crate::sense::Sense;
 use base::SECTOR_BYTES;
 use engine::volume::Room;
-
-/// What a LOG SENSE asks for, besides its allocation length.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    pub(crate) page: u8,
-    pub(crate) subpage: u8,
-    pub(crate) pointer: u16,
-}
 
 /// The page that lists the pages.
 const PAGES: u8 = 0x00;
@@ -32,7 +25,7 @@ pub(crate) fn resources(bytes: u64) -> u32 {
 }
 
 /// Parameter data. A thick unit has no page of space.
-pub(crate) fn sense(request: Request, room: Option<Room>) -> Result<Vec<u8>, Sense> {
+pub(crate) fn sense(request: LogSense, room: Option<Room>) -> Result<Vec<u8>, Sense> {
     if request.subpage != 0 {
         return Err(Sense::invalid_field(3, None));
     }
@@ -84,7 +77,8 @@ mod tests {
 
     fn asked(page: u8, pointer: u16, room: Option<Room>) -> Result<Vec<u8>, Sense> {
         let subpage = 0;
-        let request = Request {
+        let request = LogSense {
+            allocation: 0,
             page,
             subpage,
             pointer,
@@ -111,7 +105,8 @@ mod tests {
         assert_eq!(asked(0x0d, 0, Some(ROOM)), Err(page));
         let pointer = Sense::invalid_field(5, None);
         assert_eq!(asked(0x0c, 3, Some(ROOM)), Err(pointer));
-        let subpage = Request {
+        let subpage = LogSense {
+            allocation: 0,
             page: 0,
             subpage: 1,
             pointer: 0,

@@ -1,6 +1,6 @@
 //! Mode pages, and MODE SENSE (SPC-4 clauses 6.11, 6.12, 7.5; SBC-3 clause 6.5).
 
-use crate::cdb::{ModeForm, PageControl};
+use crate::cdb::{ModeForm, ModeSense, PageControl};
 use crate::commands::log;
 use crate::sense::Sense;
 use crate::unit::Mode;
@@ -109,16 +109,6 @@ impl Page {
     }
 }
 
-/// What a MODE SENSE asks for, besides its allocation length.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    pub(crate) form: ModeForm,
-    pub(crate) disable_block_descriptors: bool,
-    pub(crate) control: PageControl,
-    pub(crate) page: u8,
-    pub(crate) subpage: u8,
-}
-
 /// What a unit's mode parameters depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -133,7 +123,7 @@ pub(crate) struct Settings {
 }
 
 /// Mode parameters of a unit.
-pub(crate) fn sense(request: Request, settings: Settings) -> Result<Vec<u8>, Sense> {
+pub(crate) fn sense(request: ModeSense, settings: Settings) -> Result<Vec<u8>, Sense> {
     let protected = settings.is_read_only || settings.mode.write_protected;
     let device = DPOFUA | if protected { WP } else { 0 };
     let pages = pages(request, settings)?;
@@ -159,10 +149,10 @@ pub(crate) fn sense(request: Request, settings: Settings) -> Result<Vec<u8>, Sen
 
 /// The pages that are asked for (SPC-4 table 168): one, one with its subpages, all, or all
 /// with theirs.
-fn pages(request: Request, settings: Settings) -> Result<Vec<u8>, Sense> {
+fn pages(request: ModeSense, settings: Settings) -> Result<Vec<u8>, Sense> {
     const ALL: u8 = 0x3f;
     const ALL_SUBPAGES: u8 = 0xff;
-    let Request {
+    let ModeSense {
         control,
         page,
         subpage,
@@ -235,7 +225,8 @@ mod tests {
         ..UNIT
     };
 
-    const SIX: Request = Request {
+    const SIX: ModeSense = ModeSense {
+        allocation: 0,
         form: ModeForm::Six,
         disable_block_descriptors: true,
         control: PageControl::Current,
@@ -254,13 +245,13 @@ mod tests {
     fn a_snapshot_is_write_protected() {
         assert_eq!(sense(SIX, SNAPSHOT).unwrap()[2], 0x90);
         let form = ModeForm::Ten { long_lba: false };
-        let request = Request { form, ..SIX };
+        let request = ModeSense { form, ..SIX };
         assert_eq!(sense(request, SNAPSHOT).unwrap()[3], 0x90);
     }
 
     #[test]
     fn all_pages_with_a_short_descriptor() {
-        let request = Request {
+        let request = ModeSense {
             disable_block_descriptors: false,
             page: 0x3f,
             ..SIX
@@ -275,7 +266,7 @@ mod tests {
         extension.resize(32, 0);
         assert_eq!(
             sense(
-                Request {
+                ModeSense {
                     subpage: 0xff,
                     ..request
                 },
@@ -289,7 +280,7 @@ mod tests {
     #[test]
     fn ten_with_a_long_descriptor() {
         let form = ModeForm::Ten { long_lba: true };
-        let request = Request {
+        let request = ModeSense {
             form,
             disable_block_descriptors: false,
             page: 0x0a,
@@ -316,7 +307,7 @@ mod tests {
             warn_bytes: 0x0304 << 20,
             ..Room::default()
         };
-        let request = Request {
+        let request = ModeSense {
             page: 0x1c,
             subpage: 0x02,
             ..SIX
@@ -338,7 +329,7 @@ mod tests {
 
     #[test]
     fn two_bits_are_changeable_where_that_is_allowed_and_nothing_is_saved() {
-        let request = Request {
+        let request = ModeSense {
             control: PageControl::Changeable,
             page: 0x0a,
             ..SIX
@@ -361,12 +352,12 @@ mod tests {
             ..UNIT
         };
         assert_eq!(sense(request, allowed), Ok(expected));
-        let of = |control| sense(Request { control, ..request }, both);
+        let of = |control| sense(ModeSense { control, ..request }, both);
         let current = of(PageControl::Current).map(|data| [data[2], data[6], data[8]]);
         assert_eq!(current, Ok([0x90, 6, 8]));
         let default = of(PageControl::Default).map(|data| [data[2], data[6], data[8]]);
         assert_eq!(default, Ok([0x90, 2, 0]));
-        let saved = Request {
+        let saved = ModeSense {
             control: PageControl::Saved,
             ..SIX
         };
@@ -375,9 +366,9 @@ mod tests {
 
     #[test]
     fn unknown_pages_and_subpages_are_refused() {
-        let page = Request { page: 0x01, ..SIX };
+        let page = ModeSense { page: 0x01, ..SIX };
         assert_eq!(sense(page, UNIT), Err(Sense::invalid_field(2, Some(5))));
-        let subpage = Request { subpage: 1, ..SIX };
+        let subpage = ModeSense { subpage: 1, ..SIX };
         assert_eq!(sense(subpage, UNIT), Err(Sense::invalid_field(3, None)));
     }
 }

@@ -7,6 +7,7 @@
 //! Neither a reset nor the loss of power ends it: a unit that is shown while its volume is
 //! being erased goes on with that.
 
+use crate::cdb::Sanitize;
 use crate::erasure::Erasure;
 use crate::sense::Sense;
 use crate::unit::LogicalUnit;
@@ -18,15 +19,6 @@ use std::rc::Rc;
 /// A unit is erased in so many pieces at most; it is told how many are done.
 const PIECES_MAX: u64 = 4096;
 
-/// How to erase a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    /// IMMED: answer before it ends.
-    pub(crate) immediate: bool,
-    /// AUSE: EXIT FAILURE MODE ends a failure.
-    pub(crate) may_exit: bool,
-}
-
 /// Erases the unit.
 ///
 /// # Errors
@@ -34,7 +26,7 @@ pub(crate) struct Order {
 /// after a failure that has to be ended without it, 31/03 when it fails.
 pub(crate) async fn block_erase<W: World>(
     unit: &Rc<LogicalUnit<W>>,
-    order: Order,
+    order: Sanitize,
     world: &W,
 ) -> Result<(), Sense> {
     if !unit.may_sanitize() {

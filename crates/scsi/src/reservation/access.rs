@@ -1,7 +1,7 @@
 //! The access of each nexus to a reserved unit (SPC-4 table 66, SBC-3 table 13).
 
 use super::{NexusId, Reservations};
-use crate::cdb::Command;
+use crate::cdb::{Command, Inform};
 use crate::offload::Order;
 
 /// What a command does, as far as reservations care.
@@ -22,26 +22,16 @@ pub(crate) enum Access {
 impl Access {
     pub(crate) fn of(command: &Command) -> Access {
         match command {
-            Command::Inquiry { .. }
-            | Command::ReportLuns { .. }
-            | Command::RequestSense { .. }
-            | Command::ReserveIn { .. }
-            | Command::PreventAllowMediumRemoval { prevent: false } => Access::Look,
+            Command::Inform { what, .. } => Access::of_inform(what),
+            Command::PreventAllowMediumRemoval { prevent: false } => Access::Look,
             Command::TestUnitReady
-            | Command::ReadCapacity10
-            | Command::ReadCapacity16 { .. }
-            | Command::LogSense { .. }
-            | Command::ReportPortGroups { .. }
+            | Command::LogSense(_)
             | Command::StartStopUnit { start: true, .. } => Access::Ask,
             Command::Read(_)
             | Command::Verify { .. }
             | Command::Prefetch(_)
             | Command::GetLbaStatus { .. }
-            | Command::ReadDefects { .. }
-            | Command::ModeSense { .. }
-            | Command::ReceiveDiagnostic { .. }
-            | Command::ReportSupportedOpcodes { .. }
-            | Command::ReportTaskManagement { .. } => Access::Read,
+            | Command::ModeSense(_) => Access::Read,
             Command::Write(_)
             | Command::WriteVerify { .. }
             | Command::WriteSame(_)
@@ -49,11 +39,11 @@ impl Access {
             | Command::CompareAndWrite(_)
             | Command::OrWrite(_)
             | Command::Unmap { .. }
-            | Command::Sanitize { .. }
+            | Command::Sanitize(_)
             | Command::SanitizeExit
             | Command::SynchronizeCache(_)
-            | Command::ModeSelect { .. }
-            | Command::SendDiagnostic { .. }
+            | Command::ModeSelect(_)
+            | Command::SendDiagnostic(_)
             | Command::PreventAllowMediumRemoval { prevent: true }
             | Command::StartStopUnit { start: false, .. } => Access::Write,
             // Sources and destinations are looked at for themselves.
@@ -61,9 +51,29 @@ impl Access {
                 Order::ExtendedCopy { .. }
                 | Order::WriteUsingToken { .. }
                 | Order::CopyOperationAbort { .. } => Access::Write,
-                _ => Access::Read,
+                Order::PopulateToken { .. }
+                | Order::CopyStatus { .. }
+                | Order::OperatingParameters { .. }
+                | Order::FailedSegmentDetails { .. }
+                | Order::TokenInformation { .. } => Access::Read,
             },
-            Command::Reserve | Command::Release | Command::ReserveOut { .. } => Access::Own,
+            Command::Reserve | Command::Release | Command::ReserveOut(_) => Access::Own,
+        }
+    }
+
+    fn of_inform(what: &Inform) -> Access {
+        match what {
+            Inform::Inquiry { .. }
+            | Inform::ReportLuns { .. }
+            | Inform::RequestSense { .. }
+            | Inform::ReserveIn { .. } => Access::Look,
+            Inform::ReadCapacity10 | Inform::ReadCapacity16 | Inform::ReportPortGroups { .. } => {
+                Access::Ask
+            }
+            Inform::ReadDefects { .. }
+            | Inform::ReceiveDiagnostic { .. }
+            | Inform::ReportSupportedOpcodes { .. }
+            | Inform::ReportTaskManagement { .. } => Access::Read,
         }
     }
 }

@@ -189,7 +189,7 @@ proptest! {
             let nexus = bench.settled().await;
             for (opcode, &(mut cdb, lun)) in (0..=255u8).zip(cdbs.iter().cycle()) {
                 cdb[0] = opcode;
-                let wanted = scsi::data_out_bytes(&cdb);
+                let wanted = scsi::Cdb::from(cdb).data_out_bytes();
                 assert!(wanted <= u64::from(scsi::cdb::MAX_TRANSFER_BLOCKS) * 512);
                 let response = bench.run_at(&nexus, lun, &cdb, &[9; 1024]).await;
                 assert_eq!(response.status == 2, !response.sense.is_empty());

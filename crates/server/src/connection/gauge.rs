@@ -11,7 +11,7 @@ use super::tasks::Order;
 use crate::shard::session::{ConnectionControl, add};
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
 use scsi::Response;
-use scsi::cdb::{Extent, Work};
+use scsi::cdb::{Cdb, Extent, Work};
 use scsi::sense::status;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,10 +27,6 @@ const STREAMS: usize = 8;
 /// parts of a stream by each, and what went by the others is missing here.
 const SKIPPED_MAX: u64 = 4;
 
-/// Answered where there is no logical unit, too (SPC-4 clause 4.6.1): INQUIRY, REPORT LUNS,
-/// REQUEST SENSE.
-const ANSWERED_ANYWHERE: [u8; 3] = [0x12, 0xa0, 0x03];
-
 /// What is known of a command when it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
@@ -43,10 +39,10 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Of a command that comes at `began`, at a LUN that is not known.
-    pub(crate) fn new(began: Instant, cdb: &[u8; 16]) -> Self {
+    pub(crate) fn new(began: Instant, work: Work) -> Self {
         Mark {
             began,
-            work: Work::of(cdb),
+            work,
             random: true,
             slot: NO_SLOT,
         }
@@ -138,9 +134,9 @@ impl Gauge {
     }
 
     /// A command comes.
-    pub(crate) fn begin(&mut self, lun: [u8; 8], cdb: &[u8; 16]) -> Mark {
+    pub(crate) fn begin(&mut self, lun: [u8; 8], cdb: &Cdb) -> Mark {
         let now = *self.now.get_or_insert_with(Instant::now);
-        let mut mark = Mark::new(now, cdb);
+        let mut mark = Mark::new(now, Work::of(cdb));
         mark.slot = self.slot(scsi::lun::decode(lun));
         if let Some(slot) = self.slots.get_mut(usize::from(mark.slot)) {
             slot.come(now);
@@ -200,7 +196,7 @@ impl Gauge {
             return NO_SLOT;
         };
         let known = self.slot(Some(lun));
-        let nobody = ANSWERED_ANYWHERE.contains(&order.cdb[0]) || response.found_no_unit();
+        let nobody = order.cdb.is_answered_anywhere() || response.found_no_unit();
         if known != NO_SLOT || nobody {
             return known;
         }
@@ -310,6 +306,7 @@ mod tests {
     }
 
     fn begin(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> (Order, Mark) {
+        let cdb = Cdb::from(cdb);
         let mark = gauge.begin(lun, &cdb);
         let (write, bytes) = (false, 0);
         let order = Order {
@@ -356,7 +353,7 @@ mod tests {
     #[test]
     fn a_lun_is_counted_apart_once_something_answers_there() {
         let mut gauge = Gauge::new(Arc::default());
-        for opcode in ANSWERED_ANYWHERE {
+        for opcode in [0x12, 0xa0, 0x03] {
             let mut anywhere = cdb(opcode, 0, 0);
             anywhere[4] = 36;
             run(&mut gauge, LUN3, anywhere);

@@ -530,18 +530,16 @@ impl Pump {
                 ..
             } => {
                 let parameters = &self.connection.negotiated().parameters;
+                let cdb = scsi::Cdb::from(cdb);
                 let bytes = held_bytes(&cdb, write.then_some(expected_bytes), parameters);
                 let mark = self.progress.gauge.begin(lun, &cdb);
-                self.progress.tasks.add(
-                    task,
-                    Order {
-                        lun,
-                        cdb,
-                        write,
-                        bytes,
-                    },
-                    mark,
-                );
+                let order = Order {
+                    lun,
+                    cdb,
+                    write,
+                    bytes,
+                };
+                self.progress.tasks.add(task, order, mark);
                 self.begin();
             }
             Event::DataOut { task, data } => {
@@ -603,8 +601,7 @@ impl Pump {
             };
             began = true;
             if order.write {
-                self.connection
-                    .accept(task, scsi::data_out_bytes(&order.cdb));
+                self.connection.accept(task, order.cdb.data_out_bytes());
             } else {
                 let data = self.progress.nothing.clone();
                 self.route.begin(Request::Command { task, order, data });
@@ -697,11 +694,11 @@ impl Pump {
 
 /// Bytes that a command holds while it is in progress: its data, with the headers of its
 /// answer; where data-out may come unasked, also that which the command does not want.
-fn held_bytes(cdb: &[u8; 16], expects_out: Option<u32>, parameters: &Parameters) -> u64 {
-    let data = scsi::cdb::data_bytes(cdb);
+fn held_bytes(cdb: &scsi::Cdb, expects_out: Option<u32>, parameters: &Parameters) -> u64 {
+    let data = cdb.data_bytes();
     match expects_out {
         Some(expected) => {
-            let wanted = scsi::data_out_bytes(cdb).min(expected.into());
+            let wanted = cdb.data_out_bytes().min(expected.into());
             let unasked = u64::from(expected.min(parameters.first_burst_bytes));
             let most = data.max(wanted).max(unasked);
             base::held_bytes(usize::try_from(most).unwrap_or(usize::MAX)) as u64

@@ -16,7 +16,7 @@ pub(crate) const IN_FLIGHT_BYTES_MAX: u64 = 32 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) lun: [u8; 8],
-    pub(crate) cdb: [u8; 16],
+    pub(crate) cdb: scsi::Cdb,
     /// Data-out is to come.
     pub(crate) write: bool,
     /// Bytes that it holds while it is in progress: its data, and what its answer has beside.
@@ -272,14 +272,14 @@ mod tests {
     fn order(lun: u8, write: bool, bytes: u64) -> Order {
         Order {
             lun: [0, lun, 0, 0, 0, 0, 0, 0],
-            cdb: [0; 16],
+            cdb: [0; 16].into(),
             write,
             bytes,
         }
     }
 
     fn mark() -> Mark {
-        Mark::new(std::time::Instant::now(), &[0; 16])
+        Mark::new(std::time::Instant::now(), scsi::cdb::Work::Other)
     }
 
     #[test]

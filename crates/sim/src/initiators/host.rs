@@ -423,7 +423,7 @@ impl Host {
         command.upsets.set(self.books.upsets());
         let waiting = self.array.asked.begin("command", unit.name.clone());
         let (task, answered) = self.begin_task(command, &course);
-        let executed = nexus.execute_making_room(lun, command.cdb, data, course);
+        let executed = nexus.execute_making_room(lun, command.cdb.into(), data, course);
         let response = executed.await;
         waiting.end(response.status == GOOD);
         let is_answered = self.end_task(&task);

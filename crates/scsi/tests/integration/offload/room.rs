@@ -64,7 +64,9 @@ async fn write_page(
     let data: Slice = bench.data(&vec![byte; PAGE as usize]);
     let lun = scsi::lun::encode(0);
     let course = course.clone();
-    nexus.execute_making_room(lun, cdb, data, course).await
+    nexus
+        .execute_making_room(lun, cdb.into(), data, course)
+        .await
 }
 
 async fn first_page(bench: &Bench) -> Vec<u8> {

@@ -212,7 +212,9 @@ impl Streams {
         cdb[..14].copy_from_slice(&with_list(0, 0, &list));
         let (lun, data) = (scsi::lun::encode(0), self.bench.data(&list));
         self.log.borrow_mut().clear();
-        self.nexus.execute_until(lun, cdb, data, course).await
+        self.nexus
+            .execute_until(lun, cdb.into(), data, course)
+            .await
     }
 
     /// Bytes that RECEIVE COPY STATUS says were copied.

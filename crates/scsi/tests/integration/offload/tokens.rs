@@ -382,7 +382,9 @@ fn a_command_that_takes_too_long_does_less_and_says_how_much() {
         cdb[..14].copy_from_slice(&with_list(POPULATE, 7, &list));
         let data = bench.data(&list);
         let lun = scsi::lun::encode(0);
-        let said = nexus.execute_until(lun, cdb, data, Some(course)).await;
+        let said = nexus
+            .execute_until(lun, cdb.into(), data, Some(course))
+            .await;
         assert_eq!(sense(&said), (0, 0, 0));
         let (status, blocks, token) = information(&bench, &nexus).await;
         assert_eq!((status, blocks), (4, 0), "residual data");

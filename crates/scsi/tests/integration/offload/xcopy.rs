@@ -328,7 +328,9 @@ fn a_copy_that_is_stopped_ends_after_the_piece_that_it_is_at() {
         cdb[..14].copy_from_slice(&with_list(0, 0, &list));
         let lun = scsi::lun::encode(0);
         let data = bench.data(&list);
-        let ended = nexus.execute_until(lun, cdb, data, Some(course)).await;
+        let ended = nexus
+            .execute_until(lun, cdb.into(), data, Some(course))
+            .await;
         assert_eq!(sense(&ended), (0x0a, 0, 0));
         assert_eq!(status(&bench, &nexus).await.1, 0);
     });
