@@ -125,7 +125,15 @@ mod tests {
 
     #[test]
     fn a_bound_program_ends_with_the_thread_that_started_it() {
-        let start = || bound("sleep").arg("60").spawn().expect("it starts");
+        let start = || {
+            let child = bound("sleep").arg("60").spawn().expect("it starts");
+            // It is bound once it runs, and not before.
+            let name = format!("/proc/{}/comm", child.id());
+            while std::fs::read_to_string(&name).is_ok_and(|name| name.trim() != "sleep") {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            child
+        };
         let started = std::thread::spawn(start).join();
         let mut child = started.expect("the thread ends");
         let status = child.wait().expect("it ends");

@@ -122,13 +122,23 @@ fn what_is_in_the_trash_or_has_snapshots_or_another_name_is_not_made_empty() {
     let serving = Serving::start(command, &home.log_file());
     serving.done(&["volume", "delete", "t", "--yes"]);
     let in_trash = serving.json(&["trash", "list"])[0]["uuid"].clone();
+    // Of two volumes that had a name, the later one is in the trash: its hosts get no other's data.
+    for make in [["create", "x"], ["rename", "x"], ["create", "x"]] {
+        match make {
+            ["create", name] => {
+                serving.done(&["volume", "create", name, "--pool", "p0", "--size", "8 MiB"]);
+            }
+            [_, name] => serving.done(&["volume", "rename", name, "y"]),
+        }
+    }
+    serving.done(&["volume", "delete", "x", "--yes"]);
     serving.done(&["snapshot", "create", "s@a"]);
     serving.done(&["volume", "delete", "s", "--yes", "--at-once"]);
     serving.done(&["volume", "create", "r", "--pool", "p0", "--size", "8 MiB"]);
     serving.done(&["volume", "rename", "r", "q"]);
     assert!(serving.stop("TERM").success());
     lose(&home, CONFIGURATION);
-    let volumes = ["t", "s", "r"].map(volume).concat();
+    let volumes = ["t", "s", "r", "x"].map(volume).concat();
     home.set_site(&format!("{SITE}{volumes}"));
     let serving = home.serve();
     let restore = format!("`ashlar trash restore {}`", in_trash.as_str().unwrap());
@@ -136,11 +146,12 @@ fn what_is_in_the_trash_or_has_snapshots_or_another_name_is_not_made_empty() {
         ("t", ["pool p0", &restore]),
         ("s", ["pool p0", "`ashlar volume clone s@a s`"]),
         ("r", ["is called q", "site file"]),
+        ("x", ["pool p0", "`ashlar trash restore "]),
     ] {
         let how = how(&serving, &home, volume);
         assert!(parts.iter().all(|part| how.contains(part)), "{how}");
     }
-    assert_eq!(volumes_once_applied(&serving, &home), ["q", "v0"]);
+    assert_eq!(volumes_once_applied(&serving, &home), ["q", "v0", "y"]);
     // What the messages say is how they come back.
     serving.done(&["trash", "restore", in_trash.as_str().unwrap()]);
     serving.done(&["volume", "clone", "s@a", "s"]);
@@ -149,4 +160,23 @@ fn what_is_in_the_trash_or_has_snapshots_or_another_name_is_not_made_empty() {
         serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"])["luns"][0]["volume"],
         "v0"
     );
+}
+
+#[test]
+fn a_first_start_that_was_cut_short_does_not_keep_another_file_from_starting() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    // As a start leaves it that has made its pool, and ended before anything was configured.
+    lose(&home, &["ashlar-configuration.json", "ashlar-roster.json"]);
+    let data = home.file("ashlar-data.json");
+    let made = fs::read_to_string(&data).unwrap();
+    let unfinished = made.replace("\"is_configured\": true", "\"is_configured\": false");
+    assert_ne!(made, unfinished);
+    fs::write(&data, unfinished).unwrap();
+    let other = SITE.replace("d0", "e0").replace("d1", "e1");
+    home.set_site(&other.replace("\"p0\"", "\"p1\""));
+    let serving = home.serve();
+    assert_eq!(serving.json(&["volume", "list"])[0]["pool"], "p1");
+    let exports = serving.json(&["export", "list"]);
+    assert_eq!(exports.as_array().unwrap().len(), 1, "{exports}");
 }

@@ -41,8 +41,10 @@ pub(crate) async fn renamed(
     site: &Site,
     array: &Array,
 ) -> Result<BTreeMap<String, String>, ArrayError> {
-    let volumes = array.volumes().await?;
-    let is_there = |name: &str| volumes.iter().any(|volume| volume.info.name == name);
+    let (volumes, trash) = (array.volumes().await?, array.trash().await?);
+    // Also in the trash: a volume of that name came later, and its hosts are not those of this one.
+    let known: Vec<_> = volumes.iter().chain(&trash).collect();
+    let is_there = |name: &str| known.iter().any(|volume| volume.info.name == name);
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
     let mut renamed = BTreeMap::new();
     for volume in &volumes {

@@ -52,16 +52,15 @@ impl Array {
         self.with_lane(&there.pool, there.lane, visit).await
     }
 
-    /// Tells the initiators of thin volumes whose pool has come to be above its soft
-    /// threshold since `told`.
+    /// The pools that have come to be above their soft threshold since `told`, and how often they have.
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(super) async fn warn_initiators(
+    async fn newly_low(
         &self,
-        told: &mut BTreeMap<String, u64>,
-    ) -> Result<(), ArrayError> {
-        let mut low = BTreeSet::new();
+        told: &BTreeMap<String, u64>,
+    ) -> Result<BTreeMap<String, u64>, ArrayError> {
+        let mut low = BTreeMap::new();
         let visit = |_| {
             |state: Rc<ShardState>| async move {
                 let mut pools = state.pools();
@@ -74,19 +73,40 @@ impl Array {
         };
         for (_, said) in self.ask_all(false, visit).await? {
             for (pool, warnings) in said.into_iter().flatten() {
-                if told.insert(pool.clone(), warnings).unwrap_or(0) < warnings {
-                    low.insert(pool);
+                if told.get(&pool).copied().unwrap_or(0) < warnings {
+                    low.insert(pool, warnings);
                 }
             }
         }
+        Ok(low)
+    }
+
+    /// Tells the initiators of thin volumes whose pool has come to be above its soft
+    /// threshold since `told`.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn warn_initiators(
+        &self,
+        told: &mut BTreeMap<String, u64>,
+    ) -> Result<(), ArrayError> {
+        let low = self.newly_low(told).await?;
         if low.is_empty() {
             return Ok(());
         }
         let visit = |_| |state: Rc<ShardState>| async move { volumes_on(&state) };
-        let volumes = self.ask_all(false, visit).await?.into_iter();
-        let volumes = volumes.filter_map(|(_, said)| said).flatten();
+        let answers = self.ask_all(false, visit).await?;
+        // The volumes of a silent shard come with the next look, if their pool has a lane there.
+        let silent = answers.iter().filter(|(_, said)| said.is_none());
+        let silent: BTreeSet<usize> = silent.map(|(shard, _)| *shard).collect();
+        let is_whole = |pool: &String| {
+            let homes = self.homes(pool).unwrap_or_default();
+            homes.iter().all(|shard| !silent.contains(&shard.index()))
+        };
+        told.extend(low.clone().into_iter().filter(|(pool, _)| is_whole(pool)));
+        let volumes = answers.into_iter().filter_map(|(_, said)| said).flatten();
         let thin = volumes.filter(|volume| {
-            low.contains(&volume.pool) && volume.info.provisioning == Provisioning::Thin
+            low.contains_key(&volume.pool) && volume.info.provisioning == Provisioning::Thin
         });
         let thin: BTreeSet<_> = thin.map(|volume| volume.info.uuid).collect();
         for shard in &self.shards {

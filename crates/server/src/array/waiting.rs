@@ -29,7 +29,8 @@ impl<'a> Waiting<'a> {
             let mut spares: Vec<&MemberInfo> = info.spares.iter().collect();
             spares.sort_by_key(|spare| spare.name != failed.name);
             let spare = spares.into_iter().find(|spare| {
-                spare.capacity_bytes >= needed && !taken.contains(&spare.uuid.to_string())
+                let is_well = spare.trouble.is_none() && spare.capacity_bytes >= needed;
+                is_well && !taken.contains(&spare.uuid.to_string())
             });
             let Some(spare) = spare else { continue };
             if (failed.group, failed.place) == (group, place) {

@@ -82,7 +82,8 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
     let name = &new.pool.name;
     let mut settings = array.current_settings().await?;
     let made = Made::read(data)?;
-    if settings.pool(name).is_some() || made.pools.contains_key(name) {
+    let is_known = made.pools.contains_key(name) || array.is_unlisted(name);
+    if settings.pool(name).is_some() || is_known {
         return taken(format!(
             "there is a pool {name} already; choose another name"
         ));

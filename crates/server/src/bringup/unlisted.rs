@@ -35,16 +35,18 @@ pub(super) async fn find(
     shard: &ShardHandle,
     is_lost: bool,
 ) -> Result<Pools, ShardGone> {
-    let mut found = Pools::new();
-    for (name, state) in &known.made.pools {
-        if matches!(state, MadePool::Made { .. }) {
-            found.entry(name.clone()).or_default();
-        }
+    let made = known.made;
+    if !made.is_configured && !made.was_lost && !made.pools.is_empty() {
+        // A first start was cut short. Nobody has had anything yet: another file may do better.
+        return Ok(Pools::new());
     }
+    let whole = made.pools.iter();
+    let whole = whole.filter(|(_, state)| matches!(state, MadePool::Made { .. }));
+    let mut found: Pools = whole.map(|(name, _)| (name.clone(), Vec::new())).collect();
     for drive in known.added {
         note(&mut found, &drive.pool, Some(&drive.path));
     }
-    if is_lost || known.made.was_lost {
+    if is_lost || made.was_lost {
         for drive in roster.drives() {
             note(&mut found, &drive.pool, drive.path.as_ref());
         }

@@ -7,7 +7,7 @@
 //! Invariant: a LUN gets a tally only when there is a logical unit at it, so a peer can't
 //! have any made.
 
-use super::tasks::Order;
+use super::tasks::Destination;
 use crate::shard::session::{ConnectionControl, add};
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
 use scsi::Response;
@@ -149,10 +149,16 @@ impl Gauge {
 
     /// A command has ended; `bytes` of data went over the wire. It is counted by
     /// [`Gauge::count`].
-    pub(crate) fn end(&mut self, order: &Order, mark: &Mark, bytes: u64, response: &Response) {
+    pub(crate) fn end(
+        &mut self,
+        sent_to: Destination,
+        mark: &Mark,
+        bytes: u64,
+        response: &Response,
+    ) {
         let mut at = mark.slot;
         if at == NO_SLOT {
-            at = self.find(order, mark.work, response);
+            at = self.find(sent_to, mark.work, response);
         }
         self.ended.push(EndedCommand {
             slot: at,
@@ -191,12 +197,12 @@ impl Gauge {
     }
 
     /// Where to count a command that came when its LUN was not known.
-    fn find(&mut self, order: &Order, work: Work, response: &Response) -> u16 {
-        let Some(lun) = scsi::lun::decode(order.lun).filter(|lun| *lun <= scsi::LUN_MAX) else {
+    fn find(&mut self, sent_to: Destination, work: Work, response: &Response) -> u16 {
+        let Some(lun) = scsi::lun::decode(sent_to.lun).filter(|lun| *lun <= scsi::LUN_MAX) else {
             return NO_SLOT;
         };
         let known = self.slot(Some(lun));
-        let nobody = order.cdb.is_answered_anywhere() || response.found_no_unit();
+        let nobody = sent_to.is_answered_anywhere || response.found_no_unit();
         if known != NO_SLOT || nobody {
             return known;
         }
@@ -293,6 +299,7 @@ fn outcome(mark: &Mark, bytes: u64, response: &Response) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tasks::Order;
     use super::*;
     use crate::shard::tally::Totals;
     use std::time::Duration;
@@ -320,7 +327,7 @@ mod tests {
 
     fn run(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Mark {
         let (order, mark) = begin(gauge, lun, cdb);
-        gauge.end(&order, &mark, 512, &Response::default());
+        gauge.end(order.destination(), &mark, 512, &Response::default());
         gauge.count([mark.slot].into_iter());
         mark
     }
@@ -362,7 +369,7 @@ mod tests {
         // Two that came before the first was known count, too.
         let reads = [cdb(0x28, 0, 8), cdb(0x28, 8, 8)].map(|cdb| begin(&mut gauge, LUN3, cdb));
         for (read, mark) in &reads {
-            gauge.end(read, mark, 4096, &Response::default());
+            gauge.end(read.destination(), mark, 4096, &Response::default());
         }
         gauge.count([NO_SLOT; 2].into_iter());
         assert_eq!(gauge.slots.len(), 2);
@@ -419,7 +426,7 @@ mod tests {
                 most = most.max(pending.len() as u64);
             } else if !pending.is_empty() {
                 let (order, mark) = pending.swap_remove((state >> 40) as usize % pending.len());
-                gauge.end(&order, &mark, 512, &Response::default());
+                gauge.end(order.destination(), &mark, 512, &Response::default());
                 gauge.count_at(now, [mark.slot].into_iter());
             }
         }
@@ -473,7 +480,12 @@ mod tests {
                     let mut cdb = cdb(0x28, 0, 8);
                     cdb[2..6].copy_from_slice(&lba.to_be_bytes());
                     let (order, mark) = begin(&mut gauge, LUN3, cdb);
-                    gauge.end(&order, std::hint::black_box(&mark), 4096, &response);
+                    gauge.end(
+                        order.destination(),
+                        std::hint::black_box(&mark),
+                        4096,
+                        &response,
+                    );
                     left.push(mark.slot);
                 }
                 gauge.count(left.drain(..));

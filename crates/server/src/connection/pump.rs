@@ -451,7 +451,7 @@ impl Pump {
                 }
                 Ok(Ended::Command {
                     task,
-                    order,
+                    sent_to,
                     written_bytes,
                     response,
                 }) => {
@@ -459,7 +459,7 @@ impl Pump {
                     if let Some(mark) = &finished.mark {
                         self.count(mark.work, written_bytes, &response);
                         let bytes = written_bytes.max(response.data.len() as u64);
-                        self.progress.gauge.end(&order, mark, bytes, &response);
+                        self.progress.gauge.end(sent_to, mark, bytes, &response);
                     }
                     if finished.answer {
                         self.connection.complete(task, completion(response));

@@ -12,7 +12,7 @@
 
 use super::batch::{Receiver, Sender};
 use super::management::manage;
-use super::tasks::Order;
+use super::tasks::{Destination, Order};
 use crate::shard::Session;
 use crate::shard::ShardState;
 use base::Slice;
@@ -53,7 +53,7 @@ pub(crate) enum Request {
 pub(crate) enum Ended {
     Command {
         task: TaskId,
-        order: Order,
+        sent_to: Destination,
         written_bytes: u64,
         response: scsi::Response,
     },
@@ -96,7 +96,7 @@ impl Runner {
             courses.borrow_mut().remove(&task);
             Ended::Command {
                 task,
-                order,
+                sent_to: order.destination(),
                 written_bytes,
                 response,
             }

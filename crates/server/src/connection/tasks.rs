@@ -23,6 +23,24 @@ pub(crate) struct Order {
     pub(crate) bytes: u64,
 }
 
+/// Where a command was sent, as far as its end is counted by that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    pub(crate) lun: [u8; 8],
+    /// Also where there is no unit.
+    pub(crate) is_answered_anywhere: bool,
+}
+
+impl Order {
+    /// Where it was sent.
+    pub(crate) fn destination(&self) -> Destination {
+        Destination {
+            lun: self.lun,
+            is_answered_anywhere: self.cdb.is_answered_anywhere(),
+        }
+    }
+}
+
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

@@ -267,10 +267,13 @@ impl Host {
         worth.unwrap_or(Worth::Doubtful)
     }
 
-    /// Whether a good token is called unknown. Revoked it may be, to make room: of that there are
+    /// Whether a good token is called unknown, or its time over. Revoked it may be, to make room: of that there are
     /// no books.
     fn knows_better(&self, token: &Token, response: &Response) -> bool {
-        let is_unknown = response.sense.get(13) == Some(&TOKEN_UNKNOWN);
+        let is_unknown = response
+            .sense
+            .get(13)
+            .is_some_and(|code| NOT_REVOKED.contains(code));
         let tokens = self.books.tokens.borrow();
         let mut known = tokens.iter();
         let one = known.find(|one| one.bytes == token.bytes);
@@ -320,8 +323,9 @@ fn with_ranges(mut list: Vec<u8>, runs: &[Range<u64>]) -> Vec<u8> {
     list
 }
 
-/// The additional sense code qualifier of 23/04, TOKEN UNKNOWN (SPC-4, annex D).
-const TOKEN_UNKNOWN: u8 = 4;
+/// The additional sense code qualifiers of 23/04 and 23/07, TOKEN UNKNOWN and TOKEN EXPIRED (SPC-4,
+/// annex D).
+const NOT_REVOKED: [u8; 2] = [4, 7];
 
 /// The additional sense code.
 fn code_of(response: &Response) -> Option<u8> {

@@ -97,7 +97,11 @@ impl<W: World> LaneState<W> {
                 true => lane.registry.stand_in(lane.index, standing, member.uuid),
                 false => lane.registry.replaced_by(lane.index, standing, member.uuid),
             };
-            let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
+            let spares = self.drives.spares();
+            let is_spare = |uuid| {
+                let mut spares = spares.iter();
+                spares.any(|spare| spare.uuid == uuid && !spare.has_trouble())
+            };
             let group = self.drives.group(member.group());
             let whole = group.places().iter().all(|member| member.is_whole());
             if other.is_some_and(is_spare) && whole {

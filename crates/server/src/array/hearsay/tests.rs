@@ -3,7 +3,9 @@
 use crate::api::{self, ApiListener, Patience};
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
+use engine::pool::maintenance::fullness::Thresholds;
 use site::ApiAddress;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -231,5 +233,49 @@ async fn a_drive_that_fails_is_on_record_while_another_shard_is_held_up() {
     // What the silent shard does not say stays on record.
     let now = std::fs::read_to_string(&roster).unwrap();
     assert!(now.contains("\"p1\""), "{now}");
+    held.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
+    // One pool in two lanes. Lane 0, which judges, answers.
+    let pool = SITE.find("[[pool]]\nname = \"p1\"").unwrap();
+    let text = SITE[..pool].replace("64 MiB", "160 MiB");
+    let text = text.replace("level = \"simple\"", "level = \"10\"\nlanes = 2");
+    let text = text.replace(r#"["a"]"#, r#"["a", "b"]"#);
+    let volume = "[[volume]]\nname = \"v\"\npool = \"p0\"\nsize = \"16 MiB\"\n\
+                  provisioning = \"thick\"\n";
+    let held = Held::start_of(&format!("{text}{volume}"), |of_lane_0| 1 - of_lane_0).await;
+    let array = held.running.array();
+    let visit = |state: Rc<ShardState>| async move {
+        let pool = state.pool("p0").unwrap();
+        let warn_percent = 1;
+        pool.set_thresholds(Thresholds {
+            warn_percent,
+            ..Thresholds::default()
+        });
+        while pool.fullness().warnings == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let judged = array.shards[1 - held.shard].call(visit);
+    tokio::time::timeout(FOR_EVER, judged)
+        .await
+        .unwrap()
+        .unwrap();
+    let mut told = BTreeMap::new();
+    array.warn_initiators(&mut told).await.unwrap();
+    assert_eq!(told, BTreeMap::new(), "of its volumes nobody knows yet");
+    let mut held = held;
+    held.hold.take();
+    let array = Arc::clone(held.running.array());
+    let warned = async {
+        while !told.contains_key("p0") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            array.warn_initiators(&mut told).await.unwrap();
+        }
+    };
+    tokio::time::timeout(FOR_EVER, warned).await.unwrap();
+    drop(array);
     held.end().await;
 }
