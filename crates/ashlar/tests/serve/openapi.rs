@@ -4,6 +4,7 @@
 
 use crate::array::{Home, SECOND_POOL, SECOND_VOLUME, SITE};
 use crate::commands::request;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,6 +46,59 @@ fn succeeds(program: &Path, directory: &Path, arguments: &[&str]) {
 /// A site with two pools, and room for what is made.
 fn site() -> String {
     format!("{SITE}{SECOND_POOL}{SECOND_VOLUME}").replace("64 MiB", "160 MiB")
+}
+
+/// A method and a path, whatever its parameters are called.
+type Operation = (String, String);
+
+fn operation(method: &str, path: &str) -> Operation {
+    let mut parts = path.trim_start_matches("/api/v1").split('/');
+    let mut unnamed = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_parameter = part.starts_with('{');
+        unnamed.push('/');
+        unnamed.push_str(if is_parameter { "{}" } else { part });
+    }
+    (method.to_uppercase(), unnamed)
+}
+
+/// The operations that the page on the API lists.
+fn documented() -> BTreeSet<Operation> {
+    let page = include_str!("../../../../docs/reference/api.md");
+    let mut all = BTreeSet::new();
+    for line in page.lines().filter(|line| line.starts_with("| `/")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let paths = cells[1].split(", ").map(|path| path.trim_matches('`'));
+        for path in paths {
+            all.extend(cells[2].split(", ").map(|method| operation(method, path)));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_page_on_the_api_lists_what_the_description_describes() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let answer = request(&serving.api, "GET /api/v1/openapi.json", "", "");
+    let (_, description) = answer.split_once("\r\n\r\n").unwrap();
+    let description: serde_json::Value = serde_json::from_str(description).unwrap();
+    let paths = description["paths"].as_object().unwrap().iter();
+    let described: BTreeSet<Operation> = paths
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap().keys();
+            methods.map(move |method| operation(method, path))
+        })
+        .collect();
+    let mut documented = documented();
+    // It does not describe itself.
+    documented.remove(&operation("GET", "/openapi.json"));
+    let missing: Vec<_> = described.difference(&documented).collect();
+    let unknown: Vec<_> = documented.difference(&described).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "{missing:?} {unknown:?}"
+    );
 }
 
 #[test]
