@@ -72,12 +72,12 @@ pub trait TargetDirectory {
         portal: &LoginPortal,
     ) -> Result<Option<Arc<Account>>, Refusal>;
 
-    /// Takes a place for a session that has proved all it has to, right before it is
+    /// Takes a permit for a session that has proved all it has to, right before it is
     /// told so.
     ///
     /// # Errors
     /// There are too many, or it is not admitted any more.
-    fn take_place(&self, _session: SessionKey<'_>) -> Result<(), Refusal> {
+    fn take_permit(&self, _session: SessionKey<'_>) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use crate::commands::{
     reserve, sanitize, select, transfer, unmap, write_same,
 };
 use crate::nexus::{Nexus, Response};
+use crate::offload::Order;
 use crate::ports::FIRST_GROUP;
 use crate::reservation::{self, Refusal};
 use crate::sense::{Attention, Format, Sense};
@@ -26,7 +27,7 @@ impl<W: World> Nexus<W> {
         number: u16,
         unit: &Rc<LogicalUnit<W>>,
         (command, data): (Command, Slice),
-        cancel: CancelToken,
+        cancel: Option<CancelToken>,
     ) -> Response {
         match command {
             Command::Read(extent) => match transfer::read(unit, extent).await {
@@ -91,8 +92,20 @@ impl<W: World> Nexus<W> {
             Command::ReserveOut(order) => {
                 Box::pin(self.reserve_out(number, unit, order, data)).await
             }
-            Command::Offload(order) => Box::pin(self.offload(unit, order, data, cancel)).await,
+            Command::Offload(order) => Box::pin(self.copy(unit, order, data, cancel)).await,
         }
+    }
+
+    /// A third-party copy, which may be nobody's to stop.
+    async fn copy(
+        &self,
+        unit: &Rc<LogicalUnit<W>>,
+        order: Order,
+        data: Slice,
+        cancel: Option<CancelToken>,
+    ) -> Response {
+        let cancel = cancel.unwrap_or_default();
+        self.offload(unit, order, data, cancel).await
     }
 
     async fn write_same(&self, unit: &LogicalUnit<W>, order: WriteSame, data: &Slice) -> Response {

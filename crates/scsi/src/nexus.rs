@@ -277,15 +277,7 @@ impl<W: World> Nexus<W> {
         };
         let checked = self.target.ports().check(self.id.target_port, &command);
         match checked.and_then(|()| ready(unit, &command, access)) {
-            Ok(()) => {
-                self.run(
-                    number,
-                    unit,
-                    (command, data_out),
-                    course.unwrap_or_default(),
-                )
-                .await
-            }
+            Ok(()) => self.run(number, unit, (command, data_out), course).await,
             Err(sense) => Response::check_condition(&sense, 0),
         }
     }

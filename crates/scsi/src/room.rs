@@ -1,8 +1,8 @@
 //! Commands that find no room, and are tried again while the pool makes some.
 //!
 //! Invariants:
-//! - A try begins only while somebody waits for the command: none does once its course is
-//!   stopped, as the course of each is whose session has ended or whose task was aborted.
+//! - A try begins only while somebody waits for the command: none does once its token is
+//!   stopped, as the token of each is whose session has ended or whose task was aborted.
 //! - Nor does one begin once another command has begun to write to the same blocks. An
 //!   initiator whose way to the target is cut tells nobody: it repeats its command by another
 //!   way, and then writes something newer. What came by the first way must not follow.

@@ -126,10 +126,11 @@ mod tests {
     #[test]
     fn a_bound_program_ends_with_the_thread_that_started_it() {
         let start = || {
-            let child = bound("sleep").arg("60").spawn().expect("it starts");
+            let mut child = bound("sleep").arg("60").spawn().expect("it starts");
             // It is bound once it runs, and not before.
             let name = format!("/proc/{}/comm", child.id());
             while std::fs::read_to_string(&name).is_ok_and(|name| name.trim() != "sleep") {
+                assert!(child.try_wait().expect("it is there").is_none(), "it ended");
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             child

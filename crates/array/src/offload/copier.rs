@@ -85,8 +85,8 @@ impl<W: World> SessionCopier<W> {
             };
             if let Ok(Some(found)) = shard.call(find).await {
                 let place = (found.pool, found.lane);
-                let distant = RemoteVolume::new(shard.clone(), place, found.info);
-                return Some(Disk::There(Rc::new(distant)));
+                let remote = RemoteVolume::new(shard.clone(), place, found.info);
+                return Some(Disk::There(Rc::new(remote)));
             }
         }
         None
@@ -244,8 +244,8 @@ impl<W: World> Copier<W> for SessionCopier<W> {
                 Some(pool.volume_of(uuid)?.info())
             };
             let info = shard.call(look).await.ok()??;
-            let distant = RemoteVolume::new(shard, at, info);
-            Some(Disk::There(Rc::new(distant) as _))
+            let remote = RemoteVolume::new(shard, at, info);
+            Some(Disk::There(Rc::new(remote) as _))
         };
         find.boxed_local()
     }

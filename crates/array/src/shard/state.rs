@@ -375,8 +375,8 @@ impl<W: World> ShardState<W> {
                 return Some(self.lane(pool, *lane)?.volume_of(info.uuid)?.into());
             }
             let place = (pool.clone(), *lane);
-            let distant = RemoteVolume::new(home.clone(), place, info.clone());
-            Some(Disk::There(Rc::new(distant)))
+            let remote = RemoteVolume::new(home.clone(), place, info.clone());
+            Some(Disk::There(Rc::new(remote)))
         };
         if self.world.planted("LUN shows a volume where it was") {
             return;

@@ -146,7 +146,10 @@ fn what_is_in_the_trash_or_has_snapshots_or_another_name_is_not_made_empty() {
         ("t", ["pool p0", &restore]),
         ("s", ["pool p0", "`ashlar volume clone s@a s`"]),
         ("r", ["is called q", "site file"]),
-        ("x", ["pool p0", "`ashlar trash restore "]),
+        (
+            "x",
+            ["`ashlar trash restore ", "write y into the site file"],
+        ),
     ] {
         let how = how(&serving, &home, volume);
         assert!(parts.iter().all(|part| how.contains(part)), "{how}");
@@ -179,4 +182,11 @@ fn a_first_start_that_was_cut_short_does_not_keep_another_file_from_starting() {
     assert_eq!(serving.json(&["volume", "list"])[0]["pool"], "p1");
     let exports = serving.json(&["export", "list"]);
     assert_eq!(exports.as_array().unwrap().len(), 1, "{exports}");
+    assert!(serving.stop("TERM").success());
+    // Nor does it matter later.
+    let serving = home.serve();
+    serving.wait_healthy();
+    let more = other.replace("\"p0\"", "\"p1\"") + &volume("v1").replace("p0", "p1");
+    home.set_site(&more);
+    assert_eq!(volumes_once_applied(&serving, &home), ["v0", "v1"]);
 }

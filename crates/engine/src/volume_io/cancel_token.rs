@@ -1,6 +1,6 @@
-//! The course of a copy: its progress, and whether it is to continue. The copying task looks at it
+//! The cancel token of a copy: its progress, and whether it is to continue. The copying task looks at it
 //! after each piece; others may be on another thread. Commands that wait for room before they are
-//! tried again look at a course, too.
+//! tried again look at one, too.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;

@@ -73,7 +73,7 @@ pub struct Room {
     pub warn_bytes: u64,
 }
 
-/// A volume that is on another shard.
+/// A volume as others reach it, on this shard or on another.
 pub trait VolumeIo {
     /// What it was when it was last asked.
     fn info(&self) -> VolumeInfo;

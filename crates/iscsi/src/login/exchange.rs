@@ -359,7 +359,7 @@ impl Login {
                 target,
                 portal_group: self.portal.portal_group,
             };
-            let placed = directory.take_place(session);
+            let placed = directory.take_permit(session);
             placed.map_err(|refusal| refused(refusal, initiator, target))?;
         }
         self.respond(request, transit, &piece, continues, out);

@@ -64,7 +64,7 @@ impl TargetDirectory for Directory {
         }
     }
 
-    fn take_place(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
+    fn take_permit(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
         assert_eq!(
             (session.initiator, session.isid),
             (INITIATOR, [0x40, 0, 0, 1, 0, 0])

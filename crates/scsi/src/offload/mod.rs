@@ -151,7 +151,7 @@ pub trait Copier<W: World> {
     /// Nobody needs these any more.
     fn release(&self, held: Vec<Held>);
 
-    /// Has room made for a volume that was refused a page, by the command with this course.
+    /// Has room made for a volume that was refused a page, by the command with this token.
     /// Whether there is some now. May be dropped before that.
     fn make_room(&self, volume: Uuid, course: &CancelToken) -> LocalBoxFuture<'_, bool>;
 

@@ -42,7 +42,7 @@ pub(crate) async fn renamed(
     array: &Array,
 ) -> Result<BTreeMap<String, String>, ArrayError> {
     let (volumes, trash) = (array.volumes().await?, array.trash().await?);
-    // Also in the trash: a volume of that name came later, and its hosts are not those of this one.
+    // Also in the trash: of two that had the name, nobody knows whose hosts are meant.
     let known: Vec<_> = volumes.iter().chain(&trash).collect();
     let is_there = |name: &str| known.iter().any(|volume| volume.info.name == name);
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);

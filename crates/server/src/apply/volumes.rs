@@ -1,6 +1,7 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
 use super::{Action, Difference};
+use crate::array::words::SITE_NAME;
 use crate::array::{Array, ArrayError, PlacedVolume};
 use engine::VolumeSpec;
 use engine::pool::SNAPSHOT_MARK;
@@ -91,10 +92,21 @@ fn kept_by_drives(name: &str, there: &[PlacedVolume], trash: &[PlacedVolume]) ->
     }
     let deleted = whole.or(trash.iter().rfind(is_of))?;
     let (pool, what, uuid) = (&deleted.pool, &deleted.info.name, deleted.info.uuid);
+    let had_it = there.iter().find(|one| was_called(one, name));
+    let or_that = had_it.map_or(String::new(), |one| {
+        let now = &one.info.name;
+        format!("; or write {now} into the site file, which had this name, too")
+    });
     Some(format!(
         "is in the trash of pool {pool}, as {what}: `ashlar trash restore {uuid}` restores it, \
-         {MAKE_EMPTY}"
+         {MAKE_EMPTY}{or_that}"
     ))
+}
+
+/// Whether a volume had this name before.
+fn was_called(volume: &PlacedVolume, name: &str) -> bool {
+    let noted = volume.about.attributes.get(SITE_NAME);
+    noted.is_some_and(|before| before == name)
 }
 
 /// Volumes that a line of the log names; it counts the others.

@@ -7,6 +7,7 @@
 
 use super::history::{History, PoolEvent, ROUTINE};
 use super::losses::{Loss, Losses};
+use super::space_warnings::Told;
 use super::{Array, ArrayError};
 use crate::shard::ShardState;
 use engine::World;
@@ -221,10 +222,15 @@ impl Array {
     pub(crate) fn keep_events(self: &Arc<Self>) {
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
-            let mut told = BTreeMap::new();
+            let mut told = Told::default();
             while let Some(array) = array.upgrade() {
                 let warned = array.warn_initiators(&mut told).await;
-                if array.record_events(false).await.and(warned).is_err() {
+                if array
+                    .record_events(false)
+                    .await
+                    .and(warned.map(drop))
+                    .is_err()
+                {
                     return;
                 }
                 drop(array);

@@ -37,6 +37,7 @@ mod snapshot_barrier;
 mod snapshots;
 mod space;
 mod space_reclaim;
+mod space_warnings;
 mod statistics;
 mod trash;
 mod turns;

@@ -134,7 +134,7 @@ pub(super) fn begin(
 
 /// What an array begins with whose record is lost.
 fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringUpError> {
-    Made::read(data)?.set_lost(data)?;
+    Made::read(data)?.note_lost(data, true)?;
     tracing::error!(
         "{} is not there, and pools are: nobody can log in. Put the record back and start \
          again, or have the array be as the site file says with `ashlar site apply`",

@@ -65,19 +65,36 @@ impl Made {
         Ok(kept.unwrap_or_default().at(|path| data.path().join(path)))
     }
 
-    /// Records, durably, that there is a configuration from now on.
-    pub(super) fn set_configured(&mut self, data: &DataDir) -> Result<(), BringUpError> {
-        match self.is_configured {
-            true => Ok(()),
-            false => self.change(data, |made| made.is_configured = true),
-        }
+    /// Whether a first start was cut short: nobody has had anything of its pools. `is_kept` is
+    /// whether there is a configuration.
+    pub(super) fn is_cut_short(&self, data: &DataDir, is_kept: bool) -> bool {
+        // Versions of before had files of their own.
+        let is_kept = is_kept || data.exports_file().exists() || data.hosts_file().exists();
+        !is_kept && !self.is_configured && !self.was_lost && !self.pools.is_empty()
     }
 
-    /// Records, durably, that the array's record was lost.
-    pub(super) fn set_lost(&mut self, data: &DataDir) -> Result<(), BringUpError> {
-        match self.was_lost {
-            true => Ok(()),
-            false => self.change(data, |made| made.was_lost = true),
+    /// Records, durably, that there is a configuration from now on. Pools that a first start has
+    /// made, and that `site` does not name, are none of the array's where that `was_cut_short`.
+    pub(super) fn set_configured(
+        &mut self,
+        data: &DataDir,
+        (site, was_cut_short): (&site::Site, bool),
+    ) -> Result<(), BringUpError> {
+        if self.is_configured {
+            return Ok(());
+        }
+        self.change(data, |made| {
+            made.is_configured = true;
+            let pools = &mut made.pools;
+            pools.retain(|name, _| !was_cut_short || site.pool(name).is_some());
+        })
+    }
+
+    /// Records, durably, that the array's record was lost, if it `is_lost`.
+    pub(super) fn note_lost(&mut self, data: &DataDir, is_lost: bool) -> Result<(), BringUpError> {
+        match is_lost && !self.was_lost {
+            true => self.change(data, |made| made.was_lost = true),
+            false => Ok(()),
         }
     }
 

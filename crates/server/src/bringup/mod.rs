@@ -231,9 +231,9 @@ async fn furnish(
     let renamed = apply::renamed(site, &array).await?;
     tell_renamed(&renamed);
     let site = &apply::follow(site, &renamed);
-    for plan in &plans {
-        pools::remember(&plan.spec.name, &array, data, &mut made).await?;
-    }
+    let is_cut_short = made.is_cut_short(data, kept.is_some());
+    made.note_lost(data, is_lost && kept.is_none())?;
+    remember(&plans, &array, data, &mut made).await?;
     let beginning = configuration::begin(site, data, kept, is_lost)?;
     let (is_first, is_old) = (beginning.is_first, beginning.is_old);
     let is_complete = beginning.configuration.is_complete;
@@ -254,7 +254,7 @@ async fn furnish(
     if is_first || is_old || is_complete_now != is_complete {
         array.settle_configuration(is_complete_now).await?;
     }
-    made.set_configured(data)?;
+    made.set_configured(data, (site, is_cut_short))?;
     // It may write the configuration, which has to be whole by then.
     array.follow_departures().await;
     if let Some(file) = &file {
@@ -267,6 +267,22 @@ async fn furnish(
     tell_unseen(&array);
     Images::resume(&array);
     Ok((array, front, described))
+}
+
+/// Records the open pools that were made in another data directory.
+///
+/// # Errors
+/// As [`pools::remember`].
+async fn remember(
+    plans: &[pools::PoolPlan],
+    array: &Array,
+    data: &DataDir,
+    made: &mut made::Made,
+) -> Result<(), BringUpError> {
+    for plan in plans {
+        pools::remember(&plan.spec.name, array, data, made).await?;
+    }
+    Ok(())
 }
 
 /// Says in the log which volumes the site file calls by an earlier name.

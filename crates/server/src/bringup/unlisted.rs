@@ -36,8 +36,8 @@ pub(super) async fn find(
     is_lost: bool,
 ) -> Result<Pools, ShardGone> {
     let made = known.made;
-    if !made.is_configured && !made.was_lost && !made.pools.is_empty() {
-        // A first start was cut short. Nobody has had anything yet: another file may do better.
+    if made.is_cut_short(known.data, !is_lost) {
+        // Another site file may do better.
         return Ok(Pools::new());
     }
     let whole = made.pools.iter();

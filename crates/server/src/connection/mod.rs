@@ -100,8 +100,8 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         state: Rc::clone(&state),
         session: Rc::clone(&session),
         _lease: arrival.lease,
-        _place: arrival.permit,
-        _berth: arrival.slot,
+        _permit: arrival.permit,
+        _slot: arrival.slot,
     };
     let cargo = Cargo {
         stream: arrival.stream,
@@ -179,8 +179,8 @@ struct Ending {
     state: Rc<ShardState>,
     session: Rc<Session>,
     _lease: TsihLease,
-    _place: Option<SessionPermit>,
-    _berth: CarrierSlot,
+    _permit: Option<SessionPermit>,
+    _slot: CarrierSlot,
 }
 
 impl Drop for Ending {

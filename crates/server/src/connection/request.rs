@@ -6,7 +6,7 @@
 //! change hands without a copy.
 //!
 //! Invariants:
-//! - Errands begin in the order they were given, and each that began ends once.
+//! - Requests begin in the order they were given, and each that began ends once.
 //! - One that began runs to its end, also when the connection is gone; but no part of it
 //!   begins again once nobody waits for it, or its connection is gone (`scsi`'s `room`).
 

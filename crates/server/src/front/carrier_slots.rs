@@ -74,29 +74,29 @@ mod tests {
     #[test]
     fn one_shard_carries_all() {
         let carrier_slots = CarrierSlots::new(1);
-        let places: Vec<_> = (0..3).map(|_| carrier_slots.take(0)).collect();
-        assert!(places.iter().all(|place| place.carrier() == 0));
+        let slots: Vec<_> = (0..3).map(|_| carrier_slots.take(0)).collect();
+        assert!(slots.iter().all(|slot| slot.carrier() == 0));
     }
 
     #[test]
     fn the_first_stays_at_home_and_others_spread() {
         let carrier_slots = CarrierSlots::new(4);
-        let places: Vec<_> = (0..5).map(|_| carrier_slots.take(2)).collect();
-        let carriers: Vec<_> = places.iter().map(CarrierSlot::carrier).collect();
+        let slots: Vec<_> = (0..5).map(|_| carrier_slots.take(2)).collect();
+        let carriers: Vec<_> = slots.iter().map(CarrierSlot::carrier).collect();
         assert_eq!(carriers, [2, 0, 1, 3, 0]);
     }
 
     #[test]
     fn targets_that_are_equally_busy_keep_theirs() {
         let carrier_slots = CarrierSlots::new(2);
-        let places: Vec<_> = (0..6)
+        let slots: Vec<_> = (0..6)
             .map(|at| (at % 2, carrier_slots.take(at % 2)))
             .collect();
-        assert!(places.iter().all(|(home, place)| place.carrier() == *home));
+        assert!(slots.iter().all(|(home, slot)| slot.carrier() == *home));
     }
 
     #[test]
-    fn a_place_that_is_given_back_is_taken_again() {
+    fn a_slot_that_is_given_back_is_taken_again() {
         let carrier_slots = CarrierSlots::new(3);
         let [_home, _first, second] = [
             carrier_slots.take(0),

@@ -34,7 +34,7 @@ struct LoggedIn {
     permit: Option<SessionPermit>,
 }
 
-/// The directory as one login sees it: a session that is about to begin takes its place.
+/// The directory as one login sees it: a session that is about to begin takes its permit.
 struct Gate<'a> {
     desk: &'a Desk,
     permit: Cell<Option<SessionPermit>>,
@@ -50,7 +50,7 @@ impl TargetDirectory for Gate<'_> {
         self.desk.directory.admit(initiator, target, portal)
     }
 
-    fn take_place(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
+    fn take_permit(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
         if session.target.is_some() {
             let permit = self.desk.session_permits.take(session);
             self.permit

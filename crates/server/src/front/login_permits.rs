@@ -1,10 +1,10 @@
 //! Limits logins under way and discovery sessions, in all and of each address.
 //!
 //! Invariants:
-//! - Peers that linger keep nobody out: who comes when all login permits are taken gets the login permit of a
+//! - Peers that linger keep nobody out: who comes when all permits are taken gets that of a
 //!   login that has proved nothing. It is the oldest of the address that has the most of them, or
 //!   of the newcomer's own address when that has too many.
-//! - A login that has proved who it is keeps its login permit.
+//! - A login that has proved who it is keeps its permit.
 //! - An IPv6 network of 64 bits is one address: its owner can have every address in it.
 
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ impl LoginPermits {
         }
     }
 
-    /// A login permit for a login from `address`, unless all are taken by logins that have proved who
+    /// A permit for a login from `address`, unless all are taken by logins that have proved who
     /// they are.
     pub(super) fn take(&self, address: IpAddr) -> Option<LoginPermit> {
         let address = counted_as(address);
@@ -83,8 +83,8 @@ impl Taken {
         own.filter(|sitting| sitting.address == address).count()
     }
 
-    /// The address with the most login permits that can be given away; of several the one that has had
-    /// its login permits for longest.
+    /// The address with the most permits that can be given away; of several the one that has had
+    /// its permits for longest.
     fn address_with_most(&self) -> Option<IpAddr> {
         let mut counts: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
         let unproved = self.sitting.iter().filter(|(_, one)| !one.has_proved);
@@ -98,7 +98,7 @@ impl Taken {
         most.map(|(address, _)| address)
     }
 
-    /// Takes the oldest login permit that `may` be given away from a login that has proved nothing.
+    /// Takes the oldest permit that `may` be given away from a login that has proved nothing.
     fn give_away(&mut self, may: impl Fn(&Sitting) -> bool) -> Option<()> {
         let mut sitting = self.sitting.iter();
         let oldest = sitting.find(|(_, one)| !one.has_proved && may(one));
@@ -118,7 +118,7 @@ impl LoginPermit {
         }
     }
 
-    /// Ends when another login has got the login permit.
+    /// Ends when another login has got the permit.
     pub(super) async fn given_away(&self) {
         self.given_away.notified().await;
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lingers_gives_its_seat_to_who_comes() {
+    fn who_lingers_gives_its_permit_to_who_comes() {
         let login_permits = LoginPermits::new(3, 2);
         let [first, second] = [(); 2].map(|()| login_permits.take(ip("10.0.0.1")).unwrap());
         let other = login_permits.take(ip("10.0.0.2")).unwrap();

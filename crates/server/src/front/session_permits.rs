@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reinstates_a_session_always_has_a_place() {
+    fn who_reinstates_a_session_always_gets_a_permit() {
         let session_permits = SessionPermits::new(1, 1);
         let old = session_permits.take(key("iqn.a", 1)).unwrap();
         let new = session_permits.take(key("iqn.a", 1)).unwrap();

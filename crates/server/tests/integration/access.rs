@@ -137,7 +137,7 @@ async fn who_has_proved_who_it_is_keeps_its_seat() {
     let digits: String = response.iter().map(|byte| format!("{byte:02x}")).collect();
     let proof = [("CHAP_N", "host"), ("CHAP_R", &format!("0x{digits}"))];
     assert_eq!(first.negotiate(0x83, &proof).await.0, (0, 0));
-    // Its discovery session has the only seat.
+    // Its discovery session has the only permit.
     let status = async || {
         let mut other = Initiator::connect(served.address()).await;
         other.send_login(NAME, 1, TARGET).await;

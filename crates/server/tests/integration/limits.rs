@@ -97,14 +97,14 @@ async fn a_flood_of_logins_keeps_no_host_out() {
             assert_eq!(
                 status(&served, NAME, 2).await,
                 (0, 0),
-                "it has the oldest's seat"
+                "it has the oldest's permit"
             );
             assert!(is_alive(&mut session).await);
         }
         silent.truncate(20);
     }
     for mut begun in half_open {
-        assert!(begun.receive().await.is_none(), "its seat was given away");
+        assert!(begun.receive().await.is_none(), "its permit was given away");
     }
     assert!(is_alive(&mut session).await);
     served.stop().await;

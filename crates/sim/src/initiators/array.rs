@@ -140,8 +140,8 @@ impl Array {
         }
         let place = (self.pools[pool].name().to_owned(), self.pools[pool].lane());
         let home = self.shards.handles[pool].clone();
-        let distant = RemoteVolume::new(home, place, volume.info()).with_memo(volume.memo());
-        Disk::There(Rc::new(distant))
+        let remote = RemoteVolume::new(home, place, volume.info()).with_memo(volume.memo());
+        Disk::There(Rc::new(remote))
     }
 
     /// The shard of the target with this name.

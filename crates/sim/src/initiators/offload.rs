@@ -267,8 +267,8 @@ impl Host {
         worth.unwrap_or(Worth::Doubtful)
     }
 
-    /// Whether a good token is called unknown, or its time over. Revoked it may be, to make room: of that there are
-    /// no books.
+    /// Whether a good token is called unknown, or its time over. Revoked it may be, to make
+    /// room: of that there are no books.
     fn knows_better(&self, token: &Token, response: &Response) -> bool {
         let is_unknown = response
             .sense

@@ -8,8 +8,8 @@
 //! length of the while this is).
 //!
 //! Invariants:
-//! - A shard without work sleeps: after one adaptive_polling at the longest, and without any when
-//!   the last ones were in vain.
+//! - A shard without work sleeps: after one polling at the longest, and without any when the last
+//!   ones were in vain.
 //! - Whoever else wants the processor meanwhile gets it.
 
 use std::cell::{Cell, RefCell};
@@ -18,11 +18,11 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// The longest adaptive_polling: what a closed loop with one command needs for its way to the
+/// The longest polling: what a closed loop with one command needs for its way to the
 /// initiator and back on a fast network.
 const LONGEST: Duration = Duration::from_micros(200);
 
-/// The first adaptive_polling after one would have paid.
+/// The first polling after one would have paid.
 const FIRST: Duration = Duration::from_micros(25);
 
 /// How long a shard looks for work before it sleeps.
@@ -79,8 +79,8 @@ async fn keep(adaptive_polling: Weak<AdaptivePolling>) {
     }
 }
 
-/// Waits until more work has come than had `seen`: how much; `None` when nobody has the
-/// adaptive_polling any more.
+/// Waits until more work has come than had `seen`: how much; `None` when nobody
+/// needs the polling any more.
 async fn sleep(adaptive_polling: &Weak<AdaptivePolling>, seen: u64) -> Option<u64> {
     poll_fn(|cx| {
         let Some(adaptive_polling) = adaptive_polling.upgrade() else {
@@ -96,7 +96,7 @@ async fn sleep(adaptive_polling: &Weak<AdaptivePolling>, seen: u64) -> Option<u6
     .await
 }
 
-/// The next adaptive_polling after one of this length was in vain, and work came `idle` after the
+/// The next polling after one of this length was in vain, and work came `idle` after the
 /// last.
 fn fitting(length: Duration, idle: Duration) -> Duration {
     if idle <= LONGEST {
@@ -114,7 +114,7 @@ mod tests {
     use crate::real::run;
     use engine::world::World;
 
-    /// Looks now and then until the adaptive_polling's task sleeps.
+    /// Looks now and then until the task that polls sleeps.
     async fn falls_asleep(world: &impl World, adaptive_polling: &AdaptivePolling) -> bool {
         for _ in 0..10_000 {
             if adaptive_polling.sleeper.borrow().is_some() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn vigils_grow_while_they_would_pay_and_end_when_they_do_not() {
+    fn pollings_grow_while_they_would_pay_and_end_when_they_do_not() {
         let (short, long) = (Duration::from_micros(60), Duration::from_millis(1));
         let mut length = Duration::ZERO;
         let grown: Vec<u128> = std::iter::repeat_with(|| {

@@ -23,6 +23,11 @@ const LABEL_PAUSE: Duration = Duration::from_millis(5);
 /// A drive that has failed, and the spare for its place.
 type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
 
+/// Whether a spare can stand in where so many bytes are needed.
+fn is_fit<W: World>(spare: &Member<W>, needed_bytes: u64) -> bool {
+    !spare.is_reserved() && !spare.has_trouble() && spare.capacity_bytes >= needed_bytes
+}
+
 impl<W: World> LaneState<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
@@ -68,10 +73,7 @@ impl<W: World> LaneState<W> {
         let there = lane.registry.stand_in(lane.index, standing, failed.uuid);
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
-            !spare.is_reserved()
-                && !spare.has_trouble()
-                && spare.capacity_bytes >= needed
-                && lane.registry.could_stand(lane.index, spare.uuid, standing)
+            is_fit(spare, needed) && lane.registry.could_stand(lane.index, spare.uuid, standing)
         })
     }
 
@@ -97,12 +99,12 @@ impl<W: World> LaneState<W> {
                 true => lane.registry.stand_in(lane.index, standing, member.uuid),
                 false => lane.registry.replaced_by(lane.index, standing, member.uuid),
             };
-            let spares = self.drives.spares();
+            let group = self.drives.group(member.group());
+            let (spares, needed) = (self.drives.spares(), self.needed_of(&group));
             let is_spare = |uuid| {
                 let mut spares = spares.iter();
-                spares.any(|spare| spare.uuid == uuid && !spare.has_trouble())
+                spares.any(|spare| spare.uuid == uuid && is_fit(spare, needed))
             };
-            let group = self.drives.group(member.group());
             let whole = group.places().iter().all(|member| member.is_whole());
             if other.is_some_and(is_spare) && whole {
                 self.world.reached("lane follows another's spare");

@@ -1,11 +1,11 @@
 //! Tests of the array at a glance while a shard is held up.
 
 use crate::api::{self, ApiListener, Patience};
+use crate::array::space_warnings::Told;
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
 use engine::pool::maintenance::fullness::Thresholds;
 use site::ApiAddress;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -236,16 +236,21 @@ async fn a_drive_that_fails_is_on_record_while_another_shard_is_held_up() {
     held.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
-    // One pool in two lanes. Lane 0, which judges, answers.
+/// A site of one pool in two lanes, with a thick volume.
+fn two_lanes() -> String {
     let pool = SITE.find("[[pool]]\nname = \"p1\"").unwrap();
     let text = SITE[..pool].replace("64 MiB", "160 MiB");
     let text = text.replace("level = \"simple\"", "level = \"10\"\nlanes = 2");
     let text = text.replace(r#"["a"]"#, r#"["a", "b"]"#);
     let volume = "[[volume]]\nname = \"v\"\npool = \"p0\"\nsize = \"16 MiB\"\n\
                   provisioning = \"thick\"\n";
-    let held = Held::start_of(&format!("{text}{volume}"), |of_lane_0| 1 - of_lane_0).await;
+    format!("{text}{volume}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
+    // Lane 0, which judges, answers.
+    let held = Held::start_of(&two_lanes(), |of_lane_0| 1 - of_lane_0).await;
     let array = held.running.array();
     let visit = |state: Rc<ShardState>| async move {
         let pool = state.pool("p0").unwrap();
@@ -263,14 +268,19 @@ async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
         .await
         .unwrap()
         .unwrap();
-    let mut told = BTreeMap::new();
-    array.warn_initiators(&mut told).await.unwrap();
-    assert_eq!(told, BTreeMap::new(), "of its volumes nobody knows yet");
+    let mut told = Told::default();
+    for _ in 0..2 {
+        // The lane that answers has none, or has told of its own the first time.
+        array.warn_initiators(&mut told).await.unwrap();
+        assert_eq!(told.owed_to(held.shard), 1, "it is silent");
+        assert_eq!(told.owed_to(1 - held.shard), 0, "it has answered");
+    }
+    assert_eq!(array.warn_initiators(&mut told).await.unwrap(), 0, "again");
     let mut held = held;
     held.hold.take();
     let array = Arc::clone(held.running.array());
     let warned = async {
-        while !told.contains_key("p0") {
+        while told.owed_to(held.shard) > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
             array.warn_initiators(&mut told).await.unwrap();
         }
