@@ -30,7 +30,7 @@ impl<'a> Waiting<'a> {
             spares.sort_by_key(|spare| spare.name != failed.name);
             let spare = spares.into_iter().find(|spare| {
                 let is_well = spare.trouble.is_none() && spare.capacity_bytes >= needed;
-                is_well && !taken.contains(&spare.uuid.to_string())
+                is_well && !taken.contains(&spare.uuid)
             });
             let Some(spare) = spare else { continue };
             if (failed.group, failed.place) == (group, place) {
@@ -39,7 +39,7 @@ impl<'a> Waiting<'a> {
                     rebuilding: &rebuilding.name,
                 });
             }
-            taken.insert(spare.uuid.to_string());
+            taken.insert(spare.uuid);
         }
         None
     }

@@ -188,7 +188,8 @@ async fn furnish(
         failed: &roster.failed(),
     };
     let plans = pools::plan(&known, shards).await?;
-    let unlisted = unlisted::find(&known, (&roster, &gone), &shards[0], kept.is_none()).await?;
+    let (is_gone, was_cut) = (kept.is_none(), made.is_cut_short(data, kept.is_some()));
+    let unlisted = unlisted::find(&known, (&roster, &gone), &shards[0], (is_gone, was_cut)).await?;
     let homes = pools::homes(&plans);
     let opening = plans.iter().map(|plan| pools::open(plan, shards));
     let opened = join_all(opening).await;
@@ -231,8 +232,7 @@ async fn furnish(
     let renamed = apply::renamed(site, &array).await?;
     tell_renamed(&renamed);
     let site = &apply::follow(site, &renamed);
-    let is_cut_short = made.is_cut_short(data, kept.is_some());
-    made.note_lost(data, is_lost && kept.is_none())?;
+    made.note_lost(data, is_lost && is_gone)?;
     remember(&plans, &array, data, &mut made).await?;
     let beginning = configuration::begin(site, data, kept, is_lost)?;
     let (is_first, is_old) = (beginning.is_first, beginning.is_old);
@@ -254,7 +254,7 @@ async fn furnish(
     if is_first || is_old || is_complete_now != is_complete {
         array.settle_configuration(is_complete_now).await?;
     }
-    made.set_configured(data, (site, is_cut_short))?;
+    made.set_configured(data, (site, was_cut))?;
     // It may write the configuration, which has to be whole by then.
     array.follow_departures().await;
     if let Some(file) = &file {

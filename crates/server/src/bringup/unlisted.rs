@@ -33,10 +33,10 @@ pub(super) async fn find(
     known: &Known<'_>,
     (roster, gone): (&Roster, &[String]),
     shard: &ShardHandle,
-    is_lost: bool,
+    (is_lost, was_cut_short): (bool, bool),
 ) -> Result<Pools, ShardGone> {
     let made = known.made;
-    if made.is_cut_short(known.data, !is_lost) {
+    if was_cut_short {
         // Another site file may do better.
         return Ok(Pools::new());
     }

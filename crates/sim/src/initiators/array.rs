@@ -152,7 +152,7 @@ impl Array {
 
     /// The shard of a target.
     pub(super) fn home(&self, target: usize) -> usize {
-        target % self.shards.states.len()
+        self.home_of(self.targets[target].name()).index()
     }
 
     /// The volume that keeps data for tokens.
