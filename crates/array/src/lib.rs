@@ -9,9 +9,17 @@
 //! - [`directory`]: the targets, and who may log in to them.
 //! - [`shard`]: a shard's pools, targets and sessions; messages between shards.
 //! - [`offload`]: copies over shards, and their tokens.
+//! - [`stream`]: the way between an initiator and the array.
+//! - [`memory`]: how much of it initiators may make the array hold.
+//! - [`connection`]: a connection in full-feature phase.
+//! - [`front`]: logins and discovery.
 
 pub mod calendar;
+pub mod connection;
 pub mod directory;
+pub mod front;
+pub mod memory;
 pub mod offload;
 pub mod shard;
+pub mod stream;
 pub mod wake;

@@ -1,10 +1,12 @@
 //! Waking somebody on another shard, and waiting with a bound.
 
+use base::Time;
 use engine::World;
 use event_listener::Event;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, LocalBoxFuture, select};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// Wakes the one who waits, or who waits next.
@@ -33,13 +35,58 @@ impl Wake {
     }
 }
 
+/// Whoever tells the time and wakes for it: a world, or a thread that has none.
+pub trait Clock: Clone + 'static {
+    /// Time since the clock began.
+    fn now(&self) -> Time;
+
+    /// Ends `duration` from now, never earlier.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
+}
+
+impl<W: World> Clock for W {
+    fn now(&self) -> Time {
+        World::now(self)
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
+        World::sleep(self, duration)
+    }
+}
+
+/// Ticks once in each period. A tick that is late puts those after it off: whoever was held up
+/// must not take the ticks that it has missed for time that passed.
+pub struct Ticker<C: Clock> {
+    clock: C,
+    period: Duration,
+    next: LocalBoxFuture<'static, ()>,
+}
+
+impl<C: Clock> Ticker<C> {
+    /// Ticks first when one `period` is over.
+    pub fn new(clock: &C, period: Duration) -> Self {
+        Ticker {
+            clock: clock.clone(),
+            period,
+            next: Box::pin(clock.sleep(period)),
+        }
+    }
+
+    /// Ready once for each tick.
+    pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.next.as_mut().poll(cx));
+        self.next = Box::pin(self.clock.sleep(self.period));
+        Poll::Ready(())
+    }
+}
+
 /// What comes of `operation`; none when it has not ended after `patience`.
-pub async fn in_time<W: World, T>(
-    world: &W,
+pub async fn in_time<C: Clock, T>(
+    clock: &C,
     patience: Duration,
     operation: impl Future<Output = T>,
 ) -> Option<T> {
-    match select(pin!(operation), pin!(world.sleep(patience))).await {
+    match select(pin!(operation), pin!(clock.sleep(patience))).await {
         Either::Left((outcome, _)) => Some(outcome),
         Either::Right(_) => None,
     }

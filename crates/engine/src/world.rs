@@ -60,6 +60,10 @@ pub trait World: Clone + 'static {
     /// This shard's buffers.
     fn buffers(&self) -> &BufPool;
 
+    /// Something was done just now: more may be about to come, so a world that waits by polling
+    /// goes on polling.
+    fn note_work(&self) {}
+
     /// Where this is.
     fn host(&self) -> Host {
         Host::default()

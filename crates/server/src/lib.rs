@@ -2,14 +2,15 @@
 //! them, and the REST API beside them.
 //!
 //! - [`shard`]: one thread each, with its pools and connections. Data path.
-//! - [`front`]: portals, logins, discovery. Hands connections to shards.
-//! - [`::array`]: the part that needs no thread or socket: directory, shard state, copies.
+//! - [`front`]: portals, and the thread that logins run on.
+//! - [`::array`]: the part that needs no thread or socket: logins, connections, directory, shard
+//!   state, copies.
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `apply`: a site file against an array that serves.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
 //! - `images`: volumes from image files, and image files from volumes.
-//! - `memory`: how much of it initiators may make the array hold.
+//! - `machine_memory`: how much memory there is for this process.
 //! - [`offload`]: copies that initiators have the array make.
 //! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - `own_files`: which files are of which data directory.
@@ -25,10 +26,9 @@ mod apply;
 pub mod array;
 mod blank;
 pub mod bringup;
-mod connection;
 pub mod front;
 mod images;
-mod memory;
+mod machine_memory;
 pub mod offload;
 pub mod overcommitment;
 mod own_files;

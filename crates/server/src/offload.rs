@@ -1,8 +1,6 @@
 //! Copies that initiators have the array make, as the real world has them: tokens are made with
 //! bytes from the kernel.
 
-pub(crate) use ::array::offload::SessionCopier;
-
 use ::array::offload::SECRET_BYTES;
 use scsi::offload::Limits;
 use std::io::Read;

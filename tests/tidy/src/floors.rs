@@ -46,7 +46,17 @@ pub const FLOORS: [(&str, &[&str]); 3] = [
     ),
     (
         "array",
-        &["wake", "calendar", "directory", "shard", "offload"],
+        &[
+            "wake",
+            "calendar",
+            "stream",
+            "directory",
+            "shard",
+            "offload",
+            "memory",
+            "connection",
+            "front",
+        ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
 ];

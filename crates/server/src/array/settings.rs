@@ -12,7 +12,7 @@
 
 use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
 use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
-use crate::memory::machine;
+use crate::machine_memory;
 use crate::record::RecordError;
 use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Group, Level, Setting, Site, human};
@@ -163,7 +163,7 @@ impl Array {
 /// That this machine can do what new settings ask of it.
 fn check_machine(settings: &Site) -> Result<(), ArrayError> {
     let asked = settings.limits.memory_bytes;
-    match (asked, machine::memory_bytes()) {
+    match (asked, machine_memory::memory_bytes()) {
         (Some(asked), Some(all)) if asked > all => {
             let context = format!(
                 "limits.memory: found {}; allowed: at most the {} that this machine has for the array",

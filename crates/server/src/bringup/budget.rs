@@ -5,7 +5,8 @@
 //!   are taken, and the log says how many.
 //! - No setting keeps the array from starting: a machine may have less memory than it had.
 
-use crate::memory::{BUDGET_BYTES_MIN, machine, seats};
+use crate::machine_memory;
+use ::array::memory::{BUDGET_BYTES_MIN, seats};
 use site::{CONNECTION_MEMORY_BYTES_MIN, Limits, human};
 
 /// The part of the machine's memory that connections get when the site file says nothing.
@@ -13,7 +14,7 @@ const PART: u64 = 4;
 
 /// `limits` with the budget in bytes, and no more sessions than fit it.
 pub(super) fn fitted(limits: Limits) -> (Limits, u64) {
-    let there_is = machine::memory_bytes();
+    let there_is = machine_memory::memory_bytes();
     let bytes = budget(limits.memory_bytes, there_is);
     let of = match (limits.memory_bytes, there_is) {
         (Some(said), _) if said == bytes => "limits.memory of the settings".to_owned(),

@@ -1,99 +1,62 @@
-//! The front: portals, logins and discovery, beside the shards.
+//! The front: portals beside the shards, and the thread that logins run on.
 //!
-//! A connection logs in here, on a thread of the front's own, and is then moved to the shard of its
-//! target, or to one beside it. Discovery sessions are served here to their end. What peers can
-//! make the front hold is bounded: logins under way, the time each may take, and sessions. Who is
-//! beyond a bound is told so by the status of its login, as long as that costs little.
+//! [`::array::front`] says how a login goes; this has its sockets, its clock and its randomness.
 
-mod carrier_slots;
-mod discovery;
-mod login;
-mod login_permits;
-mod session_permits;
-mod tsih;
-mod turned_away;
+mod socket;
 
-pub(crate) use carrier_slots::CarrierSlot;
-pub(crate) use session_permits::SessionPermit;
-pub(crate) use tsih::TsihLease;
+pub use ::array::connection::Timeouts;
+pub use ::array::front::FrontLimits;
 
+use crate::array::now_unix_s;
 use crate::directory::{Directory, Portal};
-use crate::memory::Budget;
 use crate::offload::Offload;
 use crate::shard::ShardHandle;
-use carrier_slots::CarrierSlots;
-use login_permits::LoginPermits;
-use session_permits::SessionPermits;
+use ::array::front::{Desk, Surroundings};
+use ::array::memory::Budget;
+use ::array::wake::Clock;
+use base::Time;
+use iscsi::chap::RANDOM_BYTES;
+use socket::Socket;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task;
-use tsih::Tsihs;
+use world::real::RealWorld;
 
-/// Bounds on what peers can make the front hold.
-#[derive(Clone, Debug)]
-pub struct FrontLimits {
-    /// A login that takes longer is cut; so is a discovery session, and a peer that takes a third
-    /// of it for one request.
-    pub login_timeout: Duration,
-    /// Logins under way, and discovery sessions.
-    pub half_open_max: usize,
-    /// Those from one address; a network of 64 bits counts as one.
-    pub half_open_per_address_max: usize,
-    /// Sessions, each with one connection.
-    pub sessions_max: usize,
-    /// Sessions of one initiator.
-    pub sessions_per_initiator_max: usize,
-    /// Memory that all connections may hold together, in bytes; at least 128 MiB.
-    pub memory_bytes: u64,
-    /// How silence and partings are dealt with.
-    pub timeouts: Timeouts,
-    /// Bounds inside one connection.
-    pub iscsi: iscsi::login::Limits,
-}
+/// The clock of the thread for logins.
+#[derive(Clone)]
+struct ThreadClock;
 
-impl Default for FrontLimits {
-    fn default() -> Self {
-        FrontLimits {
-            login_timeout: Duration::from_secs(15),
-            half_open_max: 64,
-            half_open_per_address_max: 32,
-            sessions_max: 1024,
-            sessions_per_initiator_max: 256,
-            memory_bytes: 4 << 30,
-            timeouts: Timeouts::default(),
-            iscsi: iscsi::login::Limits::default(),
-        }
+impl Clock for ThreadClock {
+    fn now(&self) -> Time {
+        world::real::now()
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
+        tokio::time::sleep(duration)
     }
 }
 
-/// How long a connection waits for its peer.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// A peer that was silent for this long is pinged; one that is silent for as long
-    /// again, or takes that long to send one PDU, is given up.
-    pub silence: Duration,
-    /// An initiator that is asked to log out has this long, in whole seconds at least
-    /// one, before its connection is closed.
-    pub logout: Duration,
-    /// A peer that keeps a command waiting for its data for so long, or does not take its
-    /// answers, is parted with.
-    pub data: Duration,
-}
+/// The machine: its calendar, and its kernel's randomness.
+struct Machine;
 
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts {
-            silence: Duration::from_secs(30),
-            logout: Duration::from_secs(3),
-            data: Duration::from_secs(30),
-        }
+impl Surroundings for Machine {
+    fn unix_s(&self) -> u64 {
+        now_unix_s()
+    }
+
+    fn random(&self) -> Result<[u8; RANDOM_BYTES], String> {
+        let mut random = [0; RANDOM_BYTES];
+        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+        Ok(random)
     }
 }
+
+type LoginDesk = Desk<RealWorld, ThreadClock>;
 
 /// A portal can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -161,50 +124,6 @@ impl Portals {
     }
 }
 
-/// What all logins share.
-struct Desk {
-    directory: Arc<Directory>,
-    offload: Arc<Offload>,
-    shards: Vec<ShardHandle>,
-    limits: FrontLimits,
-    budget: Budget,
-    tsihs: Tsihs,
-    session_permits: SessionPermits,
-    carrier_slots: CarrierSlots,
-    login_permits: LoginPermits,
-    /// Peers that are being told that there are too many.
-    turned_away: Arc<Semaphore>,
-}
-
-impl Desk {
-    fn new(
-        (directory, offload): (Arc<Directory>, Arc<Offload>),
-        shards: Vec<ShardHandle>,
-        limits: FrontLimits,
-        budget: Budget,
-    ) -> Self {
-        Desk {
-            // A session that is reinstated, and one that is about to be, have one each.
-            tsihs: Tsihs::new(limits.sessions_max.saturating_add(limits.half_open_max)),
-            session_permits: SessionPermits::new(
-                limits.sessions_max,
-                limits.sessions_per_initiator_max,
-            ),
-            carrier_slots: CarrierSlots::new(shards.len()),
-            login_permits: LoginPermits::new(
-                limits.half_open_max,
-                limits.half_open_per_address_max,
-            ),
-            turned_away: Arc::new(Semaphore::new(turned_away::AT_ONCE_MAX)),
-            directory,
-            offload,
-            shards,
-            limits,
-            budget,
-        }
-    }
-}
-
 /// A listener, and the address that it has.
 type Listening = (TcpListener, SocketAddr);
 
@@ -246,7 +165,7 @@ impl Front {
         let (listeners, opened) = listen_at(portals)?;
         let addresses: Vec<SocketAddr> = opened.iter().map(|portal| portal.address).collect();
         directory.set_portals(opened);
-        offload.set_shards(&shards);
+        let silence = limits.timeouts.silence;
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let shared = budget.clone();
         let (stop, stopped) = watch::channel(false);
@@ -255,8 +174,9 @@ impl Front {
             .name("front".to_owned())
             .spawn(move || {
                 crate::panics::on_the_data_path();
-                let desk = Desk::new((directory, offload), shards, limits, shared);
-                run(listeners, (stopped, changing), desk);
+                let shared = (directory, offload, shared);
+                let desk = Desk::new(shared, shards, limits, ThreadClock, Box::new(Machine));
+                run(listeners, (stopped, changing), (desk, silence));
             })
             .map_err(|error| {
                 let address = addresses.first().copied().unwrap_or(([0; 4], 0).into());
@@ -316,7 +236,7 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 fn run(
     listeners: Vec<Listener>,
     (mut stopped, changes): (watch::Receiver<bool>, mpsc::UnboundedReceiver<Change>),
-    desk: Desk,
+    desk: (Rc<LoginDesk>, Duration),
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -325,7 +245,6 @@ fn run(
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "no event loop for logins"),
     };
-    let desk = Rc::new(desk);
     task::LocalSet::new().block_on(&runtime, async move {
         tokio::select! {
             () = take_logins(listeners, changes, desk) => {}
@@ -339,12 +258,12 @@ fn run(
 async fn take_logins(
     listeners: Vec<Listener>,
     mut changes: mpsc::UnboundedReceiver<Change>,
-    desk: Rc<Desk>,
+    (desk, silence): (Rc<LoginDesk>, Duration),
 ) {
     let mut open = BTreeMap::new();
     let begin = |(listener, bound): Listener| match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => {
-            let taking = task::spawn_local(accept(listener, Rc::clone(&desk)));
+            let taking = task::spawn_local(accept(listener, Rc::clone(&desk), silence));
             Some((bound, taking.abort_handle()))
         }
         Err(error) => {
@@ -367,7 +286,7 @@ async fn take_logins(
     std::future::pending().await
 }
 
-async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {
+async fn accept(listener: tokio::net::TcpListener, desk: Rc<LoginDesk>, silence: Duration) {
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -378,38 +297,15 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {
                 continue;
             }
         };
-        if let Err(error) = attend(&stream, desk.limits.timeouts.silence) {
-            tracing::warn!(%peer, %error, "a dead peer may be noticed late");
-        }
-        let Some(login_permit) = desk.login_permits.take(peer.ip()) else {
-            turned_away::begin(stream, peer, &desk);
-            continue;
+        let prepared = socket::prepare(&stream, silence);
+        let local = match prepared {
+            Ok(local) => local,
+            Err(error) => {
+                tracing::info!(%peer, reason = %error, "no login");
+                continue;
+            }
         };
         let desk = Rc::clone(&desk);
-        task::spawn_local(async move {
-            tokio::select! {
-                () = login::serve(stream, peer, &desk, &login_permit) => {}
-                () = login_permit.given_away() => {
-                    tracing::info!(%peer, "no login: too many are under way, and it had proved nothing");
-                }
-            }
-        });
+        task::spawn_local(async move { desk.serve(Socket(stream), peer, local).await });
     }
-}
-
-/// Probes of a silent peer before the kernel gives it up.
-const PROBES: u32 = 3;
-
-/// Has the kernel watch the peer, too: it notices one that is gone while nothing of the
-/// protocol is due, and data that nobody acknowledges.
-fn attend(stream: &tokio::net::TcpStream, silence: Duration) -> io::Result<()> {
-    // The kernel counts in whole seconds.
-    let interval = (silence / PROBES).max(Duration::from_secs(1));
-    let probes = socket2::TcpKeepalive::new()
-        .with_time(silence.max(Duration::from_secs(1)))
-        .with_interval(interval)
-        .with_retries(PROBES);
-    let socket = socket2::SockRef::from(stream);
-    socket.set_tcp_keepalive(&probes)?;
-    socket.set_tcp_user_timeout(Some(2 * silence))
 }

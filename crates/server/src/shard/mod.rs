@@ -5,7 +5,10 @@ pub use ::array::shard::{
     Counted, CountedSession, ExportError, ExportErrorKind, Flow, Kind, SessionInfo, ShardGone,
     Timing, Totals, UnitTraits,
 };
-pub(crate) use ::array::shard::{DRAIN_MAX, latency, remote_volume, session, space_reclaim, tally};
+pub(crate) use ::array::shard::{DRAIN_MAX, latency, remote_volume, space_reclaim, tally};
+
+#[cfg(test)]
+mod waiting_writes;
 
 use ::array::shard::{CLOSE_MAX, Link, Visit};
 use std::cell::Cell;
@@ -20,9 +23,6 @@ use world::real::RealWorld;
 
 /// The state of a shard, on its thread.
 pub type ShardState = ::array::shard::ShardState<RealWorld>;
-
-/// A session on the home shard of its target.
-pub(crate) type Session = session::Session<RealWorld>;
 
 /// Reaches a shard from any thread.
 pub type ShardHandle = ::array::shard::ShardHandle<RealWorld>;

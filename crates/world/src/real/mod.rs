@@ -151,12 +151,6 @@ impl RealWorld {
         })
     }
 
-    /// There was work whose next piece somebody waits for: the thread looks for more for a
-    /// moment before it sleeps, if such a moment has paid lately.
-    pub fn note_work(&self) {
-        self.shared.adaptive_polling.work();
-    }
-
     fn ring(&self) -> &Ring {
         &self.shared.ring
     }
@@ -175,6 +169,11 @@ impl World for RealWorld {
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
         tokio::time::sleep(duration)
+    }
+
+    // The thread looks for more for a moment before it sleeps, if such a moment has paid lately.
+    fn note_work(&self) {
+        self.shared.adaptive_polling.work();
     }
 
     fn prng(&self, name: &str) -> Prng {

@@ -9,29 +9,28 @@ use super::gauge::Gauge;
 use super::management::{function as functions, response};
 use super::request::{Ended, HomeGone, Request, Route};
 use super::tasks::{Aborted, Order, Tasks};
-use crate::directory::Directory;
-use crate::front::Timeouts;
+use super::{Services, Timeouts};
 use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
 use crate::shard::session::{AbortRequest, Closing, ConnectionControl, Scope, add};
-use base::{BufPool, Slice};
+use crate::stream::Stream;
+use crate::wake::Ticker;
+use base::Slice;
+use engine::World;
+use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{Admission, Parameters, TargetDirectory};
 use scsi::cdb::Work;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
-use std::pin::Pin;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
 
 /// A connection that is to close has this long to take its last answers.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -68,34 +67,34 @@ const RUNS_MAX: usize = 256;
 enum ConnectionState {
     Open,
     /// Reads no more; answers what runs, then closes.
-    Draining(Pin<Box<Sleep>>),
+    Draining(LocalBoxFuture<'static, ()>),
     /// The socket is of no use; only waits for what runs.
     Broken,
 }
 
 /// A connection with its socket and its commands.
-pub(crate) struct Pump {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Pump<W: World, S: Stream> {
+    pub(crate) stream: S,
     pub(crate) connection: Connection,
     pub(crate) control: Arc<ConnectionControl>,
     pub(crate) admission: Admission,
     pub(crate) target: String,
     /// Of the shard that carries the connection.
-    pub(crate) state: Rc<ShardState>,
-    pub(crate) directory: Arc<Directory>,
-    pub(crate) route: Route,
-    pub(crate) progress: Progress,
+    pub(crate) state: Rc<ShardState<W>>,
+    pub(crate) services: Arc<Services<W>>,
+    pub(crate) route: Route<W>,
+    pub(crate) progress: Progress<W>,
 }
 
 /// How far a connection is.
-pub(crate) struct Progress {
+pub(crate) struct Progress<W: World> {
     tasks: Tasks,
-    gauge: Gauge,
+    gauge: Gauge<W>,
     /// Answers to ABORT TASK that wait for the end of what is aborted.
     aborting: FuturesUnordered<LocalBoxFuture<'static, TaskId>>,
     state_of_connection: ConnectionState,
     reason: String,
-    idle: Interval,
+    idle: Ticker<W>,
     /// Whether anything came since the last tick of `idle`.
     heard: bool,
     /// The PDU that was on its way at the last tick.
@@ -108,13 +107,13 @@ pub(crate) struct Progress {
     /// The next command waits for memory.
     waits_for_room: bool,
     /// When to look at what the peer owes.
-    look: Interval,
+    look: Ticker<W>,
     /// Bytes of answers that the peer has taken, and looks that found it too few, since it
     /// owed nothing or took enough.
     taken: usize,
     untaken: u32,
     /// Until then the initiator may log out, as it was asked to.
-    leaving: Option<Pin<Box<Sleep>>>,
+    leaving: Option<LocalBoxFuture<'static, ()>>,
     /// Data-out of commands that have none.
     nothing: Slice,
     /// A long write has begun in this turn: drives are to have it before the data of
@@ -122,43 +121,32 @@ pub(crate) struct Progress {
     began_long: bool,
 }
 
-impl Progress {
-    pub(crate) fn new(
-        buffers: &BufPool,
-        timeouts: Timeouts,
-        gauge: Gauge,
-        account: Account,
-    ) -> Self {
-        let (mut idle, mut look) = (interval(timeouts.silence), interval(timeouts.data / LOOKS));
-        // A shard that was held up, as by a machine that slept, must not take the looks
-        // it has missed for silence of the peer.
-        for clock in [&mut idle, &mut look] {
-            clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        }
+impl<W: World> Progress<W> {
+    pub(crate) fn new(world: &W, timeouts: Timeouts, gauge: Gauge<W>, account: Account) -> Self {
         Progress {
             tasks: Tasks::default(),
             gauge,
             aborting: FuturesUnordered::new(),
             state_of_connection: ConnectionState::Open,
             reason: String::new(),
-            idle,
-            heard: true,
+            idle: Ticker::new(world, timeouts.silence),
+            heard: false,
             slow: None,
             timeouts,
             account,
             held_up: false,
             waits_for_room: false,
-            look,
+            look: Ticker::new(world, timeouts.data / LOOKS),
             taken: 0,
             untaken: 0,
             leaving: None,
-            nothing: buffers.copy_of(&[]).freeze(),
+            nothing: world.buffers().copy_of(&[]).freeze(),
             began_long: false,
         }
     }
 }
 
-impl Pump {
+impl<W: World, S: Stream> Pump<W, S> {
     /// Runs the connection to its end, starting with bytes that came behind the
     /// login. Says why it ended.
     pub(crate) async fn run(mut self, input: &[u8]) -> String {
@@ -169,7 +157,7 @@ impl Pump {
         loop {
             // Armed before the requests are looked at, so that none is missed.
             let woken = control.wake.notified();
-            tokio::pin!(woken);
+            let mut woken = pin!(woken);
             let over = poll_fn(|cx| {
                 if woken.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(false);
@@ -310,7 +298,7 @@ impl Pump {
             return false;
         }
         if !self.may_read() {
-            let is_gone = is_closed(&self.stream);
+            let is_gone = self.stream.is_closed();
             if is_gone {
                 self.give_up("the initiator closed the connection".to_owned());
             }
@@ -377,13 +365,11 @@ impl Pump {
         if self.connection.expects_long_data() {
             return self.poll_read_long(cx);
         }
-        // By `poll_read`, which knows after a short read that there is no more.
         let state = Rc::clone(&self.state);
         let mut space = state.receive_space();
-        let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space))?;
-        self.connection.receive(space.filled());
-        Poll::Ready(Ok(space.filled().len()))
+        let came = ready!(self.stream.poll_read(cx, &mut space))?;
+        self.connection.receive(&space[..came]);
+        Poll::Ready(Ok(came))
     }
 
     /// Reads the rest of a long data segment right to where it belongs, and little of
@@ -391,24 +377,15 @@ impl Pump {
     fn poll_read_long(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let state = Rc::clone(&self.state);
         let mut shared = state.receive_space();
-        loop {
-            ready!(self.stream.poll_read_ready(cx))?;
-            let place = self.connection.space();
-            let room = place.len();
-            let beside = IoSliceMut::new(&mut shared[..BESIDE_LONG_BYTES]);
-            let came = match self
-                .stream
-                .try_read_vectored(&mut [IoSliceMut::new(place), beside])
-            {
-                Ok(came) => came,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Poll::Ready(Err(error)),
-            };
-            let placed = came.min(room);
-            self.connection.received(placed);
-            self.connection.receive(&shared[..came - placed]);
-            return Poll::Ready(Ok(came));
-        }
+        let place = self.connection.space();
+        let room = place.len();
+        let beside = IoSliceMut::new(&mut shared[..BESIDE_LONG_BYTES]);
+        let spaces = &mut [IoSliceMut::new(place), beside];
+        let came = ready!(self.stream.poll_read_vectored(cx, spaces))?;
+        let placed = came.min(room);
+        self.connection.received(placed);
+        self.connection.receive(&shared[..came - placed]);
+        Poll::Ready(Ok(came))
     }
 
     /// Sends what waits.
@@ -420,7 +397,7 @@ impl Pump {
             let output = self.connection.output();
             let mut runs = Vec::with_capacity(RUNS_MAX.min(64));
             output.slices(&mut runs, RUNS_MAX);
-            let sent = Pin::new(&mut self.stream).poll_write_vectored(cx, &runs);
+            let sent = self.stream.poll_write(cx, &runs);
             drop(runs);
             match sent {
                 Poll::Pending => break,
@@ -571,7 +548,7 @@ impl Pump {
                     let Admission {
                         initiator, portal, ..
                     } = &self.admission;
-                    self.directory.visible(initiator, portal)
+                    self.services.directory.visible(initiator, portal)
                 };
                 let own = &self.target;
                 let asked = target.is_none_or(|name| name.eq_ignore_ascii_case(own));
@@ -662,15 +639,15 @@ impl Pump {
             let time = self.progress.timeouts.logout;
             let seconds = u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
             self.connection.request_logout(seconds.max(1));
-            self.progress.leaving = Some(Box::pin(sleep(time)));
+            self.progress.leaving = Some(Box::pin(self.state.world().sleep(time)));
         }
     }
 
     /// Takes no more commands; answers those that run, then closes.
     fn drain(&mut self, reason: String) {
         if matches!(self.progress.state_of_connection, ConnectionState::Open) {
-            self.progress.state_of_connection =
-                ConnectionState::Draining(Box::pin(sleep(LAST_WORDS)));
+            let time = Box::pin(self.state.world().sleep(LAST_WORDS));
+            self.progress.state_of_connection = ConnectionState::Draining(time);
             self.progress.reason = reason;
             self.progress.tasks.forget_idle();
         }
@@ -725,35 +702,5 @@ fn completion(response: scsi::Response) -> Completion {
         descriptor_sense,
         data,
         wanted_bytes,
-    }
-}
-
-/// Whether the peer has closed the connection, which is known without reading what came before it:
-/// what it holds is given back, also where nothing is read for want of memory. A close behind more
-/// than the sockets hold has not come yet.
-fn is_closed(stream: &TcpStream) -> bool {
-    let ready = stream.ready(Interest::READABLE).now_or_never();
-    matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
-
-    #[tokio::test]
-    async fn a_close_is_seen_behind_what_is_not_read() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut peer = TcpStream::connect(address).await.unwrap();
-        let (stream, _) = listener.accept().await.unwrap();
-        peer.write_all(&[7; 1000]).await.unwrap();
-        stream.readable().await.unwrap();
-        assert!(!is_closed(&stream));
-        drop(peer);
-        while !is_closed(&stream) {
-            tokio::task::yield_now().await;
-        }
     }
 }

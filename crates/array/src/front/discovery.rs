@@ -1,18 +1,18 @@
 //! Discovery sessions, which list targets for initiators (RFC 7143 clause 4.3).
 
 use crate::directory::Directory;
+use crate::stream::{Stream, read};
 use base::BufPool;
 use iscsi::connection::{Connection, Event};
 use iscsi::login::{Admission, Limits, Negotiated, TargetDirectory};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use std::future::poll_fn;
 
 /// Response code of a task management function that is not there.
 const NOT_SUPPORTED: u8 = 5;
 
 /// Serves the session to its end, starting with `input`, and says why it ended.
 pub(super) async fn serve(
-    mut stream: TcpStream,
+    mut stream: impl Stream,
     negotiated: Negotiated,
     input: &[u8],
     directory: &Directory,
@@ -30,7 +30,7 @@ pub(super) async fn serve(
         if let Some(reason) = ended {
             return Ok(reason);
         }
-        match stream.read(&mut space).await {
+        match read(&mut stream, &mut space).await {
             Ok(0) => return Ok("the initiator closed the connection".to_owned()),
             Ok(bytes) => connection.receive(&space[..bytes]),
             Err(error) => return Err(error.to_string()),
@@ -65,12 +65,12 @@ fn answer(
     None
 }
 
-async fn send(stream: &mut TcpStream, connection: &mut Connection) -> std::io::Result<()> {
+async fn send(stream: &mut impl Stream, connection: &mut Connection) -> std::io::Result<()> {
     let output = connection.output();
     while !output.is_empty() {
         let mut runs = Vec::new();
         output.slices(&mut runs, 64);
-        let sent = stream.write_vectored(&runs).await?;
+        let sent = poll_fn(|cx| stream.poll_write(cx, &runs)).await?;
         drop(runs);
         output.advance(sent);
     }

@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn mark() -> Mark {
-        Mark::new(std::time::Instant::now(), scsi::cdb::Work::Other)
+        Mark::new(base::Time::default(), scsi::cdb::Work::Other)
     }
 
     #[test]

@@ -7,11 +7,11 @@
 //! - A login that has proved who it is keeps its permit.
 //! - An IPv6 network of 64 bits is one address: its owner can have every address in it.
 
+use crate::wake::Wake;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
-use tokio::sync::Notify;
 
 /// Hands out login permits, on the thread of the front.
 pub(super) struct LoginPermits {
@@ -30,13 +30,13 @@ struct Taken {
 struct Sitting {
     address: IpAddr,
     has_proved: bool,
-    given_away: Rc<Notify>,
+    given_away: Rc<Wake>,
 }
 
 /// A login permit in use; free again when this is dropped.
 pub(super) struct LoginPermit {
     number: u64,
-    given_away: Rc<Notify>,
+    given_away: Rc<Wake>,
     taken: Rc<RefCell<Taken>>,
 }
 
@@ -62,7 +62,7 @@ impl LoginPermits {
             taken.give_away(|sitting| sitting.address == most)?;
         }
         taken.last += 1;
-        let (number, given_away) = (taken.last, Rc::new(Notify::new()));
+        let (number, given_away) = (taken.last, Rc::new(Wake::default()));
         let sitting = Sitting {
             address,
             has_proved: false,
@@ -104,7 +104,7 @@ impl Taken {
         let oldest = sitting.find(|(_, one)| !one.has_proved && may(one));
         let number = *oldest?.0;
         let given = self.sitting.remove(&number)?;
-        given.given_away.notify_one();
+        given.given_away.notify();
         Some(())
     }
 }

@@ -1,7 +1,6 @@
 //! One budget for the memory that initiators make the array hold, over all shards.
 //!
 //! - `policy` says who may hold how much; it is deterministic.
-//! - `machine` says how much memory there is.
 //!
 //! Invariants:
 //! - A connection asks before it holds more than its seat covers, and gives back what it holds
@@ -9,11 +8,10 @@
 //! - The lock is held for a few looks into maps, never while anything is waited for, and only by
 //!   connections that hold more than their seats cover.
 
-pub(crate) mod machine;
 mod policy;
 
-pub(crate) use policy::{BUDGET_BYTES_MIN, SEAT_COMMAND_BYTES, SEAT_UNASKED_BYTES};
-pub use policy::{Use, seats};
+pub use policy::{BUDGET_BYTES_MIN, Use, seats};
+pub(crate) use policy::{SEAT_COMMAND_BYTES, SEAT_UNASKED_BYTES};
 
 use crate::shard::session::ConnectionControl;
 use policy::{AccountId, Policy};

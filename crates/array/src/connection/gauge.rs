@@ -10,11 +10,12 @@
 use super::tasks::Destination;
 use crate::shard::session::{ConnectionControl, add};
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
+use crate::wake::Clock;
+use base::Time;
 use scsi::Response;
 use scsi::cdb::{Cdb, Extent, Work};
 use scsi::sense::status;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Of commands at a LUN without a tally, as yet or for good.
 pub(crate) const NO_SLOT: u16 = 0;
@@ -30,7 +31,7 @@ const SKIPPED_MAX: u64 = 4;
 /// What is known of a command when it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    began: Instant,
+    began: Time,
     pub(crate) work: Work,
     random: bool,
     /// Where its LUN is counted.
@@ -39,7 +40,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Of a command that comes at `began`, at a LUN that is not known.
-    pub(crate) fn new(began: Instant, work: Work) -> Self {
+    pub(crate) fn new(began: Time, work: Work) -> Self {
         Mark {
             began,
             work,
@@ -92,18 +93,19 @@ struct Slot {
     writes: Streams,
     /// Commands in progress, and since when there are so many.
     depth: u64,
-    since: Instant,
+    since: Time,
 }
 
 /// The tallies of a connection.
-pub(crate) struct Gauge {
+pub(crate) struct Gauge<C> {
+    clock: C,
     control: Arc<ConnectionControl>,
     /// The first is of commands at no logical unit.
     slots: Vec<Slot>,
     /// By LUN.
     by_lun: Vec<u16>,
     /// When the commands came that are being taken.
-    now: Option<Instant>,
+    now: Option<Time>,
     /// Commands that have ended in this turn.
     ended: Vec<EndedCommand>,
 }
@@ -111,13 +113,14 @@ pub(crate) struct Gauge {
 /// A command that has ended, but for the time it took.
 struct EndedCommand {
     slot: u16,
-    began: Instant,
+    began: Time,
     outcome: Outcome,
 }
 
-impl Gauge {
-    pub(crate) fn new(control: Arc<ConnectionControl>) -> Self {
+impl<C: Clock> Gauge<C> {
+    pub(crate) fn new(control: Arc<ConnectionControl>, clock: C) -> Self {
         let mut gauge = Gauge {
+            clock,
             control,
             slots: Vec::new(),
             by_lun: Vec::new(),
@@ -135,7 +138,7 @@ impl Gauge {
 
     /// A command comes.
     pub(crate) fn begin(&mut self, lun: [u8; 8], cdb: &Cdb) -> Mark {
-        let now = *self.now.get_or_insert_with(Instant::now);
+        let now = *self.now.get_or_insert_with(|| self.clock.now());
         let mut mark = Mark::new(now, Work::of(cdb));
         mark.slot = self.slot(scsi::lun::decode(lun));
         if let Some(slot) = self.slots.get_mut(usize::from(mark.slot)) {
@@ -173,10 +176,10 @@ impl Gauge {
         if self.ended.is_empty() && left.len() == 0 {
             return;
         }
-        self.count_at(Instant::now(), left);
+        self.count_at(self.clock.now(), left);
     }
 
-    fn count_at(&mut self, now: Instant, left: impl Iterator<Item = u16>) {
+    fn count_at(&mut self, now: Time, left: impl Iterator<Item = u16>) {
         for slot in left {
             if let Some(slot) = self.slots.get_mut(usize::from(slot)) {
                 slot.go(now);
@@ -229,14 +232,14 @@ impl Gauge {
             reads: Streams::default(),
             writes: Streams::default(),
             depth: 0,
-            since: Instant::now(),
+            since: self.clock.now(),
         });
         number
     }
 }
 
-fn nanoseconds(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(from: Time, to: Time) -> u64 {
+    u64::try_from(to.since(from).as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Slot {
@@ -249,20 +252,20 @@ impl Slot {
     }
 
     /// A command comes.
-    fn come(&mut self, now: Instant) {
+    fn come(&mut self, now: Time) {
         self.pass(now);
         self.depth += 1;
         raise(&self.tally.depth_max, self.depth);
     }
 
     /// A command is in progress no more.
-    fn go(&mut self, now: Instant) {
+    fn go(&mut self, now: Time) {
         self.pass(now);
         self.depth = self.depth.saturating_sub(1);
     }
 
     /// So many were in progress until now.
-    fn pass(&mut self, now: Instant) {
+    fn pass(&mut self, now: Time) {
         if now > self.since {
             add(
                 &self.tally.depth_ns,
@@ -304,6 +307,24 @@ mod tests {
     use crate::shard::tally::Totals;
     use std::time::Duration;
 
+    /// A clock that stands still, some time after the beginning.
+    #[derive(Clone)]
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Time {
+            Time(60_000_000_000)
+        }
+
+        fn sleep(&self, _: Duration) -> impl Future<Output = ()> + 'static {
+            std::future::pending()
+        }
+    }
+
+    fn gauge() -> Gauge<Still> {
+        Gauge::new(Arc::default(), Still)
+    }
+
     const LUN3: [u8; 8] = [0, 3, 0, 0, 0, 0, 0, 0];
 
     fn cdb(opcode: u8, lba: u8, blocks: u8) -> [u8; 16] {
@@ -312,7 +333,7 @@ mod tests {
         cdb
     }
 
-    fn begin(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> (Order, Mark) {
+    fn begin(gauge: &mut Gauge<Still>, lun: [u8; 8], cdb: [u8; 16]) -> (Order, Mark) {
         let cdb = Cdb::from(cdb);
         let mark = gauge.begin(lun, &cdb);
         let (write, bytes) = (false, 0);
@@ -325,14 +346,14 @@ mod tests {
         (order, mark)
     }
 
-    fn run(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Mark {
+    fn run(gauge: &mut Gauge<Still>, lun: [u8; 8], cdb: [u8; 16]) -> Mark {
         let (order, mark) = begin(gauge, lun, cdb);
         gauge.end(order.destination(), &mark, 512, &Response::default());
         gauge.count([mark.slot].into_iter());
         mark
     }
 
-    fn totals(gauge: &Gauge, slot: usize) -> Totals {
+    fn totals(gauge: &Gauge<Still>, slot: usize) -> Totals {
         let mut totals = Totals::default();
         totals.add(&gauge.slots[slot].tally);
         totals
@@ -340,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_transfer_goes_on_where_one_of_its_direction_ended_lately() {
-        let mut gauge = Gauge::new(Arc::default());
+        let mut gauge = gauge();
         run(&mut gauge, LUN3, [0; 16]);
         let mut random =
             |opcode, lba, blocks| run(&mut gauge, LUN3, cdb(opcode, lba, blocks)).random;
@@ -359,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_lun_is_counted_apart_once_something_answers_there() {
-        let mut gauge = Gauge::new(Arc::default());
+        let mut gauge = gauge();
         for opcode in [0x12, 0xa0, 0x03] {
             let mut anywhere = cdb(opcode, 0, 0);
             anywhere[4] = 36;
@@ -386,7 +407,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_spread_over_paths_is_no_random_access() {
         for paths in [2, 4] {
-            let mut gauges: Vec<Gauge> = (0..paths).map(|_| Gauge::new(Arc::default())).collect();
+            let mut gauges: Vec<Gauge<Still>> = (0..paths).map(|_| gauge()).collect();
             let mut random = [0; 2];
             for gauge in &mut gauges {
                 run(gauge, LUN3, [0; 16]);
@@ -407,7 +428,7 @@ mod tests {
 
     #[test]
     fn mean_depth_is_rate_times_mean_latency() {
-        let mut gauge = Gauge::new(Arc::default());
+        let mut gauge = gauge();
         run(&mut gauge, LUN3, [0; 16]);
         let start = gauge.slots[1].since + Duration::from_secs(1);
         let (mut state, mut now_ns, mut pending) = (7u64, 0u64, Vec::new());
@@ -445,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_command_that_leaves_without_an_end_is_in_progress_no_more() {
-        let mut gauge = Gauge::new(Arc::default());
+        let mut gauge = gauge();
         run(&mut gauge, LUN3, [0; 16]);
         let start = gauge.slots[1].since + Duration::from_secs(1);
         let at = |ns| start + Duration::from_nanos(ns);
@@ -453,52 +474,11 @@ mod tests {
         gauge.now = Some(at(0));
         let marks = [0, 1, 2].map(|_| begin(&mut gauge, LUN3, [0; 16]).1.slot);
         // A second less than nothing passed: the clock was looked at before.
-        gauge.count_at(start - Duration::from_secs(1), [].into_iter());
+        gauge.count_at(Time(start.as_nanos() - 1_000_000_000), [].into_iter());
         gauge.count_at(at(100), marks[..2].iter().copied());
         gauge.count_at(at(150), marks[2..].iter().copied());
         gauge.count_at(at(1000), [1].into_iter());
         assert_eq!(totals(&gauge, 1).depth_ns - before, 3 * 100 + 50);
         assert_eq!(totals(&gauge, 1).depth_max, 3);
-    }
-
-    /// What counting costs: `cargo test --release -p ashlar-server -- --ignored --nocapture
-    /// cost_of_counting`.
-    #[test]
-    #[ignore = "a measurement"]
-    fn cost_of_counting() {
-        const COMMANDS: u32 = 8_000_000;
-        let response = Response::default();
-        for in_turn in [1, 4, 32] {
-            let mut gauge = Gauge::new(Arc::default());
-            run(&mut gauge, LUN3, [0; 16]);
-            let mut left = Vec::new();
-            let began = Instant::now();
-            for turn in 0..COMMANDS / in_turn {
-                gauge.others_come();
-                for at in 0..in_turn {
-                    let lba = (turn * in_turn + at).wrapping_mul(2_654_435_761);
-                    let mut cdb = cdb(0x28, 0, 8);
-                    cdb[2..6].copy_from_slice(&lba.to_be_bytes());
-                    let (order, mark) = begin(&mut gauge, LUN3, cdb);
-                    gauge.end(
-                        order.destination(),
-                        std::hint::black_box(&mark),
-                        4096,
-                        &response,
-                    );
-                    left.push(mark.slot);
-                }
-                gauge.count(left.drain(..));
-            }
-            let each = began.elapsed().as_secs_f64() * 1e9 / f64::from(COMMANDS);
-            assert_eq!(totals(&gauge, 1).reads.timing.commands, u64::from(COMMANDS));
-            println!("{each:.1} ns a command, {in_turn} in a turn");
-        }
-        let began = Instant::now();
-        for _ in 0..COMMANDS {
-            std::hint::black_box(Instant::now());
-        }
-        let each = began.elapsed().as_secs_f64() * 1e9 / f64::from(COMMANDS);
-        println!("{each:.1} ns of each look at the clock");
     }
 }

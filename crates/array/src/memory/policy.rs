@@ -42,7 +42,7 @@ const COMMAND_BYTES_MAX: u64 = 36 << 20;
 
 /// The smallest budget, in bytes: half for seats, an eighth for what comes unasked, and the
 /// rest holds the longest command.
-pub(crate) const BUDGET_BYTES_MIN: u64 = 128 << 20;
+pub const BUDGET_BYTES_MIN: u64 = 128 << 20;
 
 /// Sessions that have seats in a budget of so many bytes.
 pub fn seats(budget_bytes: u64) -> u64 {

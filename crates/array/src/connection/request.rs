@@ -13,9 +13,10 @@
 use super::batch::{Receiver, Sender};
 use super::management::manage;
 use super::tasks::{Destination, Order};
-use crate::shard::Session;
 use crate::shard::ShardState;
+use crate::shard::session::Session;
 use base::Slice;
+use engine::World;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -65,16 +66,16 @@ pub(crate) enum Ended {
 }
 
 /// Runs requests on the home shard.
-pub(crate) struct Runner {
-    state: Rc<ShardState>,
-    session: Rc<Session>,
+pub(crate) struct Runner<W: World> {
+    state: Rc<ShardState<W>>,
+    session: Rc<Session<W>>,
     running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
     /// Of the commands that run.
     courses: Rc<RefCell<FxHashMap<TaskId, CancelToken>>>,
 }
 
-impl Runner {
-    pub(crate) fn new(state: Rc<ShardState>, session: Rc<Session>) -> Self {
+impl<W: World> Runner<W> {
+    pub(crate) fn new(state: Rc<ShardState<W>>, session: Rc<Session<W>>) -> Self {
         Runner {
             state,
             session,
@@ -184,9 +185,9 @@ impl Runner {
 }
 
 /// The route from a connection to its home.
-pub(crate) enum Route {
+pub(crate) enum Route<W: World> {
     /// It is carried by its home shard.
-    Here(Runner),
+    Here(Runner<W>),
     /// It is carried by another.
     There {
         requests: Sender<Request>,
@@ -198,7 +199,7 @@ pub(crate) enum Route {
 /// The home shard is gone, and with it what ran there.
 pub(crate) struct HomeGone;
 
-impl Route {
+impl<W: World> Route<W> {
     pub(crate) fn between(requests: Sender<Request>, ended: Receiver<Ended>) -> Self {
         Route::There {
             requests,

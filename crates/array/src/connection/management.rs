@@ -3,9 +3,9 @@
 //! An answer is given when the tasks meant have ended, so that an initiator
 //! which is told that a write was aborted never sees it land later.
 
-use crate::shard::Session;
 use crate::shard::ShardState;
-use crate::shard::session::{Closing, Scope};
+use crate::shard::session::{Closing, Scope, Session};
+use engine::World;
 use futures_util::future::join_all;
 use scsi::management::Function;
 use std::rc::Rc;
@@ -33,20 +33,14 @@ pub(crate) mod function {
 
 /// Does every function but ABORT TASK, which needs the connection itself, and
 /// says what to answer.
-pub(crate) async fn manage(
-    state: Rc<ShardState>,
-    session: Rc<Session>,
+pub(crate) async fn manage<W: World>(
+    state: Rc<ShardState<W>>,
+    session: Rc<Session<W>>,
     code: u8,
     lun: [u8; 8],
 ) -> u8 {
     let target = Rc::clone(session.nexus.target());
-    let of_unit = match code {
-        function::ABORT_TASK_SET => Some(Function::AbortTaskSet),
-        function::CLEAR_TASK_SET => Some(Function::ClearTaskSet),
-        function::LOGICAL_UNIT_RESET => Some(Function::UnitReset),
-        _ => None,
-    };
-    if let Some(function) = of_unit {
+    if let Some(function) = of_unit(code) {
         let done = match scsi::lun::decode(lun) {
             Some(lun) => session.nexus.manage(function, lun).await,
             None => false,
@@ -63,21 +57,12 @@ pub(crate) async fn manage(
         return response::NOT_AUTHORIZED;
     }
     match code {
-        function::TARGET_WARM_RESET => {
+        function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => {
             abort_all(&state, target.name()).await;
             target.target_reset();
-        }
-        function::TARGET_COLD_RESET => {
-            // Also ends all other connections to the target (RFC 7143 clause
-            // 11.5.1); this one ends when the answer has been sent.
-            abort_all(&state, target.name()).await;
-            target.target_reset();
-            // Two at once would wait for the end of each other's session: one ends them all.
-            let Some(_resetting) = state.begin_reset(target.name()) else {
-                return response::COMPLETE;
-            };
-            let is_other = |one: &Session| one.target == target.name() && one.tsih != session.tsih;
-            state.close_sessions(Closing::Drain, is_other).await;
+            if code == function::TARGET_COLD_RESET {
+                end_others(&state, &session).await;
+            }
         }
         function::TASK_REASSIGN => return response::NO_REASSIGNMENT,
         _ => return response::NOT_SUPPORTED,
@@ -85,7 +70,28 @@ pub(crate) async fn manage(
     response::COMPLETE
 }
 
-async fn abort_all(state: &ShardState, target: &str) {
+/// Ends all other connections to the target (RFC 7143 clause 11.5.1); this one ends when the
+/// answer has been sent.
+async fn end_others<W: World>(state: &ShardState<W>, session: &Session<W>) {
+    let target = session.nexus.target();
+    // Two at once would wait for the end of each other's session: one ends them all.
+    if let Some(_resetting) = state.begin_reset(target.name()) {
+        let is_other = |one: &Session<W>| one.target == target.name() && one.tsih != session.tsih;
+        state.close_sessions(Closing::Drain, is_other).await;
+    }
+}
+
+/// The function that concerns one logical unit.
+fn of_unit(code: u8) -> Option<Function> {
+    match code {
+        function::ABORT_TASK_SET => Some(Function::AbortTaskSet),
+        function::CLEAR_TASK_SET => Some(Function::ClearTaskSet),
+        function::LOGICAL_UNIT_RESET => Some(Function::UnitReset),
+        _ => None,
+    }
+}
+
+async fn abort_all<W: World>(state: &ShardState<W>, target: &str) {
     let sessions = state.sessions_of(target);
     join_all(sessions.iter().map(|session| session.abort(Scope::All))).await;
 }

@@ -1,0 +1,287 @@
+//! A connection in full-feature phase.
+//!
+//! Its session is on the home shard of its target. The connection itself, with socket
+//! and protocol, is carried by that shard or by another one that has less to do.
+//!
+//! Invariants:
+//! - A command that has begun runs to its end, whether or not anybody waits for
+//!   its answer; the session ends only after that. So no write of a dead
+//!   session lands after a new session of the same initiator has begun.
+//! - What a peer can make a connection hold is bounded: input is not read while
+//!   much output waits, and commands do not begin while those before them hold
+//!   [`tasks::IN_FLIGHT_BYTES_MAX`]. What all connections hold together is bounded by the
+//!   budget of the process ([`crate::memory`]): a command waits for its part.
+//! - Who keeps such memory, with data that does not come or answers that are not taken, has so
+//!   long and no longer ([`Timeouts::data`]).
+
+mod batch;
+mod gauge;
+mod management;
+mod pump;
+mod request;
+mod tasks;
+
+use crate::directory::Directory;
+use crate::memory::Budget;
+use crate::offload::{Offload, SessionCopier};
+use crate::shard::session::{Closing, ConnectionControl, Scope, Session};
+use crate::shard::{ShardHandle, ShardState};
+use crate::stream::{Stream, write_all};
+use crate::wake::in_time;
+use engine::World;
+use gauge::Gauge;
+use iscsi::connection::Connection;
+use iscsi::login::{Limits, Negotiated};
+use pump::{Progress, Pump};
+use request::{Route, Runner};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection waits for its peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// A peer that was silent for this long is pinged; one that is silent for as long
+    /// again, or takes that long to send one PDU, is given up.
+    pub silence: Duration,
+    /// An initiator that is asked to log out has this long, in whole seconds at least
+    /// one, before its connection is closed.
+    pub logout: Duration,
+    /// A peer that keeps a command waiting for its data for so long, or does not take its
+    /// answers, is parted with.
+    pub data: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            silence: Duration::from_secs(30),
+            logout: Duration::from_secs(3),
+            data: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What all connections share.
+pub struct Services<W: World> {
+    /// Who may reach which target.
+    pub directory: Arc<Directory>,
+    /// Copies and their tokens.
+    pub offload: Arc<Offload<W>>,
+    /// Memory that all connections may hold together.
+    pub budget: Budget,
+    /// Bounds inside one connection.
+    pub limits: Limits,
+    /// How long peers are waited for.
+    pub timeouts: Timeouts,
+}
+
+/// A connection that has logged in: one record from its login to the shard that carries it.
+pub(crate) struct LoggedIn<S: Stream> {
+    pub(crate) stream: S::Parked,
+    pub(crate) peer: SocketAddr,
+    pub(crate) negotiated: Box<Negotiated>,
+    /// In the way that the directory writes it.
+    pub(crate) target: String,
+    pub(crate) since_unix_s: u64,
+    /// Came behind the last login request.
+    pub(crate) input: Vec<u8>,
+    /// The last login response, not yet sent: the initiator hears that it has a
+    /// session when it has one.
+    pub(crate) output: Vec<u8>,
+}
+
+/// A login response that is not taken within this time is given up.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// Serves a connection, on the home shard of its target, until its session has ended. Its
+/// `tickets` are kept for as long.
+pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
+    state: Rc<ShardState<W>>,
+    login: LoggedIn<S>,
+    services: Arc<Services<W>>,
+    carrier: ShardHandle<W>,
+    tickets: T,
+) {
+    let Some(session) = begin(&state, &login, &services, carrier.index()).await else {
+        return;
+    };
+    let home = state.index();
+    let Session {
+        target,
+        initiator,
+        tsih,
+        peer,
+        ..
+    } = &*session;
+    tracing::info!(initiator, target, %peer, tsih, carrier = carrier.index(), "session begins");
+    let ending = Ending {
+        state: Rc::clone(&state),
+        session: Rc::clone(&session),
+        _tickets: tickets,
+    };
+    let control = Arc::clone(&session.control);
+    let runner = Runner::new(Rc::clone(&state), Rc::clone(&session));
+    if carrier.index() == home {
+        carry(state, login, services, control, Route::Here(runner)).await;
+    } else {
+        let (requests, to_do) = batch::queue();
+        let (done, ended) = batch::queue();
+        let carried = carrier.post(move |state| {
+            carry(
+                state,
+                login,
+                services,
+                control,
+                Route::between(requests, ended),
+            )
+        });
+        // When the carrier has stopped, so has the queue of requests.
+        if let Err(error) = carried {
+            tracing::warn!(%peer, %error, "a connection could not be carried");
+        }
+        runner.serve(to_do, done).await;
+    }
+    drop(ending);
+}
+
+/// Carries a connection to its end.
+async fn carry<W: World, S: Stream>(
+    state: Rc<ShardState<W>>,
+    login: LoggedIn<S>,
+    services: Arc<Services<W>>,
+    control: Arc<ConnectionControl>,
+    route: Route<W>,
+) {
+    let LoggedIn {
+        stream,
+        peer,
+        negotiated,
+        target,
+        input,
+        output,
+        ..
+    } = login;
+    let (admission, tsih) = (negotiated.admission(), negotiated.tsih);
+    let initiator = admission.initiator.clone();
+    let world = state.world().clone();
+    let account = services.budget.open(&initiator, Arc::clone(&control));
+    let gauge = Gauge::new(Arc::clone(&control), world.clone());
+    let progress = Progress::new(&world, services.timeouts, gauge, account);
+    let connection = Connection::new(*negotiated, world.buffers().clone(), services.limits);
+    let reason = match greet::<S>(&world, stream, &output).await {
+        Ok(stream) => {
+            let pump = Pump {
+                stream,
+                connection,
+                control,
+                admission,
+                target: target.clone(),
+                state,
+                services,
+                route,
+                progress,
+            };
+            pump.run(&input).await
+        }
+        Err(error) => format!("the login response could not be sent: {error}"),
+    };
+    tracing::info!(initiator, target, %peer, tsih, reason, "session ends");
+}
+
+/// Ends its session when dropped: also when the connection's task is dropped
+/// with its shard, or panics. Whoever waits for the session must hear of it.
+struct Ending<W: World, T> {
+    state: Rc<ShardState<W>>,
+    session: Rc<Session<W>>,
+    _tickets: T,
+}
+
+impl<W: World, T> Drop for Ending<W, T> {
+    fn drop(&mut self) {
+        self.state.remove_session(&self.session);
+        self.session.nexus.lost();
+        self.session.end();
+    }
+}
+
+/// Makes the session, after ending the one that it reinstates (RFC 7143 clause
+/// 6.3.5): same initiator, same ISID, same target, same portal group. `None` when the
+/// target went away meanwhile.
+async fn begin<W: World, S: Stream>(
+    state: &Rc<ShardState<W>>,
+    login: &LoggedIn<S>,
+    services: &Services<W>,
+    carrier: usize,
+) -> Option<Rc<Session<W>>> {
+    let LoggedIn {
+        negotiated, target, ..
+    } = login;
+    let is_same = |session: &Session<W>| {
+        session.target == *target
+            && session.initiator == negotiated.initiator
+            && session.isid == negotiated.isid
+            && session.admission.portal.portal_group == negotiated.portal_group
+    };
+    // Again until none is left: others may reinstate the same session at once.
+    while state.close_sessions(Closing::Now, is_same).await > 0 {}
+    if state.is_stopping() {
+        return None;
+    }
+    let session = connect(state, login, services, carrier)?;
+    state.add_session(Rc::clone(&session));
+    // What it was admitted by may be gone since. Whoever takes such away writes the
+    // directory first, and then looks through the sessions.
+    if !services.directory.admits(&session.admission, target) {
+        state.remove_session(&session);
+        session.end();
+        return None;
+    }
+    Some(session)
+}
+
+/// Its nexus at the target, which is `None` when that went away, with the ways to copy and abort.
+fn connect<W: World, S: Stream>(
+    state: &Rc<ShardState<W>>,
+    login: &LoggedIn<S>,
+    services: &Services<W>,
+    carrier: usize,
+) -> Option<Rc<Session<W>>> {
+    let LoggedIn {
+        negotiated,
+        target,
+        peer,
+        ..
+    } = login;
+    let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
+    let nexus = state
+        .target(target)?
+        .connect(initiator, negotiated.portal_group);
+    let shared = (&services.directory, &services.offload);
+    let copier = SessionCopier::new(state, shared, negotiated.admission(), target);
+    nexus.set_copier(Rc::new(copier));
+    let since = (login.since_unix_s, state.world().now());
+    let session = Session::new(negotiated, target, *peer, carrier, nexus, since);
+    let session = Rc::new(session);
+    let held = Rc::downgrade(&session);
+    session.nexus.set_aborter(Box::new(move |lun| {
+        let session = held.upgrade();
+        Box::pin(async move {
+            match session {
+                Some(session) => session.abort(Scope::Unit(lun)).await,
+                None => 0,
+            }
+        })
+    }));
+    Some(session)
+}
+
+async fn greet<S: Stream>(world: &impl World, stream: S::Parked, output: &[u8]) -> io::Result<S> {
+    let mut stream = S::unpark(stream)?;
+    match in_time(world, GREETING, write_all(&mut stream, output)).await {
+        Some(sent) => sent.map(|()| stream),
+        None => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
