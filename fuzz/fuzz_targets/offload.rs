@@ -23,7 +23,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, SimDrive, SimWorld};
 
 const PAGE: u64 = 4 << 10;
 const PAGES: u64 = 16;

@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// How often progress is shown; what takes less than this shows none.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let (places, pool) = (args.drives.places()?, args.drives.pool);
-    let looked = world::real::run(|world| async move {
+    let looked = world_real::run(|world| async move {
         let offline::Sorted {
             pools,
             remarks,

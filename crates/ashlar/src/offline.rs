@@ -10,7 +10,7 @@ use engine::{LabelSummary, NamedDrive, Pool};
 use server::bringup::Patience;
 use site::Site;
 use std::path::{Path, PathBuf};
-use world::real::{OpenErrorKind, RealDrive, RealWorld};
+use world_real::{OpenErrorKind, RealDrive, RealWorld};
 
 /// Options that name the drives to look at, one by one or all of an array.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use engine::salvage::{self, Plan};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -47,7 +47,7 @@ struct Labels<'a> {
 
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let (places, pool) = (args.drives.places()?, args.drives.pool);
-    let salvaged = world::real::run(|world| async move {
+    let salvaged = world_real::run(|world| async move {
         let sorted = offline::sort(&world, places).await?;
         let found = the_pool(sorted, pool.as_deref())?;
         let wrong = |error: engine::PoolError| Failure::Wrong(error.to_string());

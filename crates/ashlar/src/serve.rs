@@ -45,8 +45,8 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let site = args.site.as_deref().map(site_file::load).transpose()?;
     let usual_api = api_address::to_serve();
     // What is made from here on is nobody else's to read.
-    world::real::make_files_private();
-    world::real::make_memory_private();
+    world_real::make_files_private();
+    world_real::make_memory_private();
     let options = Options {
         site,
         data: args.data,

@@ -116,7 +116,7 @@ mod tests {
     use crate::world::RigWorld;
     use engine::World;
     use std::time::Duration;
-    use world::sim::Outcome;
+    use world_sim::Outcome;
 
     #[test]
     fn so_many_are_inside_and_the_others_come_in_order() {

@@ -73,7 +73,7 @@ pub async fn together<T: Future<Output = ()> + 'static>(
 mod tests {
     use super::*;
     use std::time::Duration;
-    use world::sim::Outcome;
+    use world_sim::Outcome;
 
     #[test]
     fn what_comes_waits_for_the_last_that_holds_it() {

@@ -134,7 +134,7 @@ impl IopsLimit {
 mod tests {
     use super::*;
     use std::rc::Rc;
-    use world::sim::Outcome;
+    use world_sim::Outcome;
 
     const SECOND: u64 = 1_000_000_000;
 

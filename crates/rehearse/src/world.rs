@@ -9,7 +9,7 @@ use engine::World;
 use std::future::Future;
 use std::ops::Deref;
 use std::time::Duration;
-use world::sim::{Order, SimWorld};
+use world_sim::{Order, SimWorld};
 
 /// A handle on the world of one rehearsal. It ends with [`SimWorld::power_off`].
 #[derive(Clone)]

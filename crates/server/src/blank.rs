@@ -3,7 +3,7 @@
 use base::DriveOffset;
 use engine::World;
 use engine::drive::Drive as _;
-use world::real::{RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 /// How much of a drive has to be zero for it to count as empty: partition tables,
 /// superblocks and volume managers' labels all lie in there.

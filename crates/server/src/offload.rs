@@ -5,7 +5,7 @@ use ::array::offload::SECRET_BYTES;
 use scsi::offload::Limits;
 use std::io::Read;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Tokens, and where their data is kept. Shared by all shards.
 pub type Offload = ::array::offload::Offload<RealWorld>;

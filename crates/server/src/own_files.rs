@@ -9,7 +9,7 @@
 use crate::array::configuration::CONFIGURATION_FILE;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use world::real::within;
+use world_real::within;
 
 /// How long a file system may take to say where a path leads to.
 const ANSWER_TIME: Duration = Duration::from_secs(5);

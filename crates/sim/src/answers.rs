@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-use world::sim::{Alarm, SimWorld};
+use world_sim::{Alarm, SimWorld};
 
 /// How operations of a kind were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl Alarm for Look {
 mod tests {
     use super::*;
     use base::{BufPool, Prng};
-    use world::sim::{Order, Outcome};
+    use world_sim::{Order, Outcome};
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, SimWorld};
+use world_sim::{Media, SimWorld};
 
 /// After so long nothing is under way any more that was begun in an outage.
 const AFTER_AN_OUTAGE: Duration = Duration::from_secs(2);

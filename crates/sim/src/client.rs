@@ -11,7 +11,7 @@ use futures_util::future::join;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 

@@ -8,7 +8,7 @@ use crate::oracle::Ended;
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::{IoErrorKind, Volume};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 /// Pages of a chunk of a map.

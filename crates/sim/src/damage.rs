@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Faults, Media, Snapshot};
+use world_sim::{Faults, Media, Snapshot};
 
 /// The victims among `media`, which are in the order of their places in the pool,
 /// group by group, then the spares, then those of a group that is added: spares stand in

@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, SimDrive, SimWorld};
+use world_sim::{Media, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
 pub type NamedMedia = (String, Rc<Media>);

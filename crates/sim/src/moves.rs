@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, SimWorld};
+use world_sim::{Media, SimWorld};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 

@@ -13,7 +13,7 @@ use futures_util::future::{Either, pending, select};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Faults, Media};
+use world_sim::{Faults, Media};
 
 /// After so long a pool has stopped that a moment at the end of its opening stops.
 const AFTER_BLIPS: Duration = Duration::from_millis(20);

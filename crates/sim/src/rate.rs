@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Deadlock, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Deadlock, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
 
 const DRIVE_BYTES: u64 = 1 << 40;
 const VOLUME_BYTES: u64 = 512 << 20;

@@ -19,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimWorld, Snapshot};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimWorld, Snapshot};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, SimWorld};
+use world_sim::{Media, MediaSpec, SimWorld};
 
 /// The state of a run that outlives boots: drives, checker, and counts.
 pub struct Books {

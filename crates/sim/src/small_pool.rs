@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;

@@ -7,7 +7,7 @@ use crate::oracle::volume::{Change, VolumeModel};
 use crate::session::Session;
 use base::Prng;
 use engine::{PoolError, PoolErrorKind, Volume};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// The most that are taken together.
 const TOGETHER: u64 = 3;

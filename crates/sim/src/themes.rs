@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Faults, Media};
+use world_sim::{Faults, Media};
 
 type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 

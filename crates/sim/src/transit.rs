@@ -3,7 +3,7 @@
 use base::Prng;
 use engine::pool::{OtherPool, Settling, There};
 use engine::{Pool, PoolError};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// A pool, as the other one of a move.
 pub(crate) fn other(pool: &Pool<SimWorld>) -> OtherPool {

@@ -5,7 +5,7 @@ use base::{BufPool, Prng, Time, VolumeOffset};
 use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use model::constant::Constant;
 use std::rc::Rc;
-use world::sim::{ModelledMedia, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{ModelledMedia, Order, Outcome, SimDrive, SimWorld};
 
 const DRIVES: u64 = 5;
 const GIB: u64 = 1 << 30;

@@ -10,7 +10,7 @@ use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec
 use model::constant::Constant;
 use std::ops::Range;
 use std::rc::Rc;
-use world::sim::{ModelledMedia, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{ModelledMedia, Order, Outcome, SimDrive, SimWorld};
 
 /// What was published, and what is done here instead of it.
 const SCALE: u64 = 100;

@@ -4,9 +4,21 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 13] = [
-    "base", "engine", "model", "world", "scsi", "iscsi", "site", "array", "load", "rehearse",
-    "sim", "server", "ashlar",
+pub const RANKS: [&str; 14] = [
+    "base",
+    "engine",
+    "model",
+    "world-sim",
+    "world-real",
+    "scsi",
+    "iscsi",
+    "site",
+    "array",
+    "load",
+    "rehearse",
+    "sim",
+    "server",
+    "ashlar",
 ];
 
 /// Complains about a crate that depends on one above it, or that has no rank.
@@ -39,8 +51,10 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
+/// The rank of a room, named as its directory or as its library.
 fn rank(room: &str) -> Option<usize> {
-    RANKS.iter().position(|&known| known == room)
+    let directory = room.replace('_', "-");
+    RANKS.iter().position(|&known| known == directory)
 }
 
 /// Our crates among the keys of every `[…dependencies]` table but those for tests,
@@ -85,7 +99,10 @@ mod tests {
             1
         );
         assert_eq!(
-            complaints("engine", "[dependencies.world]\npath = \"../world\"\n"),
+            complaints(
+                "engine",
+                "[dependencies.world_sim]\npath = \"../world-sim\"\n"
+            ),
             1
         );
         assert_eq!(
@@ -100,6 +117,10 @@ mod tests {
                 "engine",
                 "[target.'cfg(unix)'.dependencies]\nserver = \"1\"\n"
             ),
+            1
+        );
+        assert_eq!(
+            complaints("engine", "[dependencies]\nworld_real.workspace = true\n"),
             1
         );
         assert_eq!(complaints("engine", "[package]\nscsi = 1\n"), 0);

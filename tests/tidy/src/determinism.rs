@@ -11,7 +11,7 @@ pub const ROOMS: [&str; 8] = [
     "crates/base/src/",
     "crates/engine/src/",
     "crates/model/src/",
-    "crates/world/src/sim/",
+    "crates/world-sim/src/",
     "crates/scsi/src/",
     "crates/iscsi/src/",
     "crates/array/src/",
@@ -78,8 +78,8 @@ mod tests {
         ] {
             let count = |path: &str| check(&Tree::of(&[(path, code)])).len();
             assert_eq!(count("crates/engine/src/a.rs"), 1, "{code}");
-            assert_eq!(count("crates/world/src/sim/a.rs"), 1, "{code}");
-            assert_eq!(count("crates/world/src/real/a.rs"), 0, "{code}");
+            assert_eq!(count("crates/world-sim/src/a.rs"), 1, "{code}");
+            assert_eq!(count("crates/world-real/src/a.rs"), 0, "{code}");
         }
     }
 

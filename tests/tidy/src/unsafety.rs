@@ -8,7 +8,7 @@ use crate::{Complaint, Tree};
 /// parity that are chosen by processor.
 pub const ROOMS: [&str; 4] = [
     "crates/engine/src/raid/parity/wide.rs",
-    "crates/world/src/real/",
+    "crates/world-real/src/",
     "crates/load/src/target/iscsi/",
     "crates/load/src/os.rs",
 ];
@@ -25,7 +25,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
             .filter(|(_, l)| uses_unsafe(l))
         {
             if !is_allowed(file.path) {
-                let what = "unsafe belongs in world/src/real, the load generator's bindings or raid/parity/wide";
+                let what = "unsafe belongs in world-real, the load generator's bindings or raid/parity/wide";
                 complaints.push(Complaint::at(file.path, at + 1, what));
             }
             if needs_reason(line) && !has_reason(&texts, at) {
@@ -73,7 +73,7 @@ fn has_reason(texts: &[&str], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    const REAL: &str = "crates/world/src/real/ring.rs";
+    const REAL: &str = "crates/world-real/src/ring.rs";
 
     fn complaints(path: &str, text: &str) -> usize {
         check(&Tree::of(&[(path, text)])).len()

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
     use scsi::offload::Limits;
-    use world::sim::SimWorld;
+    use world_sim::SimWorld;
 
     #[test]
     fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 // Mounting is a system call.
 #[allow(unsafe_code)]
-#[path = "../../../world/src/real/ring/tests/fuse.rs"]
+#[path = "../../../world-real/src/ring/tests/fuse.rs"]
 mod fuse;
 
 /// The drives of p0, on file systems that can hang.

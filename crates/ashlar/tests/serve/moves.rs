@@ -8,7 +8,7 @@ use engine::{NamedDrive, Pool};
 use serde_json::{Value, json};
 use std::fs;
 use std::rc::Rc;
-use world::real::{RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 pub async fn open(world: &RealWorld, home: &Home, files: &[&str]) -> Pool<RealWorld> {
     let drive = |file: &&str| NamedDrive {
@@ -31,7 +31,7 @@ fn other(pool: &Pool<RealWorld>) -> OtherPool {
 fn just_arrived() -> Home {
     let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
     assert!(home.serve().stop("TERM").success());
-    let moved = world::real::run(|world| async move {
+    let moved = world_real::run(|world| async move {
         let p0 = open(&world, &home, &["d0.img", "d1.img"]).await;
         let p1 = open(&world, &home, &["e0.img"]).await;
         let there = p0.volume("v0").unwrap();

@@ -205,7 +205,7 @@ fn memo(home: &Home, new: Option<Vec<u8>>) -> Vec<u8> {
         pool.close().await.unwrap();
         memo
     };
-    world::real::run(visit).unwrap()
+    world_real::run(visit).unwrap()
 }
 
 /// A SANITIZE of `v0` has failed, then one is under way.

@@ -5,7 +5,7 @@ use base::{Prng, VolumeOffset};
 use engine::store::counts::Purpose;
 use engine::{Level, Pool, World};
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const BLOCK: usize = 4096;
 const WHOLE: usize = 8 * PAGE;

@@ -7,7 +7,7 @@ use engine::pool::maintenance::health::Limits;
 use engine::{Level, Pool, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Outcome, SimWorld};
+use world_sim::{Outcome, SimWorld};
 
 const BLOCK: usize = 4096;
 

@@ -5,7 +5,7 @@ use base::{Prng, VolumeOffset};
 use engine::fsck::{self, Options};
 use engine::pool::VolumeChange;
 use engine::{IoErrorKind, Level, Pool, PoolSpec, Provisioning, Volume};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 const PAGES: usize = 24;
@@ -89,7 +89,7 @@ fn copies_of_any_size_and_place_are_what_the_source_had() {
             u64::MAX,
             fsck::check(&world, drives, Options { deep: true }),
         );
-        let Ok(world::sim::Outcome::Done(Ok(report))) = looked else {
+        let Ok(world_sim::Outcome::Done(Ok(report))) = looked else {
             panic!("fsck could not look");
         };
         assert!(report.findings.is_empty(), "{:?}", report.findings);

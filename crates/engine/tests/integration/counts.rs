@@ -19,7 +19,7 @@ fn in_place(io: &IoCounts) -> u64 {
 fn count<T>(
     (drives, level): (usize, Level),
     pages: usize,
-    then: impl AsyncFnOnce(&Pool<world::sim::SimWorld>) -> T,
+    then: impl AsyncFnOnce(&Pool<world_sim::SimWorld>) -> T,
 ) -> (IoCounts, IoCounts, T) {
     let shelf = Shelf::new(drives);
     shelf

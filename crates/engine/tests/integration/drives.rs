@@ -5,7 +5,7 @@ use base::VolumeOffset;
 use engine::pool::MemberInfo;
 use engine::{IoErrorKind, Level, MemberState, NamedDrive, Pool, PoolErrorKind, World};
 use std::time::Duration;
-use world::sim::SimDrive;
+use world_sim::SimDrive;
 
 fn holds(shelf: &Shelf, tag: u64) {
     shelf.open(async |pool| {

@@ -10,7 +10,7 @@ use base::{DriveOffset, VolumeOffset};
 use engine::fsck::{self, Finding, Options, Progress, Report, Severity};
 use engine::label::{Label, PoolIdentity, Slot};
 use engine::{Drive, Level, Pool, PoolError, PoolErrorKind, World};
-use world::sim::{Media, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, Outcome, SimDrive, SimWorld};
 
 const LEVELS: [(Level, usize); 6] = [
     (Level::Simple, 1),

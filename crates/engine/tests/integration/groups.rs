@@ -7,7 +7,7 @@ use engine::pool::maintenance::{Rates, TaskKind};
 use engine::{Level, MemberState, NamedDrive, Pool, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, SimDrive, SimWorld};
+use world_sim::{Media, SimDrive, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 
@@ -293,5 +293,5 @@ fn drives_of_a_group_that_has_left_are_free() {
         let drives = named(&world, &new[..1]);
         Pool::create(world.clone(), spec("other", Level::Simple), drives).await
     });
-    assert!(matches!(outcome, Ok(world::sim::Outcome::Done(Ok(_)))));
+    assert!(matches!(outcome, Ok(world_sim::Outcome::Done(Ok(_)))));
 }

@@ -9,7 +9,7 @@ use engine::pool::maintenance::health::Limits;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::time::Duration;
-use world::sim::{SimDrive, SimWorld};
+use world_sim::{SimDrive, SimWorld};
 
 const BLOCK: usize = 4096;
 const RAID10: Level = Level::Raid10 { copies: 2 };

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Outcome, SimWorld};
+use world_sim::{Outcome, SimWorld};
 
 const BLOCK: usize = 4096;
 const RAID10: Level = Level::Raid10 { copies: 2 };

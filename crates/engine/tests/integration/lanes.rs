@@ -102,7 +102,7 @@ fn wiped_too_early_a_group_is_found_by_the_labels_of_other_lanes() {
 #[test]
 fn drives_that_a_crash_kept_labels_on_are_wiped_by_the_next_opening() {
     // Cut at many places of the last steps: some lanes have left, some are wiped.
-    let shrink = async |bench: &Bench, world: &world::sim::SimWorld| {
+    let shrink = async |bench: &Bench, world: &world_sim::SimWorld| {
         let lanes = bench.open(world).await.unwrap();
         lanes.delete("v").await;
         lanes.shrink(0).await.unwrap();
@@ -168,7 +168,7 @@ fn a_drive_that_another_lane_is_ordered_to_take_out_holds_nobody_up() {
 }
 
 /// A drive that failed one lane's write, and nobody else's.
-async fn failed_in_first_lane(bench: &Bench, world: &world::sim::SimWorld) -> bench::Lanes {
+async fn failed_in_first_lane(bench: &Bench, world: &world_sim::SimWorld) -> bench::Lanes {
     let lanes = bench.open(world).await.unwrap();
     let volume = lanes.pools[0].volume("v").unwrap();
     bench.media("d0").with_faults(|faults| faults.failing = 1);

@@ -7,7 +7,7 @@ use engine::meta::checkpoint;
 use engine::{Drive, Level, Pool, PoolErrorKind, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Faults, Outcome, SimDrive};
+use world_sim::{Faults, Outcome, SimDrive};
 
 const DRIVES: [&str; 3] = ["d0", "d1", "d2"];
 const BLOCK: u64 = BLOCK_BYTES as u64;

@@ -8,7 +8,7 @@ use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume, World};
 use futures_util::future::{join, join_all};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 const SIZE: usize = 40 * PAGE;

@@ -6,7 +6,7 @@ use engine::drives::EventKind;
 use engine::{Level, MemberState, Pool, PoolError, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Faults, SimWorld};
+use world_sim::{Faults, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 const BLOCK: u64 = 4096;

@@ -7,7 +7,7 @@ use engine::pool::VolumeChange;
 use engine::{IoErrorKind, Level, Pool, Provisioning, Volume, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Outcome, SimWorld};
+use world_sim::{Outcome, SimWorld};
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 const BLOCK: usize = 4096;

@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const BOOTS: u64 = 24;
 

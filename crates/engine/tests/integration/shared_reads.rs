@@ -5,7 +5,7 @@ use base::VolumeOffset;
 use engine::store::counts::Purpose;
 use engine::{Level, Volume};
 use futures_util::future::join_all;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const WHOLE: usize = 8 * PAGE;
 const CLONES: usize = 6;

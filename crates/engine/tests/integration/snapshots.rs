@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::VolumeOffset;
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume};
 use futures_util::future::join4;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 

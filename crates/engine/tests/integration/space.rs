@@ -7,7 +7,7 @@ use engine::pool::{EventKind, VolumeChange, planned_capacity_bytes};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Outcome, SimWorld};
+use world_sim::{Outcome, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 const P: u64 = PAGE as u64;

@@ -8,7 +8,7 @@ use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::cell::RefCell;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const BLOCK: usize = 4096;
 const CLIENTS: u64 = 6;
@@ -212,7 +212,7 @@ fn with_spare(mut shelf: Shelf) -> Shelf {
     shelf.open(async |pool| {
         let drive = engine::NamedDrive {
             name: "spare".to_owned(),
-            drive: world::sim::SimDrive::adversarial(pool.world(), &door),
+            drive: world_sim::SimDrive::adversarial(pool.world(), &door),
         };
         pool.add_spare(drive).await.unwrap();
         pool.close().await.unwrap();

@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content, thin};
 use base::{DriveOffset, VolumeOffset};
 use engine::{Drive, Level, Pool, World};
 use std::time::Duration;
-use world::sim::{Outcome, SimDrive, SimWorld};
+use world_sim::{Outcome, SimDrive, SimWorld};
 
 const BLOCK: usize = 4096;
 const UNIT: usize = 8 << 10;

@@ -8,7 +8,7 @@ use engine::layout::Layout;
 use engine::{Drive, Level, PoolSpec, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use world::sim::SimDrive;
+use world_sim::SimDrive;
 
 const BLOCK: u64 = 4096;
 
@@ -52,7 +52,7 @@ fn identity(shelf: &Shelf) -> PoolIdentity {
         }
     };
     match world.run(u64::MAX, read) {
-        Ok(world::sim::Outcome::Done(pool)) => pool,
+        Ok(world_sim::Outcome::Done(pool)) => pool,
         _ => panic!("a label can be read"),
     }
 }

@@ -6,7 +6,7 @@ use engine::world::Host;
 use engine::{Drive, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Order, Outcome, SimDrive, SimWorld};
 
 const HEARTBEAT: DriveOffset = DriveOffset(16 << 10);
 

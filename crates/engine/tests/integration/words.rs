@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, content, spec, thin};
 use engine::pool::{AttributesChange, Pool, PoolErrorKind};
 use engine::{IoErrorKind, Level, PoolSpec};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 fn named(name: &str) -> AttributesChange {
     AttributesChange {

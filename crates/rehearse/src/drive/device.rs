@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use world::sim::Alarm;
+use world_sim::Alarm;
 
 /// That a drive does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
 use std::cell::Cell;
 use std::rc::Rc;
-use world::sim::Blocks;
+use world_sim::Blocks;
 
 /// The front of a drive that lies in a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use engine::{Pool, Provisioning, Volume, VolumeSpec};
 use site::plan::{Block, Plan};
 use std::future::Future;
 use std::rc::Rc;
-use world::sim::Outcome;
+use world_sim::Outcome;
 
 pub use network::Fabric;
 pub use wiring::Wiring;

@@ -7,7 +7,7 @@ use crate::bench::{
 use engine::{Provisioning, VolumeSpec, World};
 use scsi::Nexus;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const ATS: u8 = 0x89;
 const OR: u8 = 0x8b;

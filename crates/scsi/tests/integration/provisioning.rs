@@ -10,7 +10,7 @@ use engine::{Provisioning, VolumeSpec};
 use proptest::prelude::*;
 use scsi::Nexus;
 use std::collections::BTreeSet;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const SECTOR: usize = 512;
 const THICK: u16 = 1;

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, PAGE_BYTES, TARGET, port, sense, thin, unit, with_bench};
 use scsi::{InitiatorPort, Nexus, Target};
 use std::rc::Rc;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const GOOD: u8 = 0;
 const CONFLICT: u8 = 0x18;

@@ -8,7 +8,7 @@ use scsi::{Nexus, Target};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const AUSE: u8 = 0x20;
 const IMMED: u8 = 0x80;

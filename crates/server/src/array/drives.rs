@@ -7,7 +7,7 @@ use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// How often, and how far apart, is looked for the drive that stands in.
 const STAND_IN_LOOKS: u32 = 60;

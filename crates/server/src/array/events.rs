@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tracing::Level;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// The record of events, in the data directory.
 pub(crate) const EVENTS_FILE: &str = "ashlar-events.jsonl";

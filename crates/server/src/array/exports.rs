@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// A target and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]

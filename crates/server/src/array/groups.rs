@@ -13,7 +13,7 @@ use engine::pool::maintenance::remains::Remains;
 use engine::pool::{Level, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// A group to add to a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]

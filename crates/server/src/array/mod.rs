@@ -84,7 +84,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// The array. Shared by everything beside the data path.
 pub struct Array {

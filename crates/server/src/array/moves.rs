@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Where a volume is going, and what it may leave behind.
 #[derive(Clone, Debug)]

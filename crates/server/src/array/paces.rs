@@ -8,7 +8,7 @@ use engine::pool::maintenance::fullness::Thresholds;
 use engine::pool::{Pool, PoolInfo};
 use site::{Background, RateLimit};
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 impl Array {
     /// Changes the limits of work in the background.

@@ -22,7 +22,7 @@ use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
+use world_real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
 
 /// Where a drive is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Others wait no longer for one to end.
 pub(super) const SOON: Duration = Duration::from_secs(15);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Volumes stand still for no longer than this while others come to a stand.
 const STILL: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Seconds since 1970; a clock that is before that says 0.
 pub(crate) fn now_unix_s() -> u64 {

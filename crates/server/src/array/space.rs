@@ -6,7 +6,7 @@ use engine::Pool;
 use engine::pool::{Holdings, VolumeChange};
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 impl Array {
     /// Changes how the volume called `name` takes space, and tells its initiators.

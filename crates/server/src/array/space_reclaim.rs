@@ -21,7 +21,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// How often to look whether something in the trash is to go.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ impl Array {
                 let requests = room.take();
                 let Some(array) = array.upgrade() else { return };
                 // What a pool has not freed by then it frees later.
-                let _ = timeout(SOON, array.offload.expire(world::real::now())).await;
+                let _ = timeout(SOON, array.offload.expire(world_real::now())).await;
                 if let Err(error) = array.give_way(requests).await
                     && error.context != said
                 {

@@ -12,7 +12,7 @@ use engine::Pool;
 use engine::pool::{EventKind, SNAPSHOT_MARK};
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// What came of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]

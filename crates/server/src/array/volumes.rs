@@ -7,7 +7,7 @@ use engine::{Pool, VolumeInfo, VolumeSpec};
 use site::{human, human_pair};
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// A volume and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

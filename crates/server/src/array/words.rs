@@ -11,7 +11,7 @@ use engine::pool::{AttributesChange, SNAPSHOT_MARK};
 use engine::volume::VolumeAttributes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// Attributes of the array's own begin with this.
 const OWN: char = '_';

@@ -9,7 +9,7 @@ use crate::api::CONNECTIONS_MAX;
 use crate::array;
 use site::{Limits, Site};
 use std::path::Path;
-use world::real::{Descriptors, raise_descriptors};
+use world_real::{Descriptors, raise_descriptors};
 
 /// Of each shard: its ring, its event loop, what wakes them.
 const EACH_SHARD: u64 = 8;

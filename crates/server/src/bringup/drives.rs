@@ -24,7 +24,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, reserve_holes};
+use world_real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, reserve_holes};
 
 /// Drives that are in use are tried so many times more in all, so far apart.
 const IN_USE_LOOKS: u32 = 40;

@@ -119,7 +119,7 @@ async fn complete(
 
 async fn complete_groups(
     state: &ShardState,
-    pool: &Pool<world::real::RealWorld>,
+    pool: &Pool<world_real::RealWorld>,
     first: &PoolInfo,
     drives: &OpenDrives,
 ) -> Result<(), PoolError> {

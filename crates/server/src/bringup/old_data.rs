@@ -16,7 +16,7 @@ use crate::shard::{ShardGone, ShardHandle, ShardState};
 use engine::pool::{NamedDrive, Pool};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use world::real::OpenDrive;
+use world_real::OpenDrive;
 
 /// Names of the drives that are there and are out of use.
 pub(super) fn failed(looks: &[Look], failed: &BTreeMap<String, String>) -> Vec<String> {

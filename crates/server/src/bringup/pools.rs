@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use world::real::{OpenDrive, OpenError, RealDrive, RealWorld};
+use world_real::{OpenDrive, OpenError, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(super) struct PoolPlan {

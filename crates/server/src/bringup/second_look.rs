@@ -7,7 +7,7 @@ use super::drives::{Found, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
 use engine::pool::{LabelSummary, Pool};
 use tokio::time::timeout;
-use world::real::RealDrive;
+use world_real::RealDrive;
 
 /// Finds labels of other lanes on the drives of a pool of several lanes.
 pub(super) async fn by_other_lanes(

@@ -16,7 +16,7 @@ use crate::array::Roster;
 use crate::shard::{ShardGone, ShardHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use world::real::within;
+use world_real::within;
 
 /// A smaller file is no drive.
 const DRIVE_BYTES_MIN: u64 = 1 << 20;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// The clock of the thread for logins.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct ThreadClock;
 
 impl Clock for ThreadClock {
     fn now(&self) -> Time {
-        world::real::now()
+        world_real::now()
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {

@@ -7,7 +7,7 @@
 //! - They get no name to resolve or format to guess: each file of an image is said, with
 //!   its driver, as [`super::header`] has found and allowed it.
 //! - They can open these files and nothing else, connect to no socket, and have no privileges
-//!   ([`world::real::confine`]). Where the kernel can't keep them so, they are not started.
+//!   ([`world_real::confine`]). Where the kernel can't keep them so, they are not started.
 //! - None of them outlives its job, or the server, however that ends.
 
 use super::header::{Format, Layer};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
-use world::real::Reach;
+use world_real::Reach;
 
 /// Longest that an image may take to be opened, and to be closed.
 const OPEN_MAX: Duration = Duration::from_secs(60);
@@ -200,12 +200,12 @@ fn program(name: &str, reach: &Reach) -> Result<Command, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let confined = world::real::confine(&mut command, reach);
+    let confined = world_real::confine(&mut command, reach);
     confined.map_err(|error| {
         format!("can't confine {name}: {error}; raw and VHDX images can be imported without")
     })?;
     // Last: a change of privileges would undo it.
-    world::real::ends_with_us(&mut command);
+    world_real::ends_with_us(&mut command);
     Ok(command.into())
 }
 

@@ -100,7 +100,7 @@ impl From {
         match self {
             From::Raw(file) => {
                 let file = Arc::clone(file);
-                off(move || world::real::extent(&file, at).map_err(|error| error.to_string())).await
+                off(move || world_real::extent(&file, at).map_err(|error| error.to_string())).await
             }
             From::Vhdx(chain) => {
                 let chain = Arc::clone(chain);

@@ -5,7 +5,7 @@ use crate::shard::{ShardGone, ShardHandle};
 use base::{Payload, Slice, VolumeOffset};
 use engine::volume::Mapping;
 use engine::{IoError, Volume};
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// A volume, from any thread.
 #[derive(Clone, Debug)]

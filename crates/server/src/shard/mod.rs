@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task;
 use tokio::time::timeout;
-use world::real::RealWorld;
+use world_real::RealWorld;
 
 /// The state of a shard, on its thread.
 pub type ShardState = ::array::shard::ShardState<RealWorld>;
@@ -121,7 +121,7 @@ fn run(
             .take()
             .is_some_and(|ready| ready.send(outcome).is_ok())
     };
-    let ran = world::real::run(|world| {
+    let ran = world_real::run(|world| {
         let state = ShardState::new(index, world);
         started(Ok(()));
         async move {
@@ -152,7 +152,7 @@ mod tests {
     use engine::volume::CancelToken;
     use engine::{Pool, PoolSpec, Provisioning, Volume, VolumeSpec};
     use std::path::PathBuf;
-    use world::real::RealDrive;
+    use world_real::RealDrive;
 
     /// Has a pool called `p`, of a new file, with a volume `v`.
     async fn make_pool(state: &ShardState, path: PathBuf) -> Volume<RealWorld> {

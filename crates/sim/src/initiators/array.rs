@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// How often it is looked whether what was let go of is gone,
 const REST: Duration = Duration::from_micros(50);

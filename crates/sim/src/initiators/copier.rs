@@ -13,7 +13,7 @@ use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens};
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 pub(super) struct HostCopier {
     pub(super) array: Rc<Array>,

@@ -17,7 +17,7 @@ use scsi::{InitiatorPort, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 pub(super) const GOOD: u8 = 0;
 const CHECK_CONDITION: u8 = 2;

@@ -61,7 +61,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use token::Token;
 use unit::Unit;
-use world::sim::{Media, SimWorld};
+use world_sim::{Media, SimWorld};
 
 /// Of a drive.
 const DRIVE_BYTES: u64 = 8 << 20;

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// One message in so many takes a while.
 const SLOW_ONE_OF: u64 = 4;

@@ -10,7 +10,7 @@ use base::{BufPool, Prng, Slice, Time};
 use engine::{Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec};
 use engine::{Provisioning, VolumeSpec};
 use std::rc::Rc;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 pub const DRIVE_BYTES: u64 = 4 << 20;
 pub const PAGE: usize = 32 << 10;

@@ -6,7 +6,7 @@ use engine::fsck::Severity::{Damage, Note};
 use engine::label::{Label, Slot};
 use engine::lane::Lane;
 use engine::{Level, Pool};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 

@@ -9,7 +9,7 @@ use engine::meta::checkpoint::{Encoder, Step};
 use engine::meta::{Record, State, VolumeId, checkpoint};
 use engine::{Level, Pool, Provisioning, World};
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 

@@ -8,7 +8,7 @@ use engine::drives::EventKind;
 use engine::fsck::Severity;
 use engine::{Level, Pool};
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// Only every so many-th block.
 const STEP: usize = 17;

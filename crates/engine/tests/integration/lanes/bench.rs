@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, Outcome, SimDrive, SimWorld};
 
 pub const LANES: u16 = 3;
 

@@ -4,7 +4,7 @@
 use super::RAID6;
 use super::bench::{Bench, LANES, Lanes, NEW, OLD, slowly};
 use engine::{Level, MemberState};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 

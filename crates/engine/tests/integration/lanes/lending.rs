@@ -9,7 +9,7 @@ use engine::pool::{PoolError, PoolErrorKind};
 use engine::{Level, Provisioning, Volume, VolumeSpec, World};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// Pages of a zone of the bench's pools of RAID 6.
 const ZONE_PAGES: u64 = 4;

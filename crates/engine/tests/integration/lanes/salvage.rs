@@ -6,7 +6,7 @@ use engine::label::{Label, Slot};
 use engine::salvage::{self, Plan};
 use engine::{Drive, PoolError, PoolErrorKind, World};
 use std::rc::Rc;
-use world::sim::{Media, SimWorld};
+use world_sim::{Media, SimWorld};
 
 async fn plan(bench: &Bench, world: &SimWorld) -> Result<Plan<SimWorld>, PoolError> {
     let all = bench.all();
@@ -66,7 +66,7 @@ fn wipe(bench: &Bench, name: &str, lane: u16) {
 
 fn bytes_of(bench: &Bench) -> Vec<Vec<u8>> {
     let read = async |media: &Rc<Media>, world: &SimWorld| {
-        let drive = world::sim::SimDrive::adversarial(world, media);
+        let drive = world_sim::SimDrive::adversarial(world, media);
         let len = drive.geometry().capacity_bytes as usize;
         let (buf, read) = drive
             .read(base::DriveOffset(0), world.buffers().bytes(len))

@@ -4,7 +4,7 @@ use super::bench::{Bench, NEW, slowly};
 use crate::common::{PAGE, content, thin};
 use base::VolumeOffset;
 use engine::{Level, MemberState};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// Has the second lane fail to use `d0`, and ends as soon as a spare stands in for it there.
 /// The others do not follow: another drive is being rebuilt, slowly.

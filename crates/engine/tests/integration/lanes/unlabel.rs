@@ -4,7 +4,7 @@ use super::bench::{Bench, LANES};
 use base::{DriveOffset, Uuid};
 use engine::{Drive, Level, Pool, World};
 use std::rc::Rc;
-use world::sim::{SimDrive, SimWorld};
+use world_sim::{SimDrive, SimWorld};
 
 async fn unlabel(bench: &Bench, world: &SimWorld, uuid: Uuid) -> bool {
     let drive = Rc::new(SimDrive::adversarial(world, &bench.media("d0")));

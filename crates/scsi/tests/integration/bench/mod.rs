@@ -12,7 +12,7 @@ use engine::{Disk, Pool, Provisioning, VolumeSpec, World};
 use pool::{Made, with_pool};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, Response, Target};
 use std::rc::Rc;
-use world::sim::{Media, SimWorld};
+use world_sim::{Media, SimWorld};
 
 pub const TARGET: &str = "iqn.2026-11.dev.ashlar:test";
 pub const PAGE_BYTES: usize = pool::PAGE_BYTES as usize;

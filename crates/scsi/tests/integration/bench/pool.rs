@@ -4,7 +4,7 @@
 use base::{BufPool, Prng, Time};
 use engine::{Level, NamedDrive, Pool, PoolSpec};
 use std::rc::Rc;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 pub const PAGE_BYTES: u32 = 32 << 10;
 

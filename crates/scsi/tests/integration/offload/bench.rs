@@ -14,7 +14,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 pub const PAGE: u64 = PAGE_BYTES as u64;
 pub const PAGE_BLOCKS: u64 = PAGE / 512;

@@ -10,7 +10,7 @@ use scsi::offload::CancelToken;
 use scsi::{Nexus, Response};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const FILLER: &str = "filler";
 

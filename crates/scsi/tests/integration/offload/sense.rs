@@ -4,7 +4,7 @@ use super::bench::{BLOCKS, Bench, port, with_bench};
 use super::lists::{receive, with_list, write_using, xcopy};
 use scsi::ports::{AccessState, FIRST_GROUP};
 use scsi::{Nexus, Response};
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 /// What sense data says, whatever its format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

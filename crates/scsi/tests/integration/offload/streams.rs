@@ -13,7 +13,7 @@ use scsi::{Identity, LogicalUnit, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const MIB: u64 = 1 << 20;
 /// Blocks of each volume.

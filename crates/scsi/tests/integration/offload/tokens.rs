@@ -6,7 +6,7 @@ use engine::Provisioning;
 use scsi::offload::{Limits, Tokens};
 use scsi::{LogicalUnit, Nexus};
 use std::time::Duration;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 const POPULATE: u8 = 0x10;
 const WRITE: u8 = 0x11;

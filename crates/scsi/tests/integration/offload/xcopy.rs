@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use scsi::offload::CancelToken;
 use scsi::{LogicalUnit, Nexus, Response};
 use std::pin::pin;
-use world::sim::SimWorld;
+use world_sim::SimWorld;
 
 async fn copy(
     bench: &Bench,

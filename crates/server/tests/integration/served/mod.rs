@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use world::real::RealDrive;
+use world_real::RealDrive;
 
 pub const TARGET: &str = "iqn.2026-11.dev.ashlar:test";
 pub const VOLUME_BYTES: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::queue::{Held, State};
-use crate::real::errno;
+use crate::errno;
 use std::future::Future;
 use std::io;
 use std::mem;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 /// An operation under way. Dropping it leaves the operation to itself: it may be
 /// done or not.
 #[must_use = "the result tells whether it was done"]
-pub(in crate::real) struct Operation {
+pub(crate) struct Operation {
     pub(super) shared: Rc<Shared>,
     /// None when the result has been taken.
     pub(super) key: Option<usize>,

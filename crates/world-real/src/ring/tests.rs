@@ -3,7 +3,7 @@
 //! A failure here shows as a hang: nothing is timed.
 
 use super::*;
-use crate::real::{RealDrive, RealWorld, run, suspicion::Suspicion};
+use crate::{RealDrive, RealWorld, run, suspicion::Suspicion};
 use base::{BLOCK_BYTES, DriveOffset};
 use engine::World;
 use engine::drive::Drive;

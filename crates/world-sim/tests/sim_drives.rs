@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
 
 fn media(seed: u64, ignores_flush: bool) -> Rc<Media> {
     let spec = MediaSpec {

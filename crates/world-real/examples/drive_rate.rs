@@ -20,7 +20,7 @@ use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{self, RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         other => return Err(format!("{other}: use read, write or durable").into()),
     };
     let (seconds, depth): (f64, u64) = (seconds.parse()?, depth.parse()?);
-    let rate = real::run(|world| async move {
+    let rate = world_real::run(|world| async move {
         let drive = RealDrive::open(&world, Path::new(path))?;
         measure(world, drive, mode, Duration::from_secs_f64(seconds), depth)
             .await

@@ -9,7 +9,7 @@ use engine::world::World;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 /// Bytes a second of each drive; none is what there is.
 pub type Limit = Rc<Cell<Option<u64>>>;

@@ -366,7 +366,7 @@ impl Executor {
 
 #[cfg(test)]
 mod tests {
-    use crate::sim::{Alarm, Order, Outcome, SimWorld};
+    use crate::{Alarm, Order, Outcome, SimWorld};
     use base::{BufPool, Prng, Time};
     use engine::World;
     use std::cell::RefCell;

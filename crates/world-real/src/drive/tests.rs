@@ -1,7 +1,7 @@
 //! Tests of drives on real files: round trips, refusals, many operations at once.
 
 use super::*;
-use crate::real::{OpenErrorKind, run, run_over, setup};
+use crate::{OpenErrorKind, run, run_over, setup};
 use base::Prng;
 use futures_util::future::join_all;
 use std::fs::{self, OpenOptions};

@@ -38,7 +38,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{self, RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -118,7 +118,7 @@ fn main() -> Outcome<()> {
         .collect::<Outcome<_>>()?;
     let (drives, drive_mib): (usize, u64) = (drives.parse()?, drive_mib.parse()?);
     let (volume_mib, cache_mib): (u64, u64) = (volume_mib.parse()?, cache_mib.parse()?);
-    real::run(|world| async move {
+    world_real::run(|world| async move {
         let world = BenchWorld {
             real: world,
             unverified: Rc::default(),

@@ -33,7 +33,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use world::real::{self, RealDrive, RealWorld};
+use world_real::{RealDrive, RealWorld};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -54,9 +54,9 @@ fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?),
-        ["open", dir] => real::run(|world| measure(world, PathBuf::from(dir)))?,
-        ["snapshots", dir] => real::run(|world| snapshots(world, PathBuf::from(dir)))?,
-        ["zero", dir] => real::run(|world| zero(world, PathBuf::from(dir)))?,
+        ["open", dir] => world_real::run(|world| measure(world, PathBuf::from(dir)))?,
+        ["snapshots", dir] => world_real::run(|world| snapshots(world, PathBuf::from(dir)))?,
+        ["zero", dir] => world_real::run(|world| zero(world, PathBuf::from(dir)))?,
         _ => Err(
             "usage: recovery make DIR runs|scattered|holes TIB | recovery open|snapshots|zero DIR"
                 .into(),
@@ -103,7 +103,7 @@ fn make(dir: &Path, shape: Shape, tib: u64) -> Outcome<()> {
     for drive in 0..DRIVES {
         File::create_new(path(dir, drive))?.set_len(drive_bytes)?;
     }
-    real::run(|world| async move {
+    world_real::run(|world| async move {
         let drives = drives(&world, dir)?;
         let spec = PoolSpec {
             volumes_max: SNAPSHOTS as u32 + 100,

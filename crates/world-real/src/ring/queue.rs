@@ -1,8 +1,8 @@
 //! Operations that are queued, under way and done; this part of a ring knows no tasks.
 
-use crate::real::errno;
-pub(super) use crate::real::suspicion::LONG;
-use crate::real::suspicion::Suspicion;
+use crate::errno;
+pub(super) use crate::suspicion::LONG;
+use crate::suspicion::Suspicion;
 use base::{Buf, Slice};
 use io_uring::{IoUring, squeue, types};
 use rustc_hash::FxHashMap;
@@ -72,7 +72,7 @@ pub(super) enum State {
 }
 
 /// What the kernel may use during an operation.
-pub(in crate::real) enum Held {
+pub(crate) enum Held {
     Read(Buf),
     Write(#[expect(dead_code, reason = "held for the kernel, not for us")] Slice),
     /// And the path that it is asked by.
@@ -101,7 +101,7 @@ pub struct FileIdentity {
 
 impl Held {
     /// What the file is by now whose status was asked for; none when it is not a file.
-    pub(in crate::real) fn file_now(self) -> Option<FileNow> {
+    pub(crate) fn file_now(self) -> Option<FileNow> {
         let Held::Status(status, _) = self else {
             panic!("only a status tells of a file")
         };
@@ -121,7 +121,7 @@ impl Held {
     }
 
     /// The buffer of a read.
-    pub(in crate::real) fn into_buf(self) -> Buf {
+    pub(crate) fn into_buf(self) -> Buf {
         match self {
             Held::Read(buf) => buf,
             Held::Write(_) | Held::Status(..) | Held::Nothing => {

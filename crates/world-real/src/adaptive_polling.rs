@@ -111,7 +111,7 @@ fn fitting(length: Duration, idle: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::real::run;
+    use crate::run;
     use engine::world::World;
 
     /// Looks now and then until the task that polls sleeps.
