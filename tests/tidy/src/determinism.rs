@@ -1,4 +1,4 @@
-//! No ambient clock, randomness, threads or tokio in the deterministic rooms.
+//! No ambient clock, randomness, threads, files, sockets or tokio in the deterministic rooms.
 //!
 //! Clippy's `disallowed_methods` says most of this too, but an `allow` switches
 //! it off; here nothing does.
@@ -7,7 +7,7 @@ use crate::source::code_lines;
 use crate::{Complaint, Tree};
 
 /// Where one seed must replay any run.
-pub const ROOMS: [&str; 8] = [
+pub const ROOMS: [&str; 9] = [
     "crates/base/src/",
     "crates/engine/src/",
     "crates/model/src/",
@@ -15,14 +15,27 @@ pub const ROOMS: [&str; 8] = [
     "crates/scsi/src/",
     "crates/iscsi/src/",
     "crates/array/src/",
+    "crates/rehearse/src/",
     "crates/sim/src/",
 ];
 
-/// The simulator's program measures its own speed; it decides nothing by it.
-pub const WALL_CLOCK_ALLOWED: [&str; 1] = ["crates/sim/src/main.rs"];
+/// The simulator's program measures its own speed, runs seeds side by side and reads its
+/// environment; nothing inside a seed depends on that.
+pub const PROGRAMS: [&str; 1] = ["crates/sim/src/main.rs"];
 
-const WALL_CLOCK: [&str; 2] = ["Instant::now", "SystemTime"];
-const AMBIENT: [&str; 12] = [
+/// What a program may have, and a room may not.
+const OF_THE_HOST: [&str; 9] = [
+    "Instant::now",
+    "SystemTime",
+    "thread::scope",
+    "thread::Builder",
+    "available_parallelism",
+    "std::env",
+    "std::process",
+    "std::fs",
+    "File::open",
+];
+const AMBIENT: [&str; 15] = [
     "thread_rng",
     "rand::rng(",
     "OsRng",
@@ -35,6 +48,9 @@ const AMBIENT: [&str; 12] = [
     "thread::spawn",
     "thread::sleep",
     "tokio::",
+    "TcpStream",
+    "TcpListener",
+    "UnixStream",
 ];
 
 /// Complains about each line of code that names one of them.
@@ -44,17 +60,16 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         .rust()
         .filter(|file| ROOMS.iter().any(|room| file.path.starts_with(room)))
     {
-        let clock: &[&str] = if WALL_CLOCK_ALLOWED.contains(&file.path) {
-            &[]
-        } else {
-            &WALL_CLOCK
+        let of_the_host: &[&str] = match PROGRAMS.contains(&file.path) {
+            true => &[],
+            false => &OF_THE_HOST,
         };
         for (at, line) in code_lines(file.text).iter().enumerate() {
             // FxHashMap has a fixed hasher; only the default one is ambient.
             let line = line.replace("FxHashMap::", "").replace("FxHashSet::", "");
             for name in AMBIENT
                 .iter()
-                .chain(clock)
+                .chain(of_the_host)
                 .filter(|name| line.contains(**name))
             {
                 let what = format!("{name}: time, randomness and tasks come from the World here");
@@ -75,10 +90,14 @@ mod tests {
             "let t = std::time::Instant::now();",
             "use tokio::net;",
             "HashMap::new()",
+            "std::thread::scope(|_| ());",
+            "std::fs::read(path)",
+            "TcpStream::connect(to)",
         ] {
             let count = |path: &str| check(&Tree::of(&[(path, code)])).len();
             assert_eq!(count("crates/engine/src/a.rs"), 1, "{code}");
             assert_eq!(count("crates/world-sim/src/a.rs"), 1, "{code}");
+            assert_eq!(count("crates/rehearse/src/a.rs"), 1, "{code}");
             assert_eq!(count("crates/world-real/src/a.rs"), 0, "{code}");
         }
     }
@@ -90,9 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_simulators_program_may_read_the_clock() {
-        let count = |path: &str| check(&Tree::of(&[(path, "Instant::now()")])).len();
+    fn only_the_simulators_program_may_read_the_clock_and_start_threads() {
+        let code = "Instant::now()\nthread::scope(|_| ())\n";
+        let count = |path: &str| check(&Tree::of(&[(path, code)])).len();
         assert_eq!(count("crates/sim/src/main.rs"), 0);
-        assert_eq!(count("crates/sim/src/run.rs"), 1);
+        assert_eq!(count("crates/sim/src/run.rs"), 2);
     }
 }
