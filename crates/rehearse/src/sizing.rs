@@ -150,7 +150,7 @@ fn is_whole(plan: &Plan, outcome: &Outcome) -> bool {
 
 /// Usual shapes: what published guides recommend for pools.
 const SHAPES: [(Level, u16); 4] = [
-    (Level::Raid10, 8),
+    (Level::Raid10 { copies: 2 }, 8),
     (Level::Raid5, 5),
     (Level::Raid6, 8),
     (Level::Raid50, 10),

@@ -65,8 +65,7 @@ pub struct PoolThumb {
 pub fn write_penalty(level: Level) -> f64 {
     match level {
         Level::Simple => 1.0,
-        Level::Raid10 => 2.0,
-        Level::Raid10x3 => 3.0,
+        Level::Raid10 { copies } => f64::from(copies),
         Level::Raid5 | Level::Raid50 => 4.0,
         Level::Raid6 => 6.0,
     }

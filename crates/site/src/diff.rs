@@ -6,7 +6,8 @@
 //! otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules and
 //! the like lose nothing and are applied without being compared here.
 
-use crate::types::{Group, Level, Pool, Provisioning, Site};
+use crate::types::{Group, Pool, Provisioning, Site};
+use engine::Level;
 
 /// A volume that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,6 +30,8 @@ mod write;
 
 pub use api_address::ApiAddress;
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
+/// How a RAID group protects data.
+pub use engine::Level;
 pub use limits::CONNECTION_MEMORY_BYTES_MIN;
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
@@ -42,8 +44,8 @@ pub use size::{
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{
     Api, Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group,
-    Host, HostGroup, Images, Initiators, LUNS_MAX, Level, Limits, Pool, Portal, Provisioning,
-    RateLimit, Site, Vm, Volume,
+    Host, HostGroup, Images, Initiators, LUNS_MAX, Limits, Pool, Portal, Provisioning, RateLimit,
+    Site, Vm, Volume,
 };
 pub use words::{
     DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,

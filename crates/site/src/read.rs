@@ -12,9 +12,10 @@ use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Chap, ConsistencyGroup, Drive, DriveSource, Export, Group, Host, HostGroup,
-    Images, Initiators, LUNS_MAX, Level, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
+    Images, Initiators, LUNS_MAX, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
 };
 use crate::volumes;
+use engine::Level;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;

@@ -367,7 +367,7 @@ fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
 /// Level, number of drives and capacity of the smallest.
 fn shape(rows: &Rows, group: &Described<'_>) -> Option<(engine::pool::Level, usize, u64)> {
     group.line.filter(|_| group.level_known)?;
-    let level = group.group.level.as_str().parse().ok()?;
+    let level = group.group.level;
     let mut smallest = u64::MAX;
     for name in &group.group.drives {
         let drive = rows.drives.iter().find(|drive| drive.item.name == *name)?;

@@ -3,6 +3,7 @@
 use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
+use engine::Level;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -218,23 +219,6 @@ impl DriveSource {
         let (DriveSource::File { path, .. } | DriveSource::Device { path }) = self;
         path
     }
-}
-
-/// How a group protects data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// One drive, no protection.
-    Simple,
-    /// Mirrored pairs, striped.
-    Raid10,
-    /// Three copies, striped.
-    Raid10x3,
-    /// One parity.
-    Raid5,
-    /// Two or more RAID 5 sets, striped.
-    Raid50,
-    /// Two parities.
-    Raid6,
 }
 
 /// A RAID group of a pool.
@@ -462,71 +446,6 @@ impl Pool {
     pub fn drives(&self) -> impl Iterator<Item = &String> {
         let of_groups = self.groups.iter().flat_map(|group| &group.drives);
         of_groups.chain(&self.spares)
-    }
-}
-
-/// Most drives of one group.
-const GROUP_DRIVES_MAX: usize = 32;
-
-impl Level {
-    /// All levels, in which a level is looked up by its name.
-    pub const ALL: [Level; 6] = [
-        Level::Simple,
-        Level::Raid10,
-        Level::Raid10x3,
-        Level::Raid5,
-        Level::Raid50,
-        Level::Raid6,
-    ];
-
-    /// As the site file writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Simple => "simple",
-            Level::Raid10 => "10",
-            Level::Raid10x3 => "10x3",
-            Level::Raid5 => "5",
-            Level::Raid50 => "50",
-            Level::Raid6 => "6",
-        }
-    }
-
-    /// The level that the site file writes as `text`.
-    pub fn parse(text: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.as_str() == text)
-    }
-
-    /// How many of `drives` hold data, the others copies or parity. None when the
-    /// level can't have so many drives.
-    pub fn data_drives(self, drives: usize) -> Option<usize> {
-        if drives == 0 || drives > GROUP_DRIVES_MAX {
-            return None;
-        }
-        match self {
-            Level::Simple => (drives == 1).then_some(1),
-            Level::Raid10 => drives.is_multiple_of(2).then_some(drives / 2),
-            Level::Raid10x3 => drives.is_multiple_of(3).then_some(drives / 3),
-            Level::Raid5 => (drives >= 3).then(|| drives - 1),
-            Level::Raid6 => (drives >= 4).then(|| drives - 2),
-            Level::Raid50 => {
-                let sets = (2..=drives / 3).find(|sets| drives.is_multiple_of(*sets))?;
-                Some(drives - sets)
-            }
-        }
-    }
-
-    /// How many drives it can have, for messages.
-    pub fn drives_rule(self) -> &'static str {
-        match self {
-            Level::Simple => "exactly 1 drive for level \"simple\"",
-            Level::Raid10 => "an even number of drives, 2 to 32, for level \"10\"",
-            Level::Raid10x3 => "3, 6, 9 or more drives, up to 30, for level \"10x3\"",
-            Level::Raid5 => "3 to 32 drives for level \"5\"",
-            Level::Raid50 => {
-                "6 to 32 drives that make equal sets of 3 or more for level \"50\" (6, 8, 9, 10, 12, …)"
-            }
-            Level::Raid6 => "4 to 32 drives for level \"6\"",
-        }
     }
 }
 

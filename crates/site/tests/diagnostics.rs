@@ -331,7 +331,10 @@ fn groups_spares_cache_and_log_are_read() {
         .iter()
         .map(|group| (group.level, group.drives.len()))
         .collect();
-    assert_eq!(groups, [(Level::Raid10, 2), (Level::Raid5, 3)]);
+    assert_eq!(
+        groups,
+        [(Level::Raid10 { copies: 2 }, 2), (Level::Raid5, 3)]
+    );
     assert_eq!(pool.spares, ["s0"]);
     assert_eq!((pool.cache_bytes, pool.log_bytes), (0, Some(8 << 20)));
     assert_eq!(pool.drives().count(), 6);

@@ -129,7 +129,7 @@ fn described() -> site::Pool {
     };
     let mut pool = parse("t", SITE).unwrap().pools.remove(0);
     pool.groups = vec![
-        group(Level::Raid10, &["a", "b", "c", "d"]),
+        group(Level::Raid10 { copies: 2 }, &["a", "b", "c", "d"]),
         group(Level::Raid5, &["e", "f", "g"]),
     ];
     pool.spares = names(&["s"]);
@@ -139,7 +139,7 @@ fn described() -> site::Pool {
 #[test]
 fn a_pool_as_described_differs_in_nothing() {
     let there = [
-        group(0, Level::Raid10, &["a", "b", "c", "d"]),
+        group(0, Level::Raid10 { copies: 2 }, &["a", "b", "c", "d"]),
         group(1, Level::Raid5, &["e", "f", "g"]),
     ];
     assert_eq!(pool(&described(), &there, &names(&["s"])), names(&[]));
@@ -169,7 +169,7 @@ fn what_commands_have_made_of_a_pool_is_named() {
              make it one with ashlar pool grow, or ashlar drive add-spare",
         ]
     );
-    let there = [group(0, Level::Raid10, &["a", "b", "c", "n"])];
+    let there = [group(0, Level::Raid10 { copies: 2 }, &["a", "b", "c", "n"])];
     let lines = pool(&described(), &there, &[]);
     let named = "drive n of group 0 is not in the site file: describe it there";
     assert_eq!((lines.len(), lines[0].as_str()), (6, named), "{lines:?}");
@@ -178,7 +178,7 @@ fn what_commands_have_made_of_a_pool_is_named() {
 #[test]
 fn a_drive_that_is_a_spare_by_now_is_named() {
     let there = [
-        group(0, Level::Raid10, &["s", "b", "c", "d"]),
+        group(0, Level::Raid10 { copies: 2 }, &["s", "b", "c", "d"]),
         group(1, Level::Raid5, &["e", "f", "g"]),
     ];
     assert_eq!(

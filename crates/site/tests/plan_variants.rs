@@ -108,7 +108,7 @@ fn vary_makes_a_variant_of_each_value_after_those_with_names() {
     );
     let groups = &described.variants[3].plan.pools[0].groups;
     assert_eq!(groups[0].level, site::Level::Raid5);
-    assert_eq!(groups[1].level, site::Level::Raid10);
+    assert_eq!(groups[1].level, site::Level::Raid10 { copies: 2 });
 }
 
 #[test]
@@ -132,7 +132,10 @@ fn a_table_under_a_new_name_is_added_and_one_under_a_known_name_replaced() {
     assert_eq!(described.base.events.len(), 0);
     // By number, the place is taken as it is.
     let plan = changed("pool.data.groups.1={ level = \"10\", drives = 2, from = \"sas\" }");
-    assert_eq!(plan.pools[0].groups[1].level, site::Level::Raid10);
+    assert_eq!(
+        plan.pools[0].groups[1].level,
+        site::Level::Raid10 { copies: 2 }
+    );
 }
 
 #[test]

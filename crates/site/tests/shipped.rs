@@ -17,7 +17,7 @@ fn the_demo_is_the_ten_vm_mix() {
         (demo.drives.len(), demo.vms.len(), demo.exports.len()),
         (8, 10, 10)
     );
-    assert_eq!(demo.pools[0].groups[0].level, Level::Raid10);
+    assert_eq!(demo.pools[0].groups[0].level, Level::Raid10 { copies: 2 });
     let file = |size_bytes| move |d: &site::Drive| matches!(d.source, DriveSource::File { size_bytes: s, .. } if s == size_bytes);
     assert!(demo.drives.iter().all(file(2 << 30)));
     let sum: u64 = demo.volumes.iter().map(|volume| volume.size_bytes).sum();
@@ -39,7 +39,7 @@ fn the_conformance_site_keeps_its_contract() {
     assert_eq!(site.portals.len(), 1);
     assert_eq!(site.portals[0].address.to_string(), "127.0.0.1:3260");
     assert_eq!(site.drives.len(), 4);
-    assert_eq!(site.pools[0].groups[0].level, Level::Raid10);
+    assert_eq!(site.pools[0].groups[0].level, Level::Raid10 { copies: 2 });
     let export = site
         .export("iqn.2026-11.dev.ashlar:conformance")
         .expect("the target");
@@ -124,7 +124,7 @@ fn published_drives_and_groups_are_as_published() {
         let found = ps.variants.iter().find(|other| other.name == variant);
         groups(&found.unwrap().plan, "array1")
     };
-    assert_eq!(of("RAID 10"), [(Level::Raid10, 22, 1)]);
+    assert_eq!(of("RAID 10"), [(Level::Raid10 { copies: 2 }, 22, 1)]);
     assert_eq!(of("RAID 50"), [(Level::Raid50, 22, 1)]);
     // Every array of the NAS has 22 active drives and two spares, over two controllers.
     let nas = plan("fs7500.toml").base;

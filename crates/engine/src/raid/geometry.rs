@@ -35,6 +35,15 @@ pub enum Role {
     Q,
 }
 
+impl Level {
+    /// How many of `drives` hold data, the others copies or parity. None when the
+    /// level can't have so many drives.
+    pub fn data_drives(self, drives: usize) -> Option<usize> {
+        let shape = Geometry::of(self, drives, BLOCK_BYTES as u64).ok()?;
+        Some(shape.spans * shape.data_columns())
+    }
+}
+
 /// The shape of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {

@@ -48,18 +48,42 @@ impl Level {
     pub fn from_code(code: u8) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.code() == code)
     }
-}
 
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// As people write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Level::Simple => "simple",
             Level::Raid10 { copies: 3 } => "10x3",
             Level::Raid10 { .. } => "10",
             Level::Raid5 => "5",
             Level::Raid50 => "50",
             Level::Raid6 => "6",
-        })
+        }
+    }
+
+    /// The level that people write as `text`.
+    pub fn parse(text: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+
+    /// How many drives it can have, for messages.
+    pub fn drives_rule(self) -> &'static str {
+        match self {
+            Level::Simple => "exactly 1 drive for level \"simple\"",
+            Level::Raid10 { copies: 3 } => "3, 6, 9 or more drives, up to 30, for level \"10x3\"",
+            Level::Raid10 { .. } => "an even number of drives, 2 to 32, for level \"10\"",
+            Level::Raid5 => "3 to 32 drives for level \"5\"",
+            Level::Raid50 => {
+                "6 to 32 drives that make equal sets of 3 or more for level \"50\" (6, 8, 9, 10, 12, …)"
+            }
+            Level::Raid6 => "4 to 32 drives for level \"6\"",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -67,10 +91,8 @@ impl FromStr for Level {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Level::ALL
-            .into_iter()
-            .find(|level| level.to_string() == text);
-        found.ok_or_else(|| format!("level '{text}': there are simple, 10, 10x3, 5, 50 and 6"))
+        Level::parse(text)
+            .ok_or_else(|| format!("level '{text}': there are simple, 10, 10x3, 5, 50 and 6"))
     }
 }
 

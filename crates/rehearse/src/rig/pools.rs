@@ -95,7 +95,7 @@ impl<'a> Builder<'a> {
         for alike in &pool.groups {
             for _ in 0..alike.count {
                 let drives = self.take(&alike.from, alike.drives, parity, taken)?;
-                groups.push((level(alike.level), drives));
+                groups.push((alike.level, drives));
             }
         }
         let mut spares = Vec::new();
@@ -193,20 +193,6 @@ fn sums_along(pool: &Pool<RigWorld>, made_of: &MadeOf) {
     pool.store().integrity.set_budget(usize::MAX / 4);
 }
 
-fn has_parity(level: site::Level) -> bool {
-    matches!(
-        level,
-        site::Level::Raid5 | site::Level::Raid50 | site::Level::Raid6
-    )
-}
-
-fn level(level: site::Level) -> Level {
-    match level {
-        site::Level::Simple => Level::Simple,
-        site::Level::Raid10 => Level::Raid10 { copies: 2 },
-        site::Level::Raid10x3 => Level::Raid10 { copies: 3 },
-        site::Level::Raid5 => Level::Raid5,
-        site::Level::Raid50 => Level::Raid50,
-        site::Level::Raid6 => Level::Raid6,
-    }
+fn has_parity(level: Level) -> bool {
+    matches!(level, Level::Raid5 | Level::Raid50 | Level::Raid6)
 }

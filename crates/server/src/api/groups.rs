@@ -9,7 +9,6 @@ use crate::array::{Array, NewGroup};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
-use engine::pool::Level;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -30,7 +29,7 @@ pub(super) async fn add_group(
 ) -> Result<(StatusCode, Json<Pool>), Problem> {
     let drives = add.drives.into_iter().map(new_drive);
     let group = NewGroup {
-        level: add.level.as_deref().map(level).transpose()?,
+        level: add.level.as_deref().map(pool_changes::level).transpose()?,
         drives: drives.collect::<Result<_, _>>()?,
         by_force: add.force,
     };
@@ -57,7 +56,7 @@ pub(super) async fn change_group(
     Segment((name, index)): Segment<(String, u16)>,
     Body(change): Body<GroupChange>,
 ) -> Result<Json<Pool>, Problem> {
-    let level = level(&change.level)?;
+    let level = pool_changes::level(&change.level)?;
     array.convert_group(name.clone(), index, level).await?;
     shown(&array, &name).await
 }
@@ -95,9 +94,4 @@ pub(super) async fn remove_group(
     let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
     array.remove_group(name.clone(), index, how.force).await?;
     Ok((StatusCode::ACCEPTED, shown(&array, &name).await?))
-}
-
-fn level(text: &str) -> Result<Level, Problem> {
-    let known = pool_changes::level(text)?;
-    known.as_str().parse().map_err(Problem::invalid)
 }

@@ -194,15 +194,14 @@ fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
 
 /// That so many drives make a group, before files are made for them.
 fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
-    let site_level = site::Level::parse(&level.to_string());
-    let Some(known) = site_level.filter(|known| known.data_drives(drives).is_none()) else {
+    if level.data_drives(drives).is_some() {
         return Ok(());
-    };
+    }
     let context = format!(
         "pool {}: found {} for a new group; allowed: {}",
         info.name,
         site::counted(drives as u64, "drive"),
-        known.drives_rule()
+        level.drives_rule()
     );
     Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

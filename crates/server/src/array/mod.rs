@@ -416,13 +416,11 @@ pub(crate) fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String
     let names = |members: &[MemberInfo]| -> Vec<String> {
         members.iter().map(|member| member.name.clone()).collect()
     };
-    let groups = info.groups.iter().filter_map(|group| {
-        Some(site::diff::ExistingGroup {
-            index: group.index,
-            level: site::Level::parse(&group.level.to_string())?,
-            drives: names(&group.members),
-            leaves: group.leaving,
-        })
+    let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
+        index: group.index,
+        level: group.level,
+        drives: names(&group.members),
+        leaves: group.leaving,
     });
     let groups: Vec<_> = groups.collect();
     site::diff::pool(site, &groups, &names(&info.spares))

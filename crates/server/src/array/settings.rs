@@ -15,7 +15,7 @@ use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
 use crate::machine_memory;
 use crate::record::RecordError;
 use engine::pool::PoolInfo;
-use site::{Drive, DriveSource, Group, Level, Setting, Site, human};
+use site::{Drive, DriveSource, Group, Setting, Site, human};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -206,12 +206,12 @@ fn regroup(settings: &mut Site, info: &PoolInfo) {
         return;
     };
     let groups = info.groups.iter().filter(|group| !group.members.is_empty());
-    let groups = groups.filter_map(|group| {
+    let groups = groups.map(|group| {
         let drives = group.members.iter().map(|member| member.name.clone());
-        Some(Group {
-            level: Level::parse(&group.level.to_string())?,
+        Group {
+            level: group.level,
             drives: drives.collect(),
-        })
+        }
     });
     pool.groups = groups.collect();
     pool.spares = info.spares.iter().map(|spare| spare.name.clone()).collect();

@@ -18,8 +18,8 @@ use engine::drives::EventKind;
 use engine::lane::Lane;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
-use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
-use site::{Background, Level, RateLimit, Site};
+use engine::pool::{LabelSummary, Level, NamedDrive, Pool, PoolSpec};
+use site::{Background, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -645,15 +645,15 @@ async fn make_one(
     if let Some(missing) = missing.first() {
         return Err(failed(missing.to_string()));
     }
-    let mut spec = PoolSpec::new(&pool.name, level(pool.groups[0].level));
+    let mut spec = PoolSpec::new(&pool.name, pool.groups[0].level);
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
     spec.log_bytes = pool.log_bytes;
     spec.nonce = nonce().map_err(failed)?;
-    let shapes: Vec<(engine::pool::Level, usize)> = pool
+    let shapes: Vec<(Level, usize)> = pool
         .groups
         .iter()
-        .map(|group| (level(group.level), group.drives.len()))
+        .map(|group| (group.level, group.drives.len()))
         .collect();
     let looked_at = drives.clone();
     let visit = move |state: Rc<ShardState>| async move { check_blank(&state, &looked_at).await };
@@ -717,19 +717,6 @@ fn thresholds(site: &site::Pool) -> Thresholds {
         alarm_percent: site
             .alarm_at
             .unwrap_or(alarm.max(site.warn_at.unwrap_or(alarm))),
-    }
-}
-
-/// The engine's word for the site's.
-fn level(level: Level) -> engine::pool::Level {
-    use engine::pool::Level as Engine;
-    match level {
-        Level::Simple => Engine::Simple,
-        Level::Raid10 => Engine::Raid10 { copies: 2 },
-        Level::Raid10x3 => Engine::Raid10 { copies: 3 },
-        Level::Raid5 => Engine::Raid5,
-        Level::Raid50 => Engine::Raid50,
-        Level::Raid6 => Engine::Raid6,
     }
 }
 

@@ -11,7 +11,8 @@ use crate::names::{NAME_RULE, is_name};
 use crate::read::{LEVEL_RULE, level_of, name, power_of_two, size_of, tables, whole};
 use crate::size::SIZE_RULE;
 use crate::table::{Row, TableReader};
-use crate::types::{Level, Provisioning};
+use crate::types::Provisioning;
+use engine::Level;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 

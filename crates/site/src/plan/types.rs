@@ -1,6 +1,7 @@
 //! A plan in checked types: hardware, layout, load and events.
 
-use crate::types::{Level, Provisioning};
+use crate::types::Provisioning;
+use engine::Level;
 use std::time::Duration;
 
 /// A described installation: hardware, layout, load, and what happens to it.
