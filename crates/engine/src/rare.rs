@@ -93,6 +93,13 @@ pub const MARKS: &[&str] = &[
     "zone taken into use",
     "unit found at another target",
     "write to a volume of another shard",
+    "abort waits for its task",
+    "admission gone when a session begins",
+    "missing command given up",
+    "missing data given up",
+    "peer takes too long for a PDU",
+    "session reinstated",
+    "silent peer given up",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -203,4 +210,12 @@ pub const BUGS: &[&str] = &[
     "token looked for on its own shard only",
     "what tokens of before kept stays at the start",
     "write to another shard acknowledged early",
+    "admission not looked at again",
+    "memory of a connection is kept",
+    "missing command is waited for",
+    "missing data is waited for",
+    "session reinstated while the old one goes on",
+    "silent peer is waited for",
+    "task aborted while it runs",
+    "tickets of a session are kept",
 ];

@@ -55,6 +55,8 @@ pub enum Theme {
     Scans,
     /// The run of initiators, of every seed, and no other; its pools run full.
     Initiators,
+    /// The run of hosts with paths, of every seed, and no other.
+    Paths,
 }
 
 impl Theme {
@@ -85,6 +87,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Rebuilds, 0),
     (Theme::Scans, 0),
     (Theme::Initiators, 0),
+    (Theme::Paths, 0),
 ];
 
 /// Every run that can have them has these, and no others: to look into one.
@@ -456,7 +459,7 @@ impl Config {
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans => true,
             // Of the other runs of a seed.
-            Theme::Beside | Theme::Initiators => false,
+            Theme::Beside | Theme::Initiators | Theme::Paths => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) || self.has(Theme::Tails) {

@@ -54,6 +54,15 @@ pub(crate) fn victims(seed: &Prng, specs: &[PoolSpec], media: &[Vec<Rc<Media>>])
     if !themes(seed).contains(&Theme::Beside) {
         return Vec::new();
     }
+    some_of_each(&mut prng, specs, media)
+}
+
+/// As many drives of each pool as it can lose.
+pub(crate) fn some_of_each(
+    prng: &mut Prng,
+    specs: &[PoolSpec],
+    media: &[Vec<Rc<Media>>],
+) -> Vec<Rc<Media>> {
     let redundant = specs.iter().zip(media);
     let redundant = redundant.filter(|(spec, _)| spec.level != Level::Simple);
     redundant

@@ -29,6 +29,7 @@ use crate::shard::{ShardHandle, ShardState};
 use crate::stream::{Stream, write_all};
 use crate::wake::in_time;
 use engine::World;
+use futures_util::FutureExt;
 use gauge::Gauge;
 use iscsi::connection::Connection;
 use iscsi::login::{Limits, Negotiated};
@@ -108,35 +109,24 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
     let Some(session) = begin(&state, &login, &services, carrier.index()).await else {
         return;
     };
-    let home = state.index();
-    let Session {
-        target,
-        initiator,
-        tsih,
-        peer,
-        ..
-    } = &*session;
+    let (peer, tsih) = (session.peer, session.tsih);
+    let (initiator, target) = (&session.initiator, &session.target);
     tracing::info!(initiator, target, %peer, tsih, carrier = carrier.index(), "session begins");
     let ending = Ending {
         state: Rc::clone(&state),
         session: Rc::clone(&session),
-        _tickets: tickets,
+        tickets: Some(tickets),
     };
     let control = Arc::clone(&session.control);
-    let runner = Runner::new(Rc::clone(&state), Rc::clone(&session));
-    if carrier.index() == home {
+    let runner = Runner::new(Rc::clone(&state), session);
+    if carrier.index() == state.index() {
         carry(state, login, services, control, Route::Here(runner)).await;
     } else {
         let (requests, to_do) = batch::queue();
         let (done, ended) = batch::queue();
         let carried = carrier.post(move |state| {
-            carry(
-                state,
-                login,
-                services,
-                control,
-                Route::between(requests, ended),
-            )
+            let route = Route::between(requests, ended);
+            carry(state, login, services, control, route)
         });
         // When the carrier has stopped, so has the queue of requests.
         if let Err(error) = carried {
@@ -168,6 +158,9 @@ async fn carry<W: World, S: Stream>(
     let initiator = admission.initiator.clone();
     let world = state.world().clone();
     let account = services.budget.open(&initiator, Arc::clone(&control));
+    if world.planted("memory of a connection is kept") {
+        std::mem::forget(services.budget.open(&initiator, Arc::clone(&control)));
+    }
     let gauge = Gauge::new(Arc::clone(&control), world.clone());
     let progress = Progress::new(&world, services.timeouts, gauge, account);
     let connection = Connection::new(*negotiated, world.buffers().clone(), services.limits);
@@ -196,7 +189,7 @@ async fn carry<W: World, S: Stream>(
 struct Ending<W: World, T> {
     state: Rc<ShardState<W>>,
     session: Rc<Session<W>>,
-    _tickets: T,
+    tickets: Option<T>,
 }
 
 impl<W: World, T> Drop for Ending<W, T> {
@@ -204,6 +197,10 @@ impl<W: World, T> Drop for Ending<W, T> {
         self.state.remove_session(&self.session);
         self.session.nexus.lost();
         self.session.end();
+        let tickets = self.tickets.take();
+        if self.state.world().planted("tickets of a session are kept") {
+            std::mem::forget(tickets);
+        }
     }
 }
 
@@ -216,6 +213,28 @@ async fn begin<W: World, S: Stream>(
     services: &Services<W>,
     carrier: usize,
 ) -> Option<Rc<Session<W>>> {
+    let (world, target) = (state.world(), &login.target);
+    end_same(state, login).await;
+    if state.is_stopping() {
+        return None;
+    }
+    let session = connect(state, login, services, carrier)?;
+    state.add_session(Rc::clone(&session));
+    // What it was admitted by may be gone since. Whoever takes such away writes the
+    // directory first, and then looks through the sessions.
+    let is_admitted = services.directory.admits(&session.admission, target)
+        || world.planted("admission not looked at again");
+    if !is_admitted {
+        world.reached("admission gone when a session begins");
+        state.remove_session(&session);
+        session.end();
+        return None;
+    }
+    Some(session)
+}
+
+/// Ends the session that this login reinstates, with all that it has begun.
+async fn end_same<W: World, S: Stream>(state: &ShardState<W>, login: &LoggedIn<S>) {
     let LoggedIn {
         negotiated, target, ..
     } = login;
@@ -226,20 +245,18 @@ async fn begin<W: World, S: Stream>(
             && session.admission.portal.portal_group == negotiated.portal_group
     };
     // Again until none is left: others may reinstate the same session at once.
-    while state.close_sessions(Closing::Now, is_same).await > 0 {}
-    if state.is_stopping() {
-        return None;
+    let world = state.world();
+    loop {
+        let closing = state.close_sessions(Closing::Now, is_same);
+        let closed = match world.planted("session reinstated while the old one goes on") {
+            true => closing.now_or_never().unwrap_or(0),
+            false => closing.await,
+        };
+        if closed == 0 {
+            break;
+        }
+        world.reached("session reinstated");
     }
-    let session = connect(state, login, services, carrier)?;
-    state.add_session(Rc::clone(&session));
-    // What it was admitted by may be gone since. Whoever takes such away writes the
-    // directory first, and then looks through the sessions.
-    if !services.directory.admits(&session.admission, target) {
-        state.remove_session(&session);
-        session.end();
-        return None;
-    }
-    Some(session)
 }
 
 /// Its nexus at the target, which is `None` when that went away, with the ways to copy and abort.

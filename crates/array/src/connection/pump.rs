@@ -233,10 +233,13 @@ impl<W: World, S: Stream> Pump<W, S> {
         self.progress.heard |= self.progress.held_up;
         let slow = self.connection.unfinished().filter(|_| reads);
         if slow.is_some() && slow == self.progress.slow {
+            self.state.world().reached("peer takes too long for a PDU");
             return self.give_up("the initiator takes too long for one PDU".to_owned());
         }
         self.progress.slow = slow;
-        if !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in() {
+        let is_silent = !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in();
+        if is_silent && !self.state.world().planted("silent peer is waited for") {
+            self.state.world().reached("silent peer given up");
             self.give_up("the initiator does not answer".to_owned());
         }
     }
@@ -259,7 +262,9 @@ impl<W: World, S: Stream> Pump<W, S> {
         }
         if let Some((cmd_sn, looks)) = self.connection.look_for_gap()
             && looks >= LOOKS
+            && !self.state.world().planted("missing command is waited for")
         {
+            self.state.world().reached("missing command given up");
             self.connection.announce_drop();
             return self.drain(format!(
                 "the command with CmdSN {cmd_sn:#010x}, which others wait for, has not come in \
@@ -271,7 +276,9 @@ impl<W: World, S: Stream> Pump<W, S> {
         }
         if let Some((tag, looks)) = self.connection.look_for_data()
             && looks >= LOOKS
+            && !self.state.world().planted("missing data is waited for")
         {
+            self.state.world().reached("missing data given up");
             self.connection.announce_drop();
             self.drain(format!(
                 "data of the command with task tag {tag:#010x} has not come in {time:?}"
@@ -593,9 +600,11 @@ impl<W: World, S: Stream> Pump<W, S> {
             return self.connection.managed(task, response::NO_TASK);
         };
         self.connection.abort(meant);
-        if aborted == Aborted::AtOnce {
+        let world = self.state.world();
+        if aborted == Aborted::AtOnce || world.planted("task aborted while it runs") {
             return self.connection.managed(task, response::COMPLETE);
         }
+        world.reached("abort waits for its task");
         self.route.stop(meant);
         let (request, done) = AbortRequest::of_one();
         self.progress.tasks.answer_when_ended(request, 1, [meant]);

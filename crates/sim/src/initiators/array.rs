@@ -3,13 +3,13 @@
 //! Its shards, its directory and its copies over shards are those of the array that serves. Each
 //! pool has a shard, and targets take turns. What is left of the server's work is done here.
 
-use super::network::Shards;
 use super::tasks::Task;
 use super::token::Token;
 use super::unit::Unit;
 use super::{Books, FILLER, Host};
 use crate::answers::Asked;
 use crate::config::patience;
+use crate::shards::Shards;
 use array::directory::{Directory, TargetEntry};
 use array::offload::Offload;
 use array::shard::ShardState;

@@ -1,9 +1,9 @@
 //! EXTENDED COPY (LID1) between the fields of single sectors of two units.
 
 use super::field;
-use super::history::{Deed, Place};
 use super::host::{Command, GOOD, Host};
 use super::unit::FIELD_SECTORS;
+use crate::history::{Deed, Place};
 use engine::World;
 use engine::volume::CancelToken;
 use scsi::Identity;

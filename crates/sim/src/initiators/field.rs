@@ -2,9 +2,9 @@
 //!
 //! Each sector is atomic by itself; a run of several is not.
 
-use super::history::{Deed, Place};
 use super::host::{Answer, Command, GOOD, Host, bytes_of, filled, sixteen};
 use super::unit::{FIELD_LBA, FIELD_SECTORS};
+use crate::history::{Deed, Place};
 use base::SECTOR_BYTES;
 use std::ops::Range;
 

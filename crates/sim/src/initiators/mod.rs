@@ -3,10 +3,10 @@
 //! Their commands look and change at one instant, copy, reserve, reset and abort, through power
 //! cuts at any poll.
 //!
-//! - [`history`]: what was done to each run of blocks, and whether an order explains it.
+//! - [`crate::history`]: what was done to each run of blocks, and whether an order explains it.
 //! - [`fence`]: a second opinion on reservations.
 //! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
-//! - `array`: what serves, in one boot; `network`: messages between its shards; `copier`: how it
+//! - `array`: what serves, in one boot; [`crate::shards`]: messages between its shards; `copier`: how it
 //!   copies; `admin`: who hides, deletes
 //!   and moves volumes.
 //! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what
@@ -34,9 +34,7 @@ mod copier;
 mod copies;
 mod fence;
 mod field;
-mod history;
 mod host;
-mod network;
 mod offload;
 mod tasks;
 mod token;
@@ -45,6 +43,7 @@ mod unit;
 use crate::answers;
 use crate::config::{Theme, themes};
 use crate::damage;
+use crate::history::{Deed, History, Place};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
 use crate::transit;
@@ -53,7 +52,6 @@ use base::Prng;
 use engine::fsck::{self, Options, Severity};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec, World};
 use fence::Fence;
-use history::{Deed, History, Place};
 use host::Host;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

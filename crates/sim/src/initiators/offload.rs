@@ -1,10 +1,10 @@
 //! Tests tokens: POPULATE TOKEN, RECEIVE ROD TOKEN INFORMATION, WRITE USING TOKEN.
 
 use super::field;
-use super::history::{Deed, Place};
 use super::host::{Answer, Command, GOOD, Host, bytes_of};
 use super::token::{TOKENS_MAX, Token, Worth};
 use super::unit::FIELD_SECTORS;
+use crate::history::{Deed, Place};
 use engine::World;
 use engine::volume::CancelToken;
 use scsi::Response;

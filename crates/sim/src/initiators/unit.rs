@@ -1,7 +1,7 @@
 //! The state of a logical unit that a run expects, over boots.
 
 use super::fence::{Call, Fence};
-use super::history::{History, Place};
+use crate::history::{History, Place};
 use base::{Prng, SECTOR_BYTES, Uuid};
 use engine::{Provisioning, VolumeSpec};
 use std::cell::{Cell, RefCell};

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// Which register of which unit.
-pub(super) type Place = (usize, usize);
+pub(crate) type Place = (usize, usize);
 
 /// Operations of one register that are looked at together, at most.
 const OPERATIONS_MAX: usize = 64;
@@ -24,7 +24,7 @@ const ROOM: usize = 16;
 
 /// What an operation does, and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     Read(u64),
     Write(u64),
     Or(u64),
@@ -77,18 +77,18 @@ impl Deed {
 /// An operation. Times are counted in beginnings and ends; what one part of a
 /// command does begins at the same one.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
-    pub(super) deed: Deed,
-    pub(super) begun: u64,
+pub(crate) struct Operation {
+    pub(crate) deed: Deed,
+    pub(crate) begun: u64,
     /// Later than all, while nothing is known of it.
-    pub(super) ended: u64,
+    pub(crate) ended: u64,
     /// It may not have happened.
-    pub(super) is_doubtful: bool,
+    pub(crate) is_doubtful: bool,
 }
 
 /// A register's past, as far as it matters.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     /// What may be there, before the operations.
     values: BTreeSet<u64>,
     operations: Vec<Operation>,
@@ -96,7 +96,7 @@ pub(super) struct History {
 
 impl History {
     /// Nothing was ever written: zeroes.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         History {
             values: BTreeSet::from([0]),
             operations: Vec::new(),
@@ -104,7 +104,7 @@ impl History {
     }
 
     /// An operation begins; its number.
-    pub(super) fn begin(&mut self, deed: Deed, now: u64) -> usize {
+    pub(crate) fn begin(&mut self, deed: Deed, now: u64) -> usize {
         self.operations.push(Operation {
             deed,
             begun: now,
@@ -115,19 +115,19 @@ impl History {
     }
 
     /// It has ended, in this way.
-    pub(super) fn end(&mut self, number: usize, deed: Deed, now: u64) {
+    pub(crate) fn end(&mut self, number: usize, deed: Deed, now: u64) {
         let operation = &mut self.operations[number];
         (operation.deed, operation.ended) = (deed, now);
         operation.is_doubtful = false;
     }
 
     /// It will not be heard of again: if it has happened, then before now.
-    pub(super) fn abandon(&mut self, number: usize, now: u64) {
+    pub(crate) fn abandon(&mut self, number: usize, now: u64) {
         self.operations[number].ended = now;
     }
 
     /// It was refused: nothing has happened.
-    pub(super) fn refuse(&mut self, number: usize) {
+    pub(crate) fn refuse(&mut self, number: usize) {
         // Its number stays taken: others have theirs.
         let operation = &mut self.operations[number];
         operation.deed = Deed::Perhaps {
@@ -138,7 +138,7 @@ impl History {
     }
 
     /// It may have happened twice, if it has.
-    pub(super) fn repeat(&mut self, number: usize) {
+    pub(crate) fn repeat(&mut self, number: usize) {
         let mut again = self.operations[number].clone();
         let is_full = self.operations.len() + ROOM > OPERATIONS_MAX;
         if is_full || matches!(again.deed, Deed::Read(_) | Deed::Perhaps { .. }) {
@@ -149,7 +149,7 @@ impl History {
     }
 
     /// Whether there is room for the operations of another round.
-    pub(super) fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.operations.len() * 2 > OPERATIONS_MAX
     }
 
@@ -158,7 +158,7 @@ impl History {
     ///
     /// # Errors
     /// There is no such order.
-    pub(super) fn settle(&mut self, now: u64) -> Result<(), String> {
+    pub(crate) fn settle(&mut self, now: u64) -> Result<(), String> {
         for operation in &mut self.operations {
             operation.ended = operation.ended.min(now);
         }
@@ -179,7 +179,7 @@ impl History {
 
     /// Copies into this register of which nobody has said yet what they may have written:
     /// their numbers, from where, their beginnings and ends.
-    pub(super) fn copies(&self) -> Vec<(usize, Place, Range<u64>)> {
+    pub(crate) fn copies(&self) -> Vec<(usize, Place, Range<u64>)> {
         let all = self.operations.iter().enumerate();
         let copies = all.filter_map(|(number, one)| match one.deed {
             Deed::Copied(from) => Some((number, from, one.begun..one.ended)),
@@ -189,19 +189,19 @@ impl History {
     }
 
     /// A copy may have written one of these.
-    pub(super) fn resolve(&mut self, number: usize, values: Rc<[u64]>) {
+    pub(crate) fn resolve(&mut self, number: usize, values: Rc<[u64]>) {
         self.operations[number].deed = Deed::OneOf(values);
     }
 
     /// All that may ever have been there.
-    pub(super) fn all_values(&self) -> BTreeSet<u64> {
+    pub(crate) fn all_values(&self) -> BTreeSet<u64> {
         let written = self.operations.iter().flat_map(|one| one.deed.written());
         self.values.iter().chain(written).copied().collect()
     }
 
     /// What a part of a command that began and ended so may have seen. What itself wrote
     /// here, it did not see.
-    pub(super) fn may_have_shown(&self, when: Range<u64>) -> BTreeSet<u64> {
+    pub(crate) fn may_have_shown(&self, when: Range<u64>) -> BTreeSet<u64> {
         let mut operations = self.operations.clone();
         let mut own = operations.iter();
         let own = own.position(|one| one.begun == when.start);

@@ -28,14 +28,14 @@ impl Link<SimWorld> for Wire {
 }
 
 /// The shards of a boot, and how each is reached.
-pub(super) struct Shards {
-    pub(super) states: Vec<Rc<ShardState<SimWorld>>>,
-    pub(super) handles: Vec<ShardHandle<SimWorld>>,
+pub(crate) struct Shards {
+    pub(crate) states: Vec<Rc<ShardState<SimWorld>>>,
+    pub(crate) handles: Vec<ShardHandle<SimWorld>>,
 }
 
 impl Shards {
     /// So many shards, without pools and targets.
-    pub(super) fn new(world: &SimWorld, count: usize) -> Shards {
+    pub(crate) fn new(world: &SimWorld, count: usize) -> Shards {
         let mut shards = Shards {
             states: Vec::new(),
             handles: Vec::new(),

@@ -1,0 +1,624 @@
+//! A session with one connection, as its initiator has it.
+//!
+//! What is checked of every PDU: StatSN goes on by one, the command window never shrinks, data
+//! comes in order and whole, R2Ts ask for what was not sent yet, and no task is answered that is
+//! not there.
+
+use super::login::{Agreed, FIRST_CMD_SN};
+use super::network::{End, Wire};
+use super::pdu::{NO_TAG, Pdu, Reader, request, response};
+use array::stream::Stream;
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// Flags of a command.
+const FINAL: u8 = 0x80;
+const READS: u8 = 0x40;
+const WRITES: u8 = 0x20;
+const SIMPLE: u8 = 1;
+
+/// Flags of Data-In: an answer is in it.
+const STATUS: u8 = 1;
+
+/// Events that a target announces (clause 11.9.1).
+const EVENT_LOGOUT: u8 = 1;
+
+/// Responses to task management functions.
+pub(super) const DONE: u8 = 0;
+pub(super) const NO_TASK: u8 = 1;
+
+/// What came of a command.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u8,
+    pub(super) sense: Vec<u8>,
+    pub(super) data: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn sense_key(&self) -> Option<u8> {
+        self.sense.get(2).map(|key| key & 0xf)
+    }
+}
+
+/// How a command is over.
+pub(super) enum Outcome {
+    Said(Answer),
+    /// Nobody hears of it any more; it is over since this instant.
+    Over(u64),
+}
+
+/// A command to be.
+#[derive(Clone)]
+pub(super) struct Command {
+    pub(super) lun: u16,
+    pub(super) cdb: [u8; 16],
+    pub(super) data_out: Rc<[u8]>,
+    pub(super) read_bytes: usize,
+}
+
+/// A command that runs.
+struct Task {
+    command: Command,
+    data_in: Vec<u8>,
+    data_sn: u32,
+    /// Data-out that was sent or asked for, from the beginning.
+    given: usize,
+    done: oneshot::Sender<Outcome>,
+}
+
+struct State {
+    cmd_sn: u32,
+    max_cmd_sn: u32,
+    stat_sn: u32,
+    next_tag: u32,
+    tasks: BTreeMap<u32, Task>,
+    /// Tags of commands that were answered.
+    answered: BTreeSet<u32>,
+    managing: BTreeMap<u32, oneshot::Sender<u8>>,
+    pings: BTreeMap<u32, oneshot::Sender<()>>,
+    logout: Option<oneshot::Sender<()>>,
+    outgoing: VecDeque<u8>,
+    /// Wait for the window to open.
+    waiting: Vec<Waker>,
+    /// Of the task that moves bytes.
+    waker: Option<Waker>,
+}
+
+/// A session.
+pub(super) struct Path {
+    pub(super) agreed: Agreed,
+    wire: Wire,
+    end: RefCell<Option<End>>,
+    reader: RefCell<Reader>,
+    state: RefCell<State>,
+    /// Why it is of no use any more.
+    pub(super) dead: RefCell<Option<String>>,
+    /// The target has asked for a logout.
+    pub(super) is_asked_to_leave: Cell<bool>,
+    /// It gives no data that it is asked for.
+    pub(super) withholds: Cell<bool>,
+    /// It reads nothing.
+    is_deaf: Cell<bool>,
+    /// A bit was turned on its way: what comes may be refused.
+    pub(super) is_garbled: Cell<bool>,
+    /// Somebody has reset a unit, or is about to: tasks there may go without an answer.
+    pub(super) excuses: Cell<u64>,
+}
+
+impl Path {
+    pub(super) fn new(end: End, (agreed, reader): (Agreed, Reader)) -> Rc<Path> {
+        let state = State {
+            cmd_sn: FIRST_CMD_SN,
+            max_cmd_sn: agreed.max_cmd_sn,
+            stat_sn: agreed.stat_sn,
+            next_tag: 1,
+            tasks: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            managing: BTreeMap::new(),
+            pings: BTreeMap::new(),
+            logout: None,
+            outgoing: VecDeque::new(),
+            waiting: Vec::new(),
+            waker: None,
+        };
+        Rc::new(Path {
+            agreed,
+            wire: end.wire(),
+            end: RefCell::new(Some(end)),
+            reader: RefCell::new(reader),
+            state: RefCell::new(state),
+            dead: RefCell::default(),
+            is_asked_to_leave: Cell::new(false),
+            withholds: Cell::new(false),
+            is_deaf: Cell::new(false),
+            is_garbled: Cell::new(false),
+            excuses: Cell::new(0),
+        })
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.dead.borrow().is_none()
+    }
+
+    pub(super) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// It is of no use any more. What runs has no answer yet.
+    pub(super) fn die(&self, why: impl Into<String>) {
+        self.dead.borrow_mut().get_or_insert(why.into());
+        self.end.take();
+        let mut state = self.state.borrow_mut();
+        (state.logout, state.waker) = (None, state.waker.take());
+        state.managing.clear();
+        state.pings.clear();
+        state.waiting.drain(..).for_each(Waker::wake);
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// What ran when it died, to be told when it is over.
+    pub(super) fn take_orphans(&self) -> Vec<oneshot::Sender<Outcome>> {
+        let tasks = std::mem::take(&mut self.state.borrow_mut().tasks);
+        tasks.into_values().map(|task| task.done).collect()
+    }
+
+    /// Moves bytes until it is dead.
+    ///
+    /// # Errors
+    /// The target has broken a rule.
+    pub(super) async fn run(&self) -> Result<(), String> {
+        let ended = poll_fn(|cx| self.poll(cx)).await;
+        let why = match &ended {
+            Ok(why) | Err(why) => why.clone(),
+        };
+        self.die(why);
+        ended.map(drop)
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<String, String>> {
+        self.state.borrow_mut().waker = Some(cx.waker().clone());
+        if let Some(why) = self.dead.borrow().clone() {
+            return Poll::Ready(Ok(why));
+        }
+        loop {
+            let mut moved = match self.poll_send(cx) {
+                Ok(moved) => moved,
+                Err(why) => return Poll::Ready(Ok(why)),
+            };
+            moved |= match self.poll_receive(cx) {
+                Poll::Pending => false,
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(why)) => return Poll::Ready(Ok(why)),
+            };
+            loop {
+                let next = self.reader.borrow_mut().next();
+                match next {
+                    Ok(None) => break,
+                    Ok(Some(pdu)) => self.take(pdu)?,
+                    Err(_) if self.is_garbled.get() => {
+                        return Poll::Ready(Ok("a digest does not match".to_owned()));
+                    }
+                    Err(_) => return Poll::Ready(Err("a digest does not match".to_owned())),
+                }
+                // It may have been the end of it.
+                if let Some(why) = self.dead.borrow().clone() {
+                    return Poll::Ready(Ok(why));
+                }
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn poll_send(&self, cx: &mut Context<'_>) -> Result<bool, String> {
+        let mut state = self.state.borrow_mut();
+        let mut end = self.end.borrow_mut();
+        let Some(end) = end.as_mut() else {
+            return Err("it is gone".to_owned());
+        };
+        if state.outgoing.is_empty() {
+            return Ok(false);
+        }
+        let (front, back) = state.outgoing.as_slices();
+        match end.poll_write(cx, &[IoSlice::new(front), IoSlice::new(back)]) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(sent)) => {
+                state.outgoing.drain(..sent);
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(format!("sending: {error}")),
+        }
+    }
+
+    fn poll_receive(&self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        if self.is_deaf.get() {
+            return Poll::Pending;
+        }
+        let mut end = self.end.borrow_mut();
+        let Some(end) = end.as_mut() else {
+            return Poll::Ready(Err("it is gone".to_owned()));
+        };
+        let mut space = [0; 4096];
+        match end.poll_read(cx, &mut space) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(0)) => Poll::Ready(Err("the target closed it".to_owned())),
+            Poll::Ready(Ok(came)) => {
+                self.reader.borrow_mut().bytes.extend(&space[..came]);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(format!("receiving: {error}"))),
+        }
+    }
+
+    /// Puts a PDU behind those that wait to be sent.
+    fn put(&self, state: &mut State, pdu: Pdu) {
+        let pdu = pdu.with(28, state.stat_sn);
+        state.outgoing.extend(pdu.bytes(self.agreed.digests));
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Begins a command as soon as the window allows it; gives its tag, and what tells its end.
+    /// Nothing, where the path is of no use any more.
+    pub(super) async fn begin(
+        &self,
+        command: Command,
+    ) -> Option<(u32, oneshot::Receiver<Outcome>)> {
+        poll_fn(|cx| self.poll_window(cx)).await?;
+        let mut state = self.state.borrow_mut();
+        let tag = state.next_tag;
+        state.next_tag += 1;
+        let (done, ended) = oneshot::channel();
+        let given = self.send_command(&mut state, tag, &command);
+        let task = Task {
+            command,
+            data_in: Vec::new(),
+            data_sn: 0,
+            given,
+            done,
+        };
+        state.tasks.insert(tag, task);
+        Some((tag, ended))
+    }
+
+    fn poll_window(&self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        if !self.is_up() {
+            return Poll::Ready(None);
+        }
+        let mut state = self.state.borrow_mut();
+        if is_behind(state.max_cmd_sn, state.cmd_sn) {
+            state.waiting.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Some(()))
+    }
+
+    /// Sends a command with what of its data goes unasked, and says how much that is.
+    fn send_command(&self, state: &mut State, tag: u32, command: &Command) -> usize {
+        let agreed = &self.agreed;
+        let data = &command.data_out;
+        let first = agreed.first_burst_bytes.min(data.len());
+        let immediate = match agreed.immediate_data {
+            true => first.min(agreed.segment_bytes),
+            false => 0,
+        };
+        let unasked = if agreed.initial_r2t { immediate } else { first };
+        let mut flags = SIMPLE | if unasked == immediate { FINAL } else { 0 };
+        flags |= if data.is_empty() { 0 } else { WRITES };
+        flags |= if command.read_bytes > 0 { READS } else { 0 };
+        let length = data.len().max(command.read_bytes) as u32;
+        let mut pdu = Pdu::new(request::COMMAND, flags)
+            .with_lun(command.lun)
+            .with(16, tag)
+            .with(20, length)
+            .with(24, state.cmd_sn)
+            .with_data(data[..immediate].to_vec());
+        pdu.header[32..48].copy_from_slice(&command.cdb);
+        state.cmd_sn = state.cmd_sn.wrapping_add(1);
+        self.put(state, pdu);
+        if unasked > immediate {
+            self.give(state, (tag, NO_TAG, command), immediate..unasked);
+        }
+        unasked
+    }
+
+    /// Sends a run of data-out.
+    fn give(
+        &self,
+        state: &mut State,
+        (tag, transfer, command): (u32, u32, &Command),
+        run: std::ops::Range<usize>,
+    ) {
+        let (mut at, mut data_sn) = (run.start, 0);
+        while at < run.end {
+            let next = run.end.min(at + self.agreed.segment_bytes);
+            let flags = if next == run.end { FINAL } else { 0 };
+            let pdu = Pdu::new(request::DATA_OUT, flags)
+                .with_lun(command.lun)
+                .with(16, tag)
+                .with(20, transfer)
+                .with(36, data_sn)
+                .with(40, at as u32)
+                .with_data(command.data_out[at..next].to_vec());
+            self.put(state, pdu);
+            (at, data_sn) = (next, data_sn + 1);
+        }
+    }
+
+    /// A hole in the order of commands, which nothing ever fills.
+    pub(super) fn skip_a_command(&self) {
+        // What comes behind it is not there for those who would abort it.
+        self.excuses.set(self.excuses.get() + 1);
+        let mut state = self.state.borrow_mut();
+        state.cmd_sn = state.cmd_sn.wrapping_add(1);
+    }
+
+    /// Reads nothing for a while, or reads on.
+    pub(super) fn set_deaf(&self, is_deaf: bool) {
+        self.is_deaf.set(is_deaf);
+        if let Some(waker) = self.state.borrow_mut().waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Has a task management function done; its response. Nothing, where the path died.
+    pub(super) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
+        if !self.is_up() {
+            return None;
+        }
+        let (done, ended) = oneshot::channel();
+        {
+            let mut state = self.state.borrow_mut();
+            let tag = state.next_tag;
+            state.next_tag += 1;
+            state.managing.insert(tag, done);
+            let pdu = Pdu::new(request::MANAGE, FINAL | function)
+                .with_lun(lun)
+                .with(16, tag)
+                .with(20, referenced)
+                .with(24, state.cmd_sn);
+            self.put(&mut state, pdu);
+        }
+        ended.await.ok()
+    }
+
+    /// Whether a command runs that was sent with this tag.
+    pub(super) fn has(&self, tag: u32) -> bool {
+        self.state.borrow().tasks.contains_key(&tag)
+    }
+
+    /// Whether a command was answered that was sent with this tag.
+    pub(super) fn has_answered(&self, tag: u32) -> bool {
+        self.state.borrow().answered.contains(&tag)
+    }
+
+    /// Whether no command runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state.borrow().tasks.is_empty()
+    }
+
+    /// The commands at a LUN.
+    pub(super) fn tasks_at(&self, lun: u16) -> Vec<u32> {
+        let state = self.state.borrow();
+        let at = state
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.command.lun == lun);
+        at.map(|(tag, _)| *tag).collect()
+    }
+
+    /// Nobody is to hear of this command: it is over since `now`.
+    pub(super) fn end(&self, tag: u32, now: u64) {
+        if let Some(task) = self.state.borrow_mut().tasks.remove(&tag) {
+            // Its host may have gone with the boot.
+            let _ = task.done.send(Outcome::Over(now));
+        }
+    }
+
+    /// Waits for the answer to a ping; whether it came.
+    pub(super) async fn ping(&self) -> bool {
+        if !self.is_up() {
+            return false;
+        }
+        let (done, ended) = oneshot::channel();
+        {
+            let mut state = self.state.borrow_mut();
+            let tag = state.next_tag;
+            state.next_tag += 1;
+            state.pings.insert(tag, done);
+            let pdu = Pdu::new(request::NOP, FINAL)
+                .with(16, tag)
+                .with(20, NO_TAG)
+                .with(24, state.cmd_sn);
+            self.put(&mut state, pdu);
+        }
+        ended.await.is_ok()
+    }
+
+    /// Logs out; whether the target has answered that.
+    pub(super) async fn log_out(&self) -> bool {
+        if !self.is_up() {
+            return false;
+        }
+        let (done, ended) = oneshot::channel();
+        {
+            let mut state = self.state.borrow_mut();
+            let tag = state.next_tag;
+            state.next_tag += 1;
+            state.logout = Some(done);
+            let pdu = Pdu::new(request::LOGOUT, FINAL)
+                .with(16, tag)
+                .with(24, state.cmd_sn);
+            self.put(&mut state, pdu);
+        }
+        ended.await.is_ok()
+    }
+
+    /// Acts on a PDU of the target.
+    fn take(&self, pdu: Pdu) -> Result<(), String> {
+        let mut state = self.state.borrow_mut();
+        self.check_numbers(&mut state, &pdu)?;
+        match pdu.opcode() {
+            response::COMMAND => answer(&mut state, &pdu),
+            response::DATA_IN => data_in(&mut state, &pdu),
+            response::READY => self.take_ready(&mut state, &pdu),
+            response::MANAGED => {
+                let done = state.managing.remove(&pdu.tag());
+                let done = done.ok_or_else(|| format!("{pdu:02x?} answers no function"))?;
+                // Whoever asked may have gone.
+                let _ = done.send(pdu.header[2]);
+                Ok(())
+            }
+            response::NOP => self.take_nop(&mut state, &pdu),
+            response::LOGOUT => {
+                if let Some(done) = state.logout.take() {
+                    let _ = done.send(());
+                }
+                drop(state);
+                self.die("logged out");
+                Ok(())
+            }
+            response::EVENT => {
+                self.is_asked_to_leave
+                    .set(self.is_asked_to_leave.get() || pdu.header[36] == EVENT_LOGOUT);
+                Ok(())
+            }
+            response::REJECT if self.is_garbled.get() => Ok(()),
+            _ => Err(format!("an unexpected PDU: {pdu:02x?}")),
+        }
+    }
+
+    /// Answers a ping, or hears that one was answered.
+    fn take_nop(&self, state: &mut State, pdu: &Pdu) -> Result<(), String> {
+        if pdu.tag() != NO_TAG {
+            let done = state.pings.remove(&pdu.tag());
+            let done = done.ok_or_else(|| format!("{pdu:02x?} answers no ping"))?;
+            // Whoever asked may have gone.
+            let _ = done.send(());
+            return Ok(());
+        }
+        if pdu.word(20) != NO_TAG {
+            let answer = Pdu::new(request::NOP, FINAL)
+                .with(16, NO_TAG)
+                .with(20, pdu.word(20))
+                .with(24, state.cmd_sn);
+            self.put(state, answer);
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self, state: &mut State, pdu: &Pdu) -> Result<(), String> {
+        let counts = match pdu.opcode() {
+            response::READY => false,
+            response::DATA_IN => pdu.header[1] & STATUS != 0,
+            response::NOP => pdu.tag() != NO_TAG,
+            _ => true,
+        };
+        let has_stat_sn = pdu.opcode() != response::DATA_IN || counts;
+        if has_stat_sn && pdu.word(24) != state.stat_sn {
+            return Err(format!(
+                "StatSN {} is due, and comes in {pdu:02x?}",
+                state.stat_sn
+            ));
+        }
+        state.stat_sn = state.stat_sn.wrapping_add(u32::from(counts));
+        let max = pdu.word(32);
+        if is_behind(max, state.max_cmd_sn) {
+            return Err(format!(
+                "MaxCmdSN goes back from {} to {max}",
+                state.max_cmd_sn
+            ));
+        }
+        if max != state.max_cmd_sn {
+            state.max_cmd_sn = max;
+            state.waiting.drain(..).for_each(Waker::wake);
+        }
+        Ok(())
+    }
+
+    fn take_ready(&self, state: &mut State, pdu: &Pdu) -> Result<(), String> {
+        let (tag, transfer) = (pdu.tag(), pdu.word(20));
+        let (from, bytes) = (pdu.word(40) as usize, pdu.word(44) as usize);
+        let Some(task) = state.tasks.get_mut(&tag) else {
+            return Err(format!("an R2T for no task: {pdu:02x?}"));
+        };
+        let whole = task.command.data_out.len();
+        let run = from..from + bytes;
+        if from != task.given
+            || run.end > whole
+            || bytes == 0
+            || bytes > self.agreed.max_burst_bytes
+        {
+            let given = task.given;
+            return Err(format!(
+                "an R2T for {run:?}, when {given} of {whole} bytes are given"
+            ));
+        }
+        task.given = run.end;
+        let command = task.command.clone();
+        if !self.withholds.get() {
+            self.give(state, (tag, transfer, &command), run);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the serial number `a` comes before `b` (RFC 1982).
+fn is_behind(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+fn answer(state: &mut State, pdu: &Pdu) -> Result<(), String> {
+    let task = state.tasks.remove(&pdu.tag());
+    let task = task.ok_or_else(|| format!("{pdu:02x?} answers no command"))?;
+    state.answered.insert(pdu.tag());
+    if pdu.header[2] != 0 {
+        return Err(format!("not completed at the target: {pdu:02x?}"));
+    }
+    let sense = pdu.data.split_at_checked(2);
+    let answer = Answer {
+        status: pdu.header[3],
+        sense: sense.map(|(_, sense)| sense.to_vec()).unwrap_or_default(),
+        data: task.data_in,
+    };
+    // Whoever asked may have gone with the boot.
+    let _ = task.done.send(Outcome::Said(answer));
+    Ok(())
+}
+
+fn data_in(state: &mut State, pdu: &Pdu) -> Result<(), String> {
+    let Some(task) = state.tasks.get_mut(&pdu.tag()) else {
+        return Err(format!("data of no task: {:02x?}", pdu.header));
+    };
+    if pdu.word(36) != task.data_sn || pdu.word(40) as usize != task.data_in.len() {
+        return Err(format!("data out of order: {:02x?}", pdu.header));
+    }
+    task.data_sn += 1;
+    task.data_in.extend(&pdu.data);
+    if task.data_in.len() > task.command.read_bytes {
+        return Err(format!("more data than was asked for: {:02x?}", pdu.header));
+    }
+    if pdu.header[1] & STATUS != 0 {
+        let Some(task) = state.tasks.remove(&pdu.tag()) else {
+            return Ok(());
+        };
+        state.answered.insert(pdu.tag());
+        let answer = Answer {
+            status: pdu.header[3],
+            sense: Vec::new(),
+            data: task.data_in,
+        };
+        let _ = task.done.send(Outcome::Said(answer));
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! One way of a host to a target: it logs in there, again when its session is lost.
+
+use super::array::Array;
+use super::host::Host;
+use super::login::{Identity, NoSession, login};
+use super::network::connect;
+use super::path::{Outcome, Path};
+use array::wake::in_time;
+use base::{Prng, Time};
+use engine::World;
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// A host that may log in has a session after this time at the latest.
+const LOGIN_MAX: Duration = Duration::from_secs(100);
+
+/// And one login has an answer.
+const LOGIN_ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// Statuses of logins (clause 11.13.5): the initiator's fault, and the target's.
+const INITIATOR: u8 = 2;
+const TARGET: u8 = 3;
+
+/// How often it is looked whether a silent peer's session has ended, with commands that wait for
+/// slow drives.
+const NOTICED_MAX: u32 = 50;
+
+/// How long to wait before something is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) struct Slot {
+    pub(super) host: Weak<Host>,
+    array: Rc<Array>,
+    pub(super) target: usize,
+    who: Identity,
+    portal: usize,
+    prng: RefCell<Prng>,
+    path: RefCell<Option<Rc<Path>>>,
+    is_logging_in: Cell<bool>,
+    /// What ran when sessions were lost.
+    orphans: RefCell<Vec<oneshot::Sender<Outcome>>>,
+    /// Nobody logs in before then.
+    rests_until: Cell<Time>,
+}
+
+impl Slot {
+    pub(super) fn new(
+        host: Weak<Host>,
+        array: &Rc<Array>,
+        target: usize,
+        who: Identity,
+        portal: usize,
+    ) -> Rc<Slot> {
+        let name = format!("{} {} {target}", who.initiator, who.isid);
+        Rc::new(Slot {
+            host,
+            array: Rc::clone(array),
+            target,
+            prng: RefCell::new(array.world.prng(&name)),
+            who,
+            portal,
+            path: RefCell::default(),
+            is_logging_in: Cell::new(false),
+            orphans: RefCell::default(),
+            rests_until: Cell::default(),
+        })
+    }
+
+    /// Its session, if it has one.
+    pub(super) fn path(&self) -> Option<Rc<Path>> {
+        self.path.borrow().clone().filter(|path| path.is_up())
+    }
+
+    /// Its session, after a login where there is none. Nothing, where it may not log in.
+    pub(super) async fn up(self: &Rc<Self>) -> Option<Rc<Path>> {
+        while self.is_logging_in.get() {
+            self.array.world.sleep(PAUSE).await;
+        }
+        if let Some(path) = self.path() {
+            return Some(path);
+        }
+        self.is_logging_in.set(true);
+        let path = self.log_in().await;
+        self.is_logging_in.set(false);
+        path
+    }
+
+    async fn log_in(self: &Rc<Self>) -> Option<Rc<Path>> {
+        let world = &self.array.world;
+        while self.rests_until.get() > world.now() {
+            world.sleep(PAUSE * 10).await;
+        }
+        let began = world.now();
+        while self.array.goes_on() {
+            let changes = self.array.changes.get();
+            let may = self.may_log_in();
+            let certain = changes.is_multiple_of(2);
+            let outcome = self.try_once(&self.who).await;
+            let certain = certain && changes == self.array.changes.get();
+            match outcome {
+                Ok(_) if certain && !may => {
+                    self.fail("has a session, and may not log in");
+                    return None;
+                }
+                Ok(path) => {
+                    self.begin(&path);
+                    return Some(path);
+                }
+                Err(NoSession::Refused(INITIATOR, _)) if !certain || !may => return None,
+                Err(NoSession::Refused(TARGET, _) | NoSession::Lost) => {}
+                Err(error) => {
+                    self.fail(&format!("may log in ({may}): {error:?}"));
+                    return None;
+                }
+            }
+            if world.now().since(began) > LOGIN_MAX {
+                self.fail(&format!("could not log in for {LOGIN_MAX:?}"));
+                return None;
+            }
+            let pause = Duration::from_nanos(self.prng.borrow_mut().below(500_000_000));
+            world.sleep(pause).await;
+        }
+        None
+    }
+
+    /// A login with a secret that is not the host's has to be refused.
+    pub(super) async fn log_in_wrongly(&self) {
+        let mut who = self.who.clone();
+        who.isid = 0x77;
+        let Some(credential) = &mut who.credential else {
+            return;
+        };
+        let secret = iscsi::chap::Secret::new(b"not what was agreed on");
+        credential.secret = secret.unwrap_or_else(|| credential.secret.clone());
+        match self.try_once(&who).await {
+            Ok(_) => self.fail("logged in with a wrong secret"),
+            Err(NoSession::Refused(..) | NoSession::Lost) => {}
+            Err(error) => self.fail(&format!("with a wrong secret: {error:?}")),
+        }
+    }
+
+    async fn try_once(&self, who: &Identity) -> Result<Rc<Path>, NoSession> {
+        let array = &self.array;
+        let (mut near, far) = connect(&array.world, &mut self.prng.borrow_mut());
+        array.accept(far, self.host_number(), self.portal);
+        let mut prng = self.prng.borrow_mut().stream("a login");
+        let logging_in = login(&mut near, who, &mut prng);
+        match in_time(&array.world, LOGIN_ANSWER_MAX, logging_in).await {
+            Some(agreed) => Ok(Path::new(near, agreed?)),
+            None => Err(NoSession::Wrong("no answer to a login".to_owned())),
+        }
+    }
+
+    /// A session begins. What earlier ones left is over: whoever logs in again is told so when the
+    /// old session has ended (clause 6.3.5).
+    fn begin(self: &Rc<Self>, path: &Rc<Path>) {
+        self.note(&format!("has session {}", path.agreed.tsih));
+        self.array.check_alone(self.target, path.agreed.tsih);
+        self.path.replace(Some(Rc::clone(path)));
+        self.bury();
+        let (slot, path) = (Rc::clone(self), Rc::clone(path));
+        self.array.world.spawn(async move {
+            if let Err(why) = path.run().await {
+                slot.fail(&why);
+            }
+            let why = path.dead.borrow().clone().unwrap_or_default();
+            slot.note(&format!("has lost session {}: {why}", path.agreed.tsih));
+            slot.orphans.borrow_mut().extend(path.take_orphans());
+            slot.mourn().await;
+        });
+    }
+
+    /// What lost sessions have left is over.
+    fn bury(&self) {
+        let now = self.array.books.tick();
+        for orphan in self.orphans.take() {
+            // Its host may have gone with the boot.
+            let _ = orphan.send(Outcome::Over(now));
+        }
+    }
+
+    /// Logs in again. A host that may not is rid of its sessions once that is settled.
+    async fn mourn(self: &Rc<Self>) {
+        // At once, too: while what the old session has begun still runs.
+        let longest_ns = *self.prng.borrow_mut().pick(&[1, 1, 100_000, 5_000_000]);
+        let pause = Duration::from_nanos(self.prng.borrow_mut().below(longest_ns));
+        self.array.world.sleep(pause).await;
+        while self.array.goes_on() && self.up().await.is_none() {
+            let is_settled = self.array.changes.get().is_multiple_of(2);
+            if is_settled && !self.may_log_in() {
+                return self.bury();
+            }
+            self.array.world.sleep(PAUSE).await;
+        }
+    }
+
+    /// Its host goes without a word, and comes back with a new session: at once, or when the array
+    /// should have noticed.
+    pub(super) async fn vanish(&self) {
+        let Some(path) = self.path() else {
+            return;
+        };
+        let at_once = self.prng.borrow_mut().chance(1, 2);
+        let world = &self.array.world;
+        if !at_once {
+            let rest = self.array.noticed_after() * (NOTICED_MAX + 1);
+            self.rests_until.set(world.now() + rest);
+        }
+        path.wire().vanish();
+        path.die("its host has vanished");
+        if at_once {
+            return;
+        }
+        for _ in 0..NOTICED_MAX {
+            world.sleep(self.array.noticed_after()).await;
+            if !self.array.has_session(self.target, path.agreed.tsih) {
+                return self.rests_until.set(Time::default());
+            }
+        }
+        self.fail("has a session still, and has long been silent");
+    }
+
+    fn may_log_in(&self) -> bool {
+        !self
+            .array
+            .withdrawn
+            .borrow()
+            .contains(&(self.host_number(), self.target))
+    }
+
+    fn host_number(&self) -> usize {
+        self.host.upgrade().map_or(0, |host| host.number)
+    }
+
+    fn note(&self, what: &str) {
+        let Identity {
+            initiator, isid, ..
+        } = &self.who;
+        let target = self.target;
+        self.array
+            .world
+            .note(|| format!("{initiator}/{isid} at target {target} {what}"));
+    }
+
+    pub(super) fn fail(&self, what: &str) {
+        let Identity {
+            initiator, isid, ..
+        } = &self.who;
+        let target = self.target;
+        let what = format!("{initiator}/{isid} at target {target}: {what}");
+        self.array.books.fail(&self.array.world, what);
+    }
+}
