@@ -11,19 +11,19 @@ use anyhow::Context;
 use load::contents::{self, Held};
 use load::machine;
 use load::os::Interrupt;
-use load::plan::{self, Plan};
-use load::profile::{Entry, Profile};
-use load::report::{self, OriginReport, Report, Verdict, page};
 use load::run::{self, Observer, Phase, Progress};
-use load::site_plan;
-use load::target::TargetUrl;
-use load::trace::{self, BeyondEnd, Trace};
+use load::{site_plan, trace_file};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use workload::plan::{self, Plan};
+use workload::profile::{Entry, Profile};
+use workload::report::{self, OriginReport, Report, Verdict, page};
+use workload::trace::{self, BeyondEnd, Trace, TraceFile};
+use workload::url::TargetUrl;
 
 /// Put a load on targets and report latencies, rates and limits
 ///
@@ -308,7 +308,11 @@ fn plan(args: &Args) -> Result<Plan, String> {
 /// The profile that a trace makes. It is read through for that.
 fn replayed(trace: &str, args: &Args) -> Result<Profile, String> {
     let (path, format) = trace::file_and_format(trace);
-    let trace = Trace::survey(&path, format, args.trace_beyond);
+    let file = TraceFile {
+        path,
+        open: trace_file::open,
+    };
+    let trace = Trace::survey(file, format, args.trace_beyond);
     Ok(trace.map_err(|error| error.to_string())?.profile())
 }
 

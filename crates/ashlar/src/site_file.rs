@@ -7,7 +7,7 @@ use crate::output::{self, Align, Format, Table};
 use crate::overcommitment::Before;
 use rehearse::advice::{self, Finding, Severity};
 use rehearse::demand::Demand;
-use rehearse::{fit, thumb, workload};
+use rehearse::{fit, thumb};
 use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
 use site::{Site, SiteError, counted};
@@ -253,7 +253,7 @@ fn all_of(counts: &[(usize, &str)]) -> String {
 fn check_plan(file: &Path) -> Result<(), Failure> {
     let described = plan::load(file, &[]).map_err(wrong)?;
     let file = file.display().to_string();
-    let unfit = fit::fit_all(&described, &workload::named);
+    let unfit = fit::fit_all(&described, &crate::rehearse::profile);
     if !unfit.is_empty() {
         let lines: Vec<String> = unfit
             .iter()
@@ -261,7 +261,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
             .collect();
         return Err(Failure::Wrong(lines.join("\n")));
     }
-    let findings = advice::advise_all(&described, &workload::named);
+    let findings = advice::advise_all(&described, &crate::rehearse::profile);
     let mut text = format!("{file}: to rehearse: {}\n", plan_summary(&described));
     text += &by_rule_of_thumb(&described);
     for severity in Severity::ALL {
@@ -283,7 +283,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
 
 fn plan_summary(described: &Described) -> String {
     let plan = &described.base;
-    let demand = Demand::of(plan, &workload::named);
+    let demand = Demand::of(plan, &crate::rehearse::profile);
     let drives = plan.lots.iter().map(|lot| lot.count as usize).sum();
     all_of(&[
         (plan.controllers.len(), "controller"),
@@ -296,7 +296,7 @@ fn plan_summary(described: &Described) -> String {
 }
 
 fn by_rule_of_thumb(described: &Described) -> String {
-    let demand = Demand::of(&described.base, &workload::named);
+    let demand = Demand::of(&described.base, &crate::rehearse::profile);
     let pools = thumb::pools(&described.base, &demand);
     let lines = pools.iter().map(|pool| format!("  {}\n", pool.sentence));
     format!("\nBy the rule of thumb:\n{}", lines.collect::<String>())

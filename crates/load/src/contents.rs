@@ -5,10 +5,11 @@
 //! last [`PIECE_BYTES`], and [`SAMPLES`] blocks between. So a target with data elsewhere only
 //! can pass as empty. Nothing is written.
 
-use crate::pattern::{self, Pattern};
-use crate::plan::Plan;
-use crate::target::{self, AnyEndpoint, CONNECT_TIMEOUT, OpenOptions, TargetUrl};
+use crate::endpoint::{self, AnyEndpoint, CONNECT_TIMEOUT, OpenOptions};
 use std::sync::Arc;
+use workload::pattern::{self, Pattern};
+use workload::plan::Plan;
+use workload::url::TargetUrl;
 
 /// Looked at from the start on.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -70,7 +71,7 @@ fn held_by(url: &TargetUrl, pattern: Arc<Pattern>) -> Option<Held> {
         pattern,
         timeout: CONNECT_TIMEOUT,
     };
-    let mut endpoint = target::open(url, &options).ok()?;
+    let mut endpoint = endpoint::open(url, &options).ok()?;
     let what = content(&mut endpoint)?;
     Some(Held {
         target: url.to_string(),

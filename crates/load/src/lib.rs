@@ -1,32 +1,21 @@
-//! The load generator: workload profiles, generators, drivers, KPIs, reports.
+//! The load generator: puts workloads on real targets and measures.
 //!
 //! ```text
-//! profile ─► generator ─┬─► run ─► target (iSCSI, NBD, file)
-//! trace ────────────────┘    │
-//!                            └───► kpi ─► report (table, JSON, HTML)
+//! workload ─► run ─► endpoint (iSCSI, NBD, file)
+//!              └───► workload's KPIs and report
 //! ```
 //!
-//! [`profile`], [`locality`], [`generator`] and [`trace`] are pure: no clock, no
-//! thread, no ambient randomness; a trace reads its file. The same generator drives real targets here and modelled ones in
-//! virtual time. Everything else lives in the real world, where reading clocks
-//! and starting threads is the job; those modules say so.
+//! This crate lives in the real world, where reading clocks and starting threads is the job; the
+//! modules that do say so. What the load is, and what its figures mean, is the crate
+//! `workload`'s.
 
 #[allow(clippy::disallowed_methods)] // a thread for each target that is looked at
 pub mod contents;
-pub mod generator;
-#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // measures real time
-pub mod kpi;
-pub mod locality;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // deadlines of real connections
+pub mod endpoint;
 pub mod machine;
 pub mod os;
-pub mod pattern;
-pub mod plan;
-pub mod profile;
-pub mod report;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // threads and real clocks
 pub mod run;
 pub mod site_plan;
-pub mod source;
-#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // deadlines of real connections
-pub mod target;
-pub mod trace;
+pub mod trace_file;

@@ -1,7 +1,7 @@
 //! The machine that a load comes from, for reports. A figure that Linux does not tell is left
 //! empty: a report without it is worth more than no report.
 
-use crate::report::MachineReport;
+use workload::report::MachineReport;
 
 /// Looks at this machine.
 pub fn this() -> MachineReport {

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // bindings to libc
 
-use crate::target::Interest;
+use crate::endpoint::Interest;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;

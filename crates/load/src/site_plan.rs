@@ -1,11 +1,10 @@
 //! The workload of a site: its VMs with their roles, and the LUNs they are on.
 
-use crate::plan::{VmPlaces, places_of_vm};
-use crate::profile::{Limits, Profile, VmProfile};
-use crate::target::TargetUrl;
-use crate::target::url::IscsiLun;
 use site::Site;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use workload::plan::{VmPlaces, places_of_vm};
+use workload::profile::{Limits, Profile, VmProfile};
+use workload::url::{IscsiLun, TargetUrl};
 
 /// The profile that a site's VMs make up, each scaled as the site says. What limits
 /// all of them together is the strictest of what their profiles have.
@@ -113,8 +112,8 @@ fn reachable(portal: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::MEAN_LATENCY_LIMIT;
     use site::{Api, Export, Initiators, Portal, Vm};
+    use workload::profile::MEAN_LATENCY_LIMIT;
 
     fn site(role: &str, volumes: usize) -> Site {
         let target = "iqn.2026-11.dev.ashlar:mbx01".to_string();

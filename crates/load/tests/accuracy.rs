@@ -14,11 +14,11 @@
 
 mod support;
 
-use load::report::{self, VmReport};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use support::{nbdkit, need, paced, plan, run_whole};
+use workload::report::{self, VmReport};
 
 const READ_BYTES: u32 = 8192;
 

@@ -6,12 +6,12 @@
 mod support;
 
 use load::contents::{Held, held};
-use load::plan::Plan;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use support::{Tgtd, nbdkit, need, paced, plan, run_whole};
+use workload::plan::Plan;
 
 const BYTES: u64 = 8 << 20;
 

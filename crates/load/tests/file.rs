@@ -6,16 +6,16 @@
 mod support;
 
 use base::Time;
-use load::generator::Kind;
-use load::kpi::{Measured, Recorder, Window};
-use load::profile::{DiskProfile, Mix, Pacing, Profile, Stream};
-use load::report::{self, Report, SCHEMA, Verdict};
+use load::endpoint::TargetErrorKind;
 use load::run::{Outcome, RunError, VmOutcome};
-use load::target::TargetErrorKind;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 use support::{paced, plan, run_whole};
+use workload::generator::Kind;
+use workload::kpi::{Measured, Recorder, Window};
+use workload::profile::{DiskProfile, Mix, Pacing, Profile, Stream};
+use workload::report::{self, Report, SCHEMA, Verdict};
 
 fn sparse(directory: &Path, name: &str, bytes: u64) -> String {
     let path = directory.join(name);

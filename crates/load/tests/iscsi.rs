@@ -5,12 +5,12 @@
 
 mod support;
 
-use load::report::{self, Verdict};
+use load::endpoint::{TargetError, TargetErrorKind};
 use load::run::{self, RunError};
-use load::target::{TargetError, TargetErrorKind};
 use std::fs::File;
 use std::time::Duration;
 use support::{Tgtd, paced, plan, run_whole};
+use workload::report::{self, Verdict};
 
 const LUN_BYTES: u64 = 32 << 20;
 

@@ -5,13 +5,13 @@
 
 mod support;
 
-use load::profile::Pacing;
-use load::report::{self, Verdict};
+use load::endpoint::TargetErrorKind;
 use load::run::{self, RunError};
-use load::target::TargetErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 use support::{Watch, nbdkit, nbdkit_at, need, paced, plan, run_whole};
+use workload::profile::Pacing;
+use workload::report::{self, Verdict};
 
 const SIZE: &str = "64M";
 
@@ -313,7 +313,7 @@ fn a_stopped_run_is_incomplete() {
     assert!(report.vms[0].reads_per_s > 0.0);
 }
 
-fn refusal(url: &str, profile: &str) -> load::target::TargetError {
+fn refusal(url: &str, profile: &str) -> load::endpoint::TargetError {
     let plan = plan(paced(profile, 10.0, 1), &[url], Duration::from_secs(1));
     match run_whole(&plan) {
         Err(RunError::Targets(mut errors)) => errors.remove(0),

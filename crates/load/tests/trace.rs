@@ -5,18 +5,20 @@
 
 mod support;
 
-use load::generator::{Kind, Operation};
-use load::plan::{self, Plan};
-use load::report;
+use load::endpoint::TargetErrorKind;
 use load::run::RunError;
-use load::target::{TargetErrorKind, TargetUrl};
-use load::trace::{BeyondEnd, Format, Replay, Trace, TraceError};
+use load::trace_file;
 use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use support::run_whole;
+use workload::generator::{Kind, Operation};
+use workload::plan::{self, Plan};
+use workload::report;
+use workload::trace::{BeyondEnd, Format, Replay, Trace, TraceError, TraceFile};
+use workload::url::TargetUrl;
 
 /// A directory with a trace in it.
 struct Sample {
@@ -31,9 +33,16 @@ fn sample(text: &str) -> Sample {
     Sample { directory, path }
 }
 
+fn file(path: &Path) -> TraceFile {
+    TraceFile {
+        path: path.to_owned(),
+        open: trace_file::open,
+    }
+}
+
 impl Sample {
     fn survey(&self) -> Result<Trace, TraceError> {
-        Trace::survey(&self.path, None, BeyondEnd::Refuse)
+        Trace::survey(file(&self.path), None, BeyondEnd::Refuse)
     }
 
     /// All operations, on disks of these capacities.
@@ -197,7 +206,7 @@ fn what_is_wrong_is_told_with_file_line_and_what_was_found() {
         };
         assert!(refused.to_string().starts_with(&place), "{refused}");
     }
-    let gone = Trace::survey(Path::new("/nonexistent/t"), None, BeyondEnd::Wrap).unwrap_err();
+    let gone = Trace::survey(file(Path::new("/nonexistent/t")), None, BeyondEnd::Wrap).unwrap_err();
     assert!(
         gone.to_string()
             .starts_with("/nonexistent/t: cannot be read"),

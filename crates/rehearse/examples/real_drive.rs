@@ -3,11 +3,11 @@
 //! in milliseconds.
 #![allow(dead_code)]
 
-use load::kpi::Window;
-use load::profile::Profile;
 use model::throttled::Throttled;
 use rehearse::drive::DriveKind;
 use std::time::Duration;
+use workload::kpi::Window;
+use workload::profile::Profile;
 
 /// Of the size that `nbdkit` is told; its threads for a connection and its burst of two
 /// seconds are what it has by itself.

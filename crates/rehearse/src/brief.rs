@@ -18,13 +18,13 @@
 use crate::confidence::{Estimate, estimate};
 use crate::demand::{Demand, Flow};
 use crate::error::RehearseError;
+use crate::profiles::Profiles;
 use crate::run::{self, Outcome};
 use crate::vm::StreamRun;
-use crate::workload;
-use load::report::{LimitReport, Report, SecondReport, Verdict, VmReport};
 use site::plan::{Plan, TRACE};
 use std::rc::Rc;
 use std::time::Duration;
+use workload::report::{LimitReport, Report, SecondReport, Verdict, VmReport};
 
 /// Operations in a short window, when a pool is sized.
 pub const OPERATIONS: f64 = 200_000.0;
@@ -77,15 +77,19 @@ pub struct Fallen {
 ///
 /// # Errors
 /// As [`crate::run()`].
-pub fn judge(plan: &Plan, seed: u64, operations: f64) -> Result<Judged, RehearseError> {
-    if let Some(due_per_s) = due_per_s(plan) {
+pub fn judge(
+    plan: &Plan,
+    (seed, profiles): (u64, Profiles<'_>),
+    operations: f64,
+) -> Result<Judged, RehearseError> {
+    if let Some(due_per_s) = due_per_s(plan, profiles) {
         let window = Duration::from_secs_f64((operations / due_per_s).ceil()).max(WINDOW_MIN);
         let mut brief = plan.clone();
         brief.run.measure = window.min(plan.run.measure);
         brief.run.warmup = plan.run.warmup.min(WARMUP_MAX);
         let mut lag = Lag::new(plan.run.limit * BEHIND_LIMITS);
         let mut watch = |streams: &[Rc<StreamRun>]| lag.goes_on(streams);
-        let Some(outcome) = run::run_watched(&brief, seed, Some(&mut watch))? else {
+        let Some(outcome) = run::run_watched(&brief, seed, profiles, Some(&mut watch))? else {
             return Ok(Judged::GivenUp(lag.fallen()));
         };
         let is_whole = brief.run == plan.run;
@@ -94,26 +98,26 @@ pub fn judge(plan: &Plan, seed: u64, operations: f64) -> Result<Judged, Rehearse
             return Ok(Judged::Rehearsed(meets, Box::new(outcome)));
         }
     }
-    whole(plan, seed)
+    whole(plan, seed, profiles)
 }
 
 /// Finds out whether `plan` meets its limits with `seed`, over its whole window.
 ///
 /// # Errors
 /// As [`crate::run()`].
-pub fn whole(plan: &Plan, seed: u64) -> Result<Judged, RehearseError> {
-    let outcome = run::run(plan, seed)?;
+pub fn whole(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Judged, RehearseError> {
+    let outcome = run::run(plan, seed, profiles)?;
     let meets = outcome.load.verdict == Verdict::Pass;
     Ok(Judged::Rehearsed(meets, Box::new(outcome)))
 }
 
 /// Operations per second that are due, where a part of the window stands for the whole.
-fn due_per_s(plan: &Plan) -> Option<f64> {
+fn due_per_s(plan: &Plan, profiles: Profiles<'_>) -> Option<f64> {
     let is_trace = |block: &site::plan::Block| block.profile.starts_with(TRACE);
     if !plan.events.is_empty() || plan.blocks.iter().any(is_trace) {
         return None;
     }
-    let demand = Demand::of(plan, &workload::named);
+    let demand = Demand::of(plan, profiles);
     let flows = || {
         let disks = demand.vms.iter().flat_map(|vm| &vm.disks);
         disks.flat_map(|disk| &disk.flows)

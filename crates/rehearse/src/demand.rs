@@ -3,13 +3,11 @@
 //! A VM stands where the rehearsal puts it: VM by VM the hosts of its block in turn, and the
 //! pools in turn, or a pool for each of its disks. Nothing here runs.
 
+use crate::profiles::Profiles;
 use crate::resident;
-use load::profile::{Pacing, Profile, Stream, VmProfile};
 use site::Provisioning;
 use site::plan::{Block, Plan};
-
-/// Where profiles come from.
-pub type Profiles<'a> = &'a dyn Fn(&str) -> Option<Profile>;
+use workload::profile::{Pacing, Profile, Stream, VmProfile};
 
 /// A stream of operations on a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +88,7 @@ impl Demand {
     pub fn of(plan: &Plan, profiles: Profiles<'_>) -> Demand {
         let mut vms = Vec::new();
         for (place, block) in plan.blocks.iter().enumerate() {
-            if let Some(profile) = profiles(&block.profile) {
+            if let Ok(profile) = profiles(&block.profile) {
                 vms.extend(of_block(plan, (place, block), &profile));
             }
         }

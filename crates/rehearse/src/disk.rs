@@ -28,12 +28,12 @@ use ::model::host::{Adapter, Io};
 use base::{Time, VolumeOffset};
 use engine::{IoError, Volume, World};
 use futures_util::future::join;
-use load::generator::{Kind, Operation};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
+use workload::generator::{Kind, Operation};
 
 /// Where an I/O's time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

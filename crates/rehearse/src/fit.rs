@@ -3,13 +3,14 @@
 //! that the file alone can tell.
 
 use crate::catalog;
-use crate::demand::{Demand, Profiles};
+use crate::demand::Demand;
+use crate::profiles::Profiles;
 use crate::thumb;
 use engine::label::NAME_BYTES_MAX;
-use load::profile::VmProfile;
 use site::Diagnostic;
 use site::human;
 use site::plan::{Block, Described, Plan, TRACE};
+use workload::profile::{Profile, VmProfile};
 
 /// Everything that does not fit, in the order of lines; nothing when all does.
 pub fn fit(plan: &Plan, profiles: Profiles<'_>) -> Vec<Diagnostic> {
@@ -80,21 +81,20 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
 }
 
 fn workload(plan: &Plan, block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(profile) = profiles(&block.profile) else {
+    let profile = match profiles(&block.profile) {
+        Ok(profile) => profile,
         // A trace says what is wrong with it.
-        if let Some(Err(what)) = block
-            .profile
-            .starts_with(TRACE)
-            .then(|| crate::workload::find(&block.profile))
-        {
+        Err(what) if block.profile.starts_with(TRACE) => {
             let allowed = "a trace that can be read".to_owned();
             push(found, (block.line, "block.profile"), what, allowed);
             return;
         }
-        let what = format!("{:?}, which no profile has", block.profile);
-        let allowed = format!("one of {}", load::profile::Profile::names().join(", "));
-        push(found, (block.line, "block.profile"), what, allowed);
-        return;
+        Err(_) => {
+            let what = format!("{:?}, which no profile has", block.profile);
+            let allowed = format!("one of {}", Profile::names().join(", "));
+            push(found, (block.line, "block.profile"), what, allowed);
+            return;
+        }
     };
     let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
     for role in block

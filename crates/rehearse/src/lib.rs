@@ -28,6 +28,7 @@ pub mod laws;
 pub mod layout;
 pub mod limit;
 pub mod network;
+pub mod profiles;
 pub mod raw;
 pub mod report;
 pub mod resident;
@@ -41,7 +42,6 @@ pub mod summary;
 pub mod thumb;
 pub mod timeline;
 pub mod vm;
-pub mod workload;
 pub mod world;
 
 pub use error::{RehearseError, RehearseErrorKind};

@@ -22,14 +22,15 @@ use crate::world::RigWorld;
 use ::model::{Request, RequestKind};
 use base::{DriveOffset, Time};
 use engine::World;
-use load::generator::{Kind, Operation};
-use load::kpi::{Measured, Window};
-use load::plan::{Plan, VmPlaces};
-use load::profile::{Profile, VmProfile};
-use load::report::Report;
-use load::run::VmOutcome;
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
+use workload::generator::{Kind, Operation};
+use workload::kpi::{Measured, Window};
+use workload::outcome::{Outcome, VmOutcome};
+use workload::plan::{Plan, VmPlaces};
+use workload::profile::{Profile, VmProfile};
+use workload::report::Report;
 
 /// A VM whose disks are drives.
 struct RawVm {
@@ -125,12 +126,15 @@ fn run_in(
     let now = Time(world.now().since(began).as_nanos() as u64);
     laws::operations(&ledger.balance(now))?;
     let of_vms = vms.iter().zip(&streams);
-    let outcome = load::run::Outcome {
+    let outcome = Outcome::<Infallible> {
         vms: of_vms.map(|(vm, streams)| outcome(vm, streams)).collect(),
         window,
         interrupted: false,
     };
-    Ok(load::report::report(&plan(profile, window, seed), &outcome))
+    Ok(workload::report::report(
+        &plan(profile, window, seed),
+        &outcome,
+    ))
 }
 
 fn raw(world: &RigWorld, profile: &VmProfile, kind: &DriveKind) -> Rc<RawVm> {
@@ -146,7 +150,7 @@ fn raw(world: &RigWorld, profile: &VmProfile, kind: &DriveKind) -> Rc<RawVm> {
     })
 }
 
-fn outcome(vm: &RawVm, streams: &[Rc<StreamRun<RawVm>>]) -> VmOutcome {
+fn outcome(vm: &RawVm, streams: &[Rc<StreamRun<RawVm>>]) -> VmOutcome<Infallible> {
     let of_streams = streams.iter().map(|stream| stream.finish().0);
     let streams: Vec<Measured> = of_streams.collect();
     let mut measured = Measured::default();

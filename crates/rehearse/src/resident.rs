@@ -3,9 +3,9 @@
 //! Invariant: what a run does and what is added up without one ([`crate::demand`]) come from
 //! here, so that both are of the same load.
 
-use load::profile::{Pacing, VmProfile};
 use site::plan::Block;
 use std::sync::Arc;
+use workload::profile::{Pacing, VmProfile};
 
 /// `vm` as one of `block`: rates, loops and traces times its scale. A loop has one operation
 /// under way at least.

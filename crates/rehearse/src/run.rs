@@ -3,6 +3,7 @@
 use crate::error::RehearseError;
 use crate::laws;
 use crate::layout::layout;
+use crate::profiles::Profiles;
 use crate::report::schema::LayoutReport;
 use crate::rig::Rig;
 use crate::share::{Meter, Part, Share};
@@ -11,13 +12,14 @@ use crate::vm::{Ledger, StageSums, StreamRun};
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
-use load::kpi::{Measured, Window};
-use load::profile::{Limits, Profile};
-use load::report::Report;
-use load::run::VmOutcome;
 use site::plan::{Happening, Plan};
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
+use workload::kpi::{Measured, Window};
+use workload::outcome::{self, VmOutcome};
+use workload::profile::{Limits, Profile};
+use workload::report::Report;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +88,8 @@ pub struct Outcome {
 /// # Errors
 /// [`crate::error::RehearseErrorKind::Site`] for what the plan says and no model knows,
 /// `Engine` for what the engine refuses, `Law` when a law of [`crate::laws`] does not hold.
-pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
-    let outcome = run_watched(plan, seed, None)?;
+pub fn run(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Outcome, RehearseError> {
+    let outcome = run_watched(plan, seed, profiles, None)?;
     outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
 }
 
@@ -101,9 +103,10 @@ pub type Watch<'a> = &'a mut dyn FnMut(&[Rc<StreamRun>]) -> bool;
 pub fn run_watched(
     plan: &Plan,
     seed: u64,
+    profiles: Profiles<'_>,
     mut watch: Option<Watch<'_>>,
 ) -> Result<Option<Outcome>, RehearseError> {
-    let rig = Rig::build(plan, seed)?;
+    let rig = Rig::build(plan, seed, profiles)?;
     let window = Window {
         start: Time(0) + plan.run.warmup,
         end: Time(0) + plan.run.warmup + plan.run.measure,
@@ -234,12 +237,12 @@ fn start(plan: &Plan, rig: &Rig, (window, seed): (Window, u64)) -> Result<Going,
 /// As [`run`].
 pub fn rounds(
     plan: &Plan,
-    seed: u64,
+    (seed, profiles): (u64, Profiles<'_>),
     round: Duration,
     rounds_max: u32,
     mut tell: impl FnMut(f64, f64) -> bool,
 ) -> Result<(), RehearseError> {
-    let rig = Rig::build(plan, seed)?;
+    let rig = Rig::build(plan, seed, profiles)?;
     let window = Window {
         start: Time(0) + plan.run.warmup,
         end: Time(0) + plan.run.warmup + round * rounds_max,
@@ -316,9 +319,9 @@ fn report(
         },
     };
     let places = rig.vms.iter();
-    let load_plan = load::plan::Plan {
+    let load_plan = workload::plan::Plan {
         vms: places
-            .map(|_| load::plan::VmPlaces { disks: Vec::new() })
+            .map(|_| workload::plan::VmPlaces { disks: Vec::new() })
             .collect(),
         profile,
         warmup: plan.run.warmup,
@@ -329,10 +332,10 @@ fn report(
         reconnect_for: Duration::ZERO,
         allow_outages: false,
     };
-    let outcome = load::run::Outcome {
+    let outcome = outcome::Outcome::<Infallible> {
         vms,
         window,
         interrupted: false,
     };
-    (load::report::report(&load_plan, &outcome), stages)
+    (workload::report::report(&load_plan, &outcome), stages)
 }

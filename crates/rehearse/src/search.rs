@@ -7,9 +7,10 @@
 //! [`PRECISION`] of each other; the answer is the larger that meets the cap.
 
 use crate::error::RehearseError;
+use crate::profiles::Profiles;
 use crate::run::{Outcome, run};
-use load::report::{Report, Verdict};
 use site::plan::Plan;
+use workload::report::{Report, Verdict};
 
 /// Two factors are taken for one within this.
 pub const PRECISION: f64 = 0.02;
@@ -95,14 +96,14 @@ pub fn scaled(plan: &Plan, factor: f64) -> Plan {
 /// As [`run`].
 pub fn find(
     plan: &Plan,
-    seed: u64,
+    (seed, profiles): (u64, Profiles<'_>),
     (capped, cap_ms): (Capped, f64),
     mut tell: impl FnMut(f64, Option<f64>),
 ) -> Result<Search, RehearseError> {
     let mut tried = Vec::new();
     let mut best: Option<(f64, Outcome, f64)> = None;
     let mut meets = |factor: f64| -> Result<bool, RehearseError> {
-        let outcome = run(&scaled(plan, factor), seed)?;
+        let outcome = run(&scaled(plan, factor), seed, profiles)?;
         let response = response_ms(&outcome.load, capped);
         tell(factor, response);
         tried.push(Tried {

@@ -23,11 +23,12 @@ mod search;
 pub use contest::{Contest, Trial};
 
 use crate::brief::Fallen;
+use crate::profiles::Profiles;
 use crate::run::Outcome;
-use crate::{catalog, fit, workload};
-use load::report::Verdict;
+use crate::{catalog, fit};
 use site::Level;
 use site::plan::{Groups, Lot, Plan, Taken};
+use workload::report::Verdict;
 
 /// Drives of a pool at most: what an engine's pool can have, less spares.
 const DRIVES_MAX: u32 = 120;
@@ -226,10 +227,15 @@ pub enum Windows {
 ///
 /// # Errors
 /// Why there is no such number.
-pub fn fewest(plan: &Plan, pool: &str, candidate: &Candidate) -> Result<u16, String> {
+pub fn fewest(
+    plan: &Plan,
+    pool: &str,
+    candidate: &Candidate,
+    profiles: Profiles<'_>,
+) -> Result<u16, String> {
     let holds = |groups: &u16| {
         let built = built(plan, pool, candidate, *groups);
-        fit::fit(&built, &workload::named).is_empty()
+        fit::fit(&built, profiles).is_empty()
     };
     let least = (1..=candidate.most()).find(holds);
     least.ok_or_else(|| format!("{DRIVES_MAX} drives do not hold the volumes"))

@@ -12,6 +12,7 @@
 //! settled are those of that window.
 
 use crate::error::RehearseError;
+use crate::profiles::Profiles;
 use crate::run::{self, Outcome};
 use site::plan::Plan;
 
@@ -29,14 +30,20 @@ const ROUNDS_MAX: u32 = 100;
 ///
 /// # Errors
 /// As [`crate::run()`].
-pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
+pub fn run(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Outcome, RehearseError> {
     let round = plan.run.measure / ROUNDS as u32;
     let mut rounds = Rounds::default();
-    run::rounds(plan, seed, round, ROUNDS_MAX, |iops, response_ms| {
-        rounds.iops.push(iops);
-        rounds.response_ms.push(response_ms);
-        is_steady(&rounds.iops) && is_steady(&rounds.response_ms)
-    })?;
+    run::rounds(
+        plan,
+        (seed, profiles),
+        round,
+        ROUNDS_MAX,
+        |iops, response_ms| {
+            rounds.iops.push(iops);
+            rounds.response_ms.push(response_ms);
+            is_steady(&rounds.iops) && is_steady(&rounds.response_ms)
+        },
+    )?;
     let count = rounds.iops.len() as u32;
     let mut settled = plan.clone();
     let is_settled = is_steady(&rounds.iops) && is_steady(&rounds.response_ms);
@@ -44,7 +51,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         settled.run.warmup = plan.run.warmup + round * (count - ROUNDS as u32);
         settled.run.measure = round * ROUNDS as u32;
     }
-    let mut outcome = run::run(&settled, seed)?;
+    let mut outcome = run::run(&settled, seed, profiles)?;
     let seconds = round.as_secs_f64() * f64::from(count) + plan.run.warmup.as_secs_f64();
     outcome.told.insert(
         0,

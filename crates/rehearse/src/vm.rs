@@ -1,4 +1,4 @@
-//! VMs at work: closed and open loops in virtual time over the generators of `load`, whatever
+//! VMs at work: closed and open loops in virtual time over the generators of `workload`, whatever
 //! their disks are.
 //!
 //! Invariants: an operation is issued once and recorded once; an open loop's operations keep
@@ -14,14 +14,14 @@ use crate::rig::Wiring;
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
-use load::generator::Operation;
-use load::kpi::{Measured, Recorder, Window};
-use load::profile::{Pacing, VmProfile};
-use load::source::Source;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
+use workload::generator::Operation;
+use workload::kpi::{Measured, Recorder, Window};
+use workload::profile::{Pacing, VmProfile};
+use workload::source::Source;
 
 /// What the streams of a VM work on.
 pub trait Vm: 'static {

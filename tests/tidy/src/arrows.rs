@@ -4,7 +4,7 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 14] = [
+pub const RANKS: [&str; 15] = [
     "base",
     "engine",
     "model",
@@ -13,6 +13,7 @@ pub const RANKS: [&str; 14] = [
     "scsi",
     "iscsi",
     "site",
+    "workload",
     "array",
     "load",
     "rehearse",
@@ -57,9 +58,14 @@ fn rank(room: &str) -> Option<usize> {
     RANKS.iter().position(|&known| known == directory)
 }
 
-/// Our crates among the keys of every `[…dependencies]` table but those for tests,
-/// with their lines.
+/// Our crates among the dependencies of a manifest, with their lines.
 fn dependencies(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
+    let own = keys(manifest).map(|(line, key)| (line, key.strip_prefix("ashlar-").unwrap_or(key)));
+    own.filter(|(_, name)| rank(name).is_some())
+}
+
+/// The keys of every `[…dependencies]` table but those for tests, with their lines.
+pub(crate) fn keys(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     manifest.lines().enumerate().filter_map(move |(at, line)| {
         let line = line.trim();
@@ -68,11 +74,11 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
             inside = line.ends_with("dependencies]") && !for_tests;
             // [dependencies.engine] is an entry of its own.
             let (_, name) = line.trim_end_matches(']').rsplit_once("dependencies.")?;
-            return rank(name).filter(|_| !for_tests).map(|_| (at + 1, name));
+            return (!for_tests).then_some((at + 1, name));
         }
         let key = line.split(['.', '=', ' ']).next()?;
-        let name = key.strip_prefix("ashlar-").unwrap_or(key);
-        (inside && rank(name).is_some()).then_some((at + 1, name))
+        let is_key = inside && !key.is_empty() && !key.starts_with('#');
+        is_key.then_some((at + 1, key))
     })
 }
 

@@ -1,19 +1,21 @@
-//! No ambient clock, randomness, threads, files, sockets or tokio in the deterministic rooms.
+//! No ambient clock, randomness, threads, files, sockets or tokio in the deterministic rooms, and no
+//! crate below them that has any.
 //!
 //! Clippy's `disallowed_methods` says most of this too, but an `allow` switches
 //! it off; here nothing does.
 
 use crate::source::code_lines;
-use crate::{Complaint, Tree};
+use crate::{Complaint, Tree, arrows};
 
 /// Where one seed must replay any run.
-pub const ROOMS: [&str; 9] = [
+pub const ROOMS: [&str; 10] = [
     "crates/base/src/",
     "crates/engine/src/",
     "crates/model/src/",
     "crates/world-sim/src/",
     "crates/scsi/src/",
     "crates/iscsi/src/",
+    "crates/workload/src/",
     "crates/array/src/",
     "crates/rehearse/src/",
     "crates/sim/src/",
@@ -52,6 +54,49 @@ const AMBIENT: [&str; 15] = [
     "TcpListener",
     "UnixStream",
 ];
+
+/// Our crates that a room may use beside rooms, each with its reason.
+const BESIDE_ROOMS: [&str; 1] = [
+    // It reads the site file that its caller names, and nothing else.
+    "site",
+];
+/// Libraries of the machine, its network and its kernel.
+const OF_THE_MACHINE: [&str; 14] = [
+    "axum",
+    "getrandom",
+    "hyper",
+    "hyper-util",
+    "io-uring",
+    "landlock",
+    "libc",
+    "libloading",
+    "seccompiler",
+    "socket2",
+    "tempfile",
+    "tokio",
+    "tokio-io-timeout",
+    "ureq",
+];
+
+/// Complains about a room whose crate depends on the machine, or on a crate that may.
+pub fn check_links(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let is_room = |name: &str| ROOMS.contains(&format!("crates/{name}/src/").as_str());
+    for room in ROOMS {
+        let manifest = format!("{}Cargo.toml", room.trim_end_matches("src/"));
+        let text = tree.text(&manifest).unwrap_or_default();
+        for (line, key) in arrows::keys(text) {
+            let name = key.replace('_', "-");
+            let is_own = arrows::RANKS.contains(&name.as_str());
+            let is_pure = is_room(&name) || BESIDE_ROOMS.contains(&name.as_str());
+            if (is_own && !is_pure) || OF_THE_MACHINE.contains(&key) {
+                let what = format!("{key}: a deterministic room links nothing of the machine");
+                complaints.push(Complaint::at(&manifest, line, what));
+            }
+        }
+    }
+    complaints
+}
 
 /// Complains about each line of code that names one of them.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
@@ -100,6 +145,20 @@ mod tests {
             assert_eq!(count("crates/rehearse/src/a.rs"), 1, "{code}");
             assert_eq!(count("crates/world-real/src/a.rs"), 0, "{code}");
         }
+    }
+
+    #[test]
+    fn a_room_that_links_the_machine_is_refused() {
+        let count = |room: &str, dependency: &str| {
+            let text = format!("[dependencies]\n{dependency}\n[dev-dependencies]\ntokio = \"1\"\n");
+            check_links(&Tree::of(&[(&format!("crates/{room}/Cargo.toml"), &text)])).len()
+        };
+        assert_eq!(count("rehearse", "load.workspace = true"), 1);
+        assert_eq!(count("rehearse", "world_real.workspace = true"), 1);
+        assert_eq!(count("world-sim", "io-uring.workspace = true"), 1);
+        assert_eq!(count("rehearse", "workload.workspace = true"), 0);
+        assert_eq!(count("array", "site.workspace = true"), 0);
+        assert_eq!(count("load", "libc.workspace = true"), 0);
     }
 
     #[test]

@@ -15,6 +15,11 @@ pub struct File<'a> {
     pub text: &'a str,
 }
 
+/// Whether `name` in the directory `prefix` was built or fetched. Nothing in `src/` was.
+fn is_skipped(prefix: &str, name: &str) -> bool {
+    SKIPPED.contains(&name) && !prefix.contains("/src/")
+}
+
 /// Files by path.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -37,9 +42,12 @@ impl Tree {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type()?;
-            if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+            if is_skipped(prefix, &name) {
+                continue;
+            }
+            if kind.is_dir() {
                 self.add(&entry.path(), &format!("{prefix}{name}/"))?;
-            } else if kind.is_file() && !SKIPPED.contains(&name.as_str()) {
+            } else if kind.is_file() {
                 let bytes = std::fs::read(entry.path())?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 self.files.insert(format!("{prefix}{name}"), text);
@@ -75,5 +83,17 @@ impl Tree {
     pub fn holds(&self, path: &str) -> bool {
         let directory = format!("{}/", path.trim_end_matches('/'));
         self.files.contains_key(path) || self.files.keys().any(|file| file.starts_with(&directory))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_directory_is_read_whatever_its_name() {
+        assert!(is_skipped("", "target") && is_skipped("fuzz/", "target"));
+        assert!(!is_skipped("crates/load/src/", "target"));
+        assert!(!is_skipped("crates/load/", "src"));
     }
 }

@@ -37,6 +37,11 @@ fn deterministic_rooms_have_nothing_ambient() {
 }
 
 #[test]
+fn deterministic_rooms_link_nothing_of_the_machine() {
+    no_complaints(tidy::determinism::check_links);
+}
+
+#[test]
 fn unsafe_is_confined_and_explained() {
     no_complaints(tidy::unsafety::check);
 }

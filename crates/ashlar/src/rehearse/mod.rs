@@ -9,14 +9,24 @@ use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
 use files::Files;
+use load::trace_file;
 use parallel::Progress;
 use rehearse::demand::Demand;
 use rehearse::report::{self, schema::VariantReport};
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
-use rehearse::{RehearseError, RehearseErrorKind, beside, fit, thumb, workload};
+use rehearse::{RehearseError, RehearseErrorKind, beside, fit, profiles, thumb};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
+use workload::profile::Profile;
+
+/// The workload of a name that plans use, with traces from files.
+///
+/// # Errors
+/// A sentence: what is allowed, or what is wrong with the trace.
+pub fn profile(name: &str) -> Result<Profile, String> {
+    profiles::find(name, trace_file::open)
+}
 
 /// Rehearse a site: its load on the real engine over modelled hardware, in virtual time
 ///
@@ -91,7 +101,7 @@ fn cap(text: &str) -> Result<Cap, String> {
 pub fn run(args: Args) -> Result<(), Failure> {
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
     let source = source::source(&args.file, &args.settings)?;
-    let unfit = fit::fit_all(&described, &workload::named);
+    let unfit = fit::fit_all(&described, &profile);
     if !unfit.is_empty() {
         let file = args.file.display();
         let lines: Vec<String> = unfit
@@ -126,7 +136,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 /// The rule of thumb beside what was rehearsed.
 fn by_rule_of_thumb(plan: &Plan, rehearsal: &Rehearsal) -> String {
-    let pools = thumb::pools(plan, &Demand::of(plan, &workload::named));
+    let pools = thumb::pools(plan, &Demand::of(plan, &profile));
     let said = beside::beside(&pools, &rehearsal.outcomes[0]);
     let lines: String = said.iter().map(|line| format!("  {line}\n")).collect();
     match lines.is_empty() {
@@ -207,8 +217,8 @@ fn rehearsed(args: &Args, chosen: &[Chosen]) -> Result<Vec<Rehearsal>, Failure> 
     let outcomes = parallel::all(&jobs, &progress, |(index, seed)| {
         let plan = &chosen[*index].plan;
         match steady {
-            true => rehearse::steady::run(plan, *seed),
-            false => rehearse::run(plan, *seed),
+            true => rehearse::steady::run(plan, *seed, &profile),
+            false => rehearse::run(plan, *seed, &profile),
         }
     });
     let mut rehearsals: Vec<Rehearsal> = chosen
@@ -252,7 +262,12 @@ fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<Found, Failure>
     let progress = Progress::new(jobs.len());
     let found = parallel::all(&jobs, &progress, |index| {
         let plan = &chosen[*index].plan;
-        search::find(plan, plan.run.seed, (cap.capped, cap.ms), |_, _| ())
+        search::find(
+            plan,
+            (plan.run.seed, &profile),
+            (cap.capped, cap.ms),
+            |_, _| (),
+        )
     });
     let (mut text, mut variants) = (String::new(), Vec::new());
     for (chosen, found) in chosen.iter().zip(found) {

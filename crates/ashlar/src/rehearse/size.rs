@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
 use rehearse::sizing::{self, Contest, Sized, Trial, Windows};
-use rehearse::{brief, fit, report, workload};
+use rehearse::{brief, fit, report};
 use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ fn refuse_unfit(args: &Args, plan: &Plan, pool: &str) -> Result<(), Failure> {
         wrong.key == "pool.groups" && sized.is_some_and(|pool| pool.line == wrong.line)
     };
     let file = args.file.display();
-    let unfit = fit::fit(plan, &workload::named);
+    let unfit = fit::fit(plan, &super::profile);
     let lines: Vec<String> = unfit
         .iter()
         .filter(|wrong| !is_room(wrong))
@@ -113,14 +113,21 @@ fn sized(args: &Args, plan: &Plan, pool: &str) -> Result<Vec<Sized>, Failure> {
         true => Windows::Whole,
         false => Windows::Brief(brief::OPERATIONS),
     };
-    let contest = Contest::new((plan, pool), &candidates, (windows, args.every));
+    let contest = Contest::new(
+        (plan, pool),
+        &candidates,
+        (windows, args.every),
+        &super::profile,
+    );
     let sized = contest.settle(|trials| {
         let what = match trials {
             [trial] => trial.name().to_owned(),
             trials => format!("{} and others", trials[0].name()),
         };
         let progress = Progress::of(trials.len(), &what);
-        parallel::all(trials, &progress, Trial::judge)
+        parallel::all(trials, &progress, |trial: &Trial| {
+            trial.judge(&super::profile)
+        })
     });
     sized.map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))
 }

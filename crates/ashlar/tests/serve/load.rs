@@ -1,9 +1,9 @@
 //! `ashlar load` against an array that goes away and comes back, and on LUNs that hold data.
 
 use crate::array::{Home, SITE, ashlar};
-use load::report::{Report, Verdict};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
+use workload::report::{Report, Verdict};
 
 /// The site at a port that a second server can have, too.
 fn home() -> Home {

@@ -5,14 +5,15 @@
 //! loss passes, at least [`PAUSE_MIN`] and at most [`PAUSE_MAX`], so that an outage is told at
 //! most so much too long. Attempts that are dropped end with the one under way.
 
+use crate::endpoint::{self, AnyEndpoint, OpenOptions, TargetError, TargetErrorKind};
 use crate::os::Event;
-use crate::target::{self, AnyEndpoint, OpenOptions, TargetError, TargetErrorKind, TargetUrl};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use workload::url::TargetUrl;
 
 /// The shortest pause between two attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -103,7 +104,7 @@ fn keep_trying(
     loop {
         let left = within.saturating_sub(lost.elapsed());
         options.timeout = ATTEMPT_MAX.min(left).max(PAUSE_MIN);
-        let opened = target::open(url, options);
+        let opened = endpoint::open(url, options);
         let away = lost.elapsed();
         if opened.is_ok() || away >= within || called_off.load(Ordering::Relaxed) {
             return opened;

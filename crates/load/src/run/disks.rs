@@ -2,17 +2,19 @@
 
 use super::Shared;
 use super::clock::Clock;
-use super::link::{Link, Outage};
-use crate::generator::{Kind, Operation};
+use super::link::Link;
+use crate::endpoint::{self, CONNECT_TIMEOUT, Completion, Interest, OpenOptions, Request};
+use crate::endpoint::{TargetError, TargetErrorKind};
 use crate::os;
-use crate::pattern::Pattern;
-use crate::plan::{Place, Plan};
-use crate::profile::{IO_GRAIN_BYTES, VmProfile};
-use crate::target::{self, CONNECT_TIMEOUT, Completion, Interest, OpenOptions, Request};
-use crate::target::{TargetError, TargetErrorKind, TargetUrl};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use workload::generator::{Kind, Operation};
+use workload::outcome::Outage;
+use workload::pattern::Pattern;
+use workload::plan::{Place, Plan};
+use workload::profile::{IO_GRAIN_BYTES, VmProfile};
+use workload::url::TargetUrl;
 
 /// Endpoints are serviced at least this often, so that they notice time passing.
 const SERVICE_EVERY: Duration = Duration::from_millis(100);
@@ -87,7 +89,7 @@ impl Disks {
         let link = match open {
             Some(open) => open,
             None => {
-                let endpoint = target::open(&place.url, options)?;
+                let endpoint = endpoint::open(&place.url, options)?;
                 let link = Link::new(place.url.clone(), options.clone(), endpoint);
                 self.links.push(link);
                 self.links.len() - 1

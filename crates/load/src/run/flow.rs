@@ -6,13 +6,13 @@
 //! - Every operation whose intended start lies before the end of the run is
 //!   issued, or counted as unfinished: nothing that was due is forgotten.
 
-use crate::generator::Operation;
-use crate::kpi::{Measured, Recorder, Window};
-use crate::profile::{Pacing, Stream};
-use crate::source::Source;
-use crate::trace::TraceError;
 use base::Time;
 use std::time::Duration;
+use workload::generator::Operation;
+use workload::kpi::{Measured, Recorder, Window};
+use workload::profile::{Pacing, Stream};
+use workload::source::Source;
+use workload::trace::TraceError;
 
 /// A stream while it runs.
 pub struct Flow {

@@ -7,25 +7,12 @@
 //! - A target that is back has the size and the block that it had.
 
 use super::attempts::Attempts;
-use crate::target::{AnyEndpoint, Completion, Geometry, Interest, OpenOptions, Request};
-use crate::target::{TargetError, TargetErrorKind, TargetUrl};
+use crate::endpoint::{AnyEndpoint, Completion, Geometry, Interest, OpenOptions, Request};
+use crate::endpoint::{TargetError, TargetErrorKind};
 use base::Time;
 use std::time::Duration;
-
-/// A time in which a target was away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outage {
-    /// The target's URL, without a password.
-    pub target: String,
-    /// When the session was lost.
-    pub from: Time,
-    /// When there was one again; `None` if there was none until the end.
-    pub until: Option<Time>,
-    /// Operations that were under way when it was lost.
-    pub operations_lost: u64,
-    /// How the loss showed, for people.
-    pub why: String,
-}
+use workload::outcome::Outage;
+use workload::url::TargetUrl;
 
 /// A target of a VM.
 pub struct Link {
@@ -116,7 +103,7 @@ impl Link {
         }
     }
 
-    /// As [`crate::target::Endpoint::service`].
+    /// As [`crate::endpoint::Endpoint::service`].
     ///
     /// # Errors
     /// When the endpoint is lost.
@@ -131,7 +118,7 @@ impl Link {
         }
     }
 
-    /// As [`crate::target::Endpoint::attentions`]; empty while the target is away.
+    /// As [`crate::endpoint::Endpoint::attentions`]; empty while the target is away.
     pub fn attentions(&mut self) -> Vec<(u64, String)> {
         match &mut self.state {
             State::Up(endpoint) => endpoint.attentions(),

@@ -12,13 +12,9 @@ mod flow;
 mod link;
 mod worker;
 
-pub use link::Outage;
 pub use worker::DRAIN_MAX;
 
-use crate::kpi::{Measured, Window};
-use crate::pattern::Pattern;
-use crate::plan::Plan;
-use crate::target::TargetError;
+use crate::endpoint::TargetError;
 use clock::Clock;
 use disks::Disks;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +23,9 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
+use workload::kpi::{Measured, Window};
+use workload::pattern::Pattern;
+use workload::plan::Plan;
 
 /// What the caller may do and see while a plan runs.
 pub trait Observer {
@@ -69,31 +68,11 @@ pub enum Phase {
     },
 }
 
-/// What one VM's thread brings home.
-#[derive(Clone, Debug)]
-pub struct VmOutcome {
-    /// All figures of the VM, its streams merged.
-    pub measured: Measured,
-    /// The same of each stream of the VM, in the profile's order.
-    pub streams: Vec<Measured>,
-    /// The target, or the trace, that went away during the run, and ended it.
-    pub lost: Option<TargetError>,
-    /// Times in which a target was away.
-    pub outages: Vec<Outage>,
-    /// Capacity of each disk in bytes.
-    pub disk_bytes: Vec<u64>,
-}
+/// What one VM's thread brings home; a target or a trace may be lost.
+pub type VmOutcome = workload::outcome::VmOutcome<TargetError>;
 
-/// What a run brings home.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// One per VM of the plan.
-    pub vms: Vec<VmOutcome>,
-    /// The part of the run that was measured.
-    pub window: Window,
-    /// Whether the observer stopped it before its end.
-    pub interrupted: bool,
-}
+/// What a run of real targets brings home.
+pub type Outcome = workload::outcome::Outcome<TargetError>;
 
 /// Why a run did not start.
 #[derive(Clone, Debug, thiserror::Error)]

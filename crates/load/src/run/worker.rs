@@ -5,15 +5,15 @@ use super::clock::Clock;
 use super::disks::Disks;
 use super::flow::Flow;
 use super::{Shared, VmOutcome, window};
-use crate::generator::{Kind, Operation};
-use crate::kpi::{Measured, Window};
+use crate::endpoint::{Completion, TargetError};
 use crate::os;
-use crate::plan::Plan;
-use crate::source::Source;
-use crate::target::{Completion, TargetError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use workload::generator::{Kind, Operation};
+use workload::kpi::{Measured, Window};
+use workload::plan::Plan;
+use workload::source::Source;
 
 /// After the end of the run, what is under way or was due gets this long to
 /// complete.

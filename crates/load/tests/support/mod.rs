@@ -3,14 +3,14 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test binary uses a part
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time
 
-use load::plan::{self, Plan};
-use load::profile::Profile;
 use load::run::{self, Observer, Outcome, Progress, RunError};
-use load::target::TargetUrl;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use workload::plan::{self, Plan};
+use workload::profile::Profile;
+use workload::url::TargetUrl;
 
 /// A plan of `profile` on these targets.
 pub fn plan(profile: Profile, urls: &[&str], duration: Duration) -> Plan {

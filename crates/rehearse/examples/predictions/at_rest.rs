@@ -5,6 +5,7 @@ use super::run::Run;
 use base::VolumeOffset;
 use engine::{Volume, World};
 use model::migration::MEMORY_GB;
+use rehearse::profiles::shipped;
 use rehearse::rig::Rig;
 use rehearse::world::RigWorld;
 use site::Provisioning;
@@ -25,7 +26,7 @@ fn volume(
 
 /// Gigabytes that a thin volume of `gigabytes` holds with these files, one behind the other.
 pub fn held_gb(run: Run, gigabytes: u64, files: &[u64]) -> Option<f64> {
-    let rig = Rig::build(&run.plan().ok()?, 1).ok()?;
+    let rig = Rig::build(&run.plan().ok()?, 1, &shipped).ok()?;
     let volume = volume(&rig, run, gigabytes, Provisioning::Thin)?;
     let mut at = 0;
     for file in files {
@@ -39,7 +40,7 @@ pub fn held_gb(run: Run, gigabytes: u64, files: &[u64]) -> Option<f64> {
 /// Seconds until the array answers that so many gigabytes, which were written before, read as
 /// zeros: a thick volume keeps its pages, a thin one gives them back.
 pub fn cleared_s(run: Run, gigabytes: u64, provisioning: Provisioning) -> Option<f64> {
-    let rig = Rig::build(&run.plan().ok()?, 1).ok()?;
+    let rig = Rig::build(&run.plan().ok()?, 1, &shipped).ok()?;
     let volume = volume(&rig, run, gigabytes, provisioning)?;
     let bytes = gigabytes * MEMORY_GB;
     rig.finish(volume.lay_out(0..bytes)).ok()?.ok()?;

@@ -3,9 +3,9 @@
 use crate::at_rest::held_gb;
 use crate::row::{Row, Section, asked, given, without_figure};
 use crate::run::Run;
-use load::profile::{Profile, VmProfile};
 use model::link::{Ethernet, Link};
 use model::migration::{MEMORY_GB, Method, Path, Vm, migrate};
+use workload::profile::{Profile, VmProfile};
 
 const RAID_6: Run = Run::of("ps6110xv", "", (20, 60));
 const RAID_10: Run = Run::of("ps6110xv", "RAID 10", (20, 60));

@@ -2,6 +2,7 @@
 
 use rehearse::Outcome;
 use rehearse::finding::finding;
+use rehearse::profiles::shipped;
 use rehearse::run::Undertook;
 use rehearse::search::{self, Capped};
 use rehearse::share::{Part, Share};
@@ -75,10 +76,10 @@ impl Run {
     fn outcome(&self) -> Result<(f64, Outcome), String> {
         let plan = self.plan()?;
         match self.search {
-            false => rehearse::run(&plan, 1)
+            false => rehearse::run(&plan, 1, &shipped)
                 .map(|outcome| (1.0, outcome))
                 .map_err(|e| e.to_string()),
-            true => match search::find(&plan, 1, (Capped::Mean, 20.0), |_, _| ()) {
+            true => match search::find(&plan, (1, &shipped), (Capped::Mean, 20.0), |_, _| ()) {
                 Ok(search) => search
                     .found
                     .map(|found| (found.factor, found.outcome))

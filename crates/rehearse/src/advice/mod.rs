@@ -17,7 +17,8 @@ mod table;
 
 pub use table::table;
 
-use crate::demand::{Demand, Profiles};
+use crate::demand::Demand;
+use crate::profiles::Profiles;
 use crate::thumb::{self, PoolThumb};
 use site::plan::{Described, Plan};
 

@@ -11,8 +11,8 @@ use crate::run::{Failed, Outcome};
 use crate::search::{Capped, Search};
 use crate::share::Share;
 use crate::summary::{Rehearsal, Summary};
-use load::report::page::VERSION;
 use site::plan::Plan;
+use workload::report::page::VERSION;
 
 /// A document of `plan`'s site, which comes from `source`.
 pub fn document(

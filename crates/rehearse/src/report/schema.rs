@@ -201,7 +201,7 @@ pub struct SeedReport {
     /// Operations modelled, warm-up included.
     pub operations: u64,
     /// The KPIs, as `ashlar load` reports them.
-    pub load: load::report::Report,
+    pub load: workload::report::Report,
     /// Where the time of the operations went, in the order of an operation.
     pub stages: Vec<StageReport>,
     /// How busy everything was in the measured window, in the order of an operation.

@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// happened, the bottleneck, and the figures over all seeds.
 pub fn one(rehearsal: &Rehearsal) -> String {
     let first = &rehearsal.outcomes[0];
-    let mut text = load::report::table(&first.load);
+    let mut text = workload::report::table(&first.load);
     text.push_str("\nWhere the time of an operation goes\n");
     let count = first.stages.count.max(1) as f64;
     let all: u128 = first.stages.ns.iter().sum();

@@ -17,6 +17,7 @@ use crate::disk::DiskRig;
 use crate::drive::DriveRig;
 use crate::error::RehearseError;
 use crate::host::HostRig;
+use crate::profiles::Profiles;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::{Pool, Provisioning, Volume, VolumeSpec};
@@ -91,7 +92,7 @@ impl Rig {
     /// # Errors
     /// `Site` for names that no model or profile has and sizes that don't fit, `Engine` for
     /// what the engine refuses.
-    pub fn build(plan: &Plan, seed: u64) -> Result<Rig, RehearseError> {
+    pub fn build(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Rig, RehearseError> {
         let world = RigWorld::new(seed);
         let controllers = controllers(&world, plan)?;
         let buses = plan
@@ -113,7 +114,7 @@ impl Rig {
             hosts,
             vms: Vec::new(),
         };
-        rig.vms = vms::vms(plan, &rig)?;
+        rig.vms = vms::vms(plan, &rig, profiles)?;
         residents::check(plan, &rig)?;
         residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)

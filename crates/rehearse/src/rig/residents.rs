@@ -5,10 +5,10 @@ use super::wiring::block_of;
 use crate::error::RehearseError;
 use crate::host::HostRig;
 use crate::vm::VmRig;
-use load::profile::Compute;
 use model::vm::{Residents, Unfit, Vm};
 use site::plan::Plan;
 use std::rc::Rc;
+use workload::profile::Compute;
 
 /// What a VM needs of its host. With dynamic memory it is given what it holds.
 pub fn compute(said: &Compute) -> Vm {

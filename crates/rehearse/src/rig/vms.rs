@@ -8,14 +8,14 @@ use crate::gate::Gate;
 use crate::halt::Halt;
 use crate::host::HostRig;
 use crate::limit::IopsLimit;
+use crate::profiles::Profiles;
 use crate::resident;
 use crate::vm::VmRig;
-use crate::workload;
 use crate::world::RigWorld;
-use load::profile::VmProfile;
 use site::plan::{Block, Host, Initiator, Luns, Plan};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use workload::profile::VmProfile;
 
 /// The hosts of `plan`.
 pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
@@ -33,8 +33,8 @@ pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
 ///
 /// # Errors
 /// `Site` for a profile or role that does not exist.
-pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
-    let found = workload::find(&block.profile);
+pub fn of_block(block: &Block, profiles: Profiles<'_>) -> Result<Vec<VmProfile>, RehearseError> {
+    let found = profiles(&block.profile);
     let profile = found.map_err(|what| {
         let context = format!("block {:?}: {what}", block.name);
         RehearseError::site(block.line, context)
@@ -67,7 +67,11 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
 }
 
 /// The VMs of all blocks, with their volumes laid out.
-pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseError> {
+pub(super) fn vms(
+    plan: &Plan,
+    rig: &Rig,
+    profiles: Profiles<'_>,
+) -> Result<Vec<Rc<VmRig>>, RehearseError> {
     let mut vms = Vec::new();
     for (place, block) in plan.blocks.iter().enumerate() {
         let hosts: Vec<(&Host, String)> = plan
@@ -76,7 +80,7 @@ pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseErro
             .filter(|host| block.hosts.contains(&host.name))
             .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
             .collect();
-        for (turn, profile) in profiles(block)?.into_iter().enumerate() {
+        for (turn, profile) in of_block(block, profiles)?.into_iter().enumerate() {
             let (host, host_name) = &hosts[(place + turn) % hosts.len()];
             let builder = Builder {
                 rig,

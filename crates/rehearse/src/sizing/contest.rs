@@ -7,6 +7,7 @@ use super::search::Search;
 use super::{Candidate, Sized, Windows, built, fewest, is_whole};
 use crate::brief::{self, Judged};
 use crate::error::RehearseError;
+use crate::profiles::Profiles;
 use site::plan::Plan;
 
 /// As long as no mix is good, a round tries mixes of up to so many percent more drives than
@@ -47,11 +48,11 @@ impl Trial {
     ///
     /// # Errors
     /// As [`crate::run()`].
-    pub fn judge(&self) -> Result<Judged, RehearseError> {
+    pub fn judge(&self, profiles: Profiles<'_>) -> Result<Judged, RehearseError> {
         let seed = self.plan.run.seed;
         match self.windows {
-            Windows::Brief(operations) => brief::judge(&self.plan, seed, operations),
-            Windows::Whole => brief::whole(&self.plan, seed),
+            Windows::Brief(operations) => brief::judge(&self.plan, (seed, profiles), operations),
+            Windows::Whole => brief::whole(&self.plan, seed, profiles),
         }
     }
 }
@@ -63,9 +64,10 @@ impl<'a> Contest<'a> {
         (plan, pool): (&'a Plan, &'a str),
         candidates: &[Candidate],
         (windows, every): (Windows, bool),
+        profiles: Profiles<'_>,
     ) -> Contest<'a> {
         let search = |candidate| {
-            let least = fewest(plan, pool, candidate);
+            let least = fewest(plan, pool, candidate, profiles);
             Search::new(candidate, least, windows)
         };
         Contest {

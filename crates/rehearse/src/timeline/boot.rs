@@ -5,11 +5,11 @@ use super::log::{Undertaking, count, rate, seconds};
 use crate::halt::together;
 use crate::vm::VmRig;
 use engine::World;
-use load::generator::Generator;
-use load::profile::{Pacing, Profile, boot_storm};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
+use workload::generator::Generator;
+use workload::profile::{Pacing, Profile, boot_storm};
 
 /// I/Os of a boot, unless told otherwise.
 pub(super) const OPERATIONS: u32 = boot_storm::OPERATIONS_PER_BOOT as u32;

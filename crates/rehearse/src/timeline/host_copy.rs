@@ -12,10 +12,10 @@ use crate::vm::VmRig;
 use crate::world::RigWorld;
 use base::{Time, VolumeOffset};
 use engine::Volume;
-use load::generator::{Kind, Operation};
 use site::plan::HostCopy;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use workload::generator::{Kind, Operation};
 
 /// A copy of a disk.
 pub(super) struct Copying {

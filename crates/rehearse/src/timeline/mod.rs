@@ -26,9 +26,9 @@ use crate::error::RehearseError;
 use crate::rig::Rig;
 use crate::vm::{Ledger, StreamRun};
 use engine::World;
-use load::kpi::Window;
 use site::plan::{Event, Happening, Plan};
 use std::rc::Rc;
+use workload::kpi::Window;
 
 /// Sets the events of `plan` to happen.
 ///

@@ -11,11 +11,11 @@ use crate::vm::{Ledger, StreamRun, VmRig};
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
-use load::kpi::Window;
 use site::plan::{Adapter, Plan};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use workload::kpi::Window;
 
 /// What events act on.
 pub struct Scene {

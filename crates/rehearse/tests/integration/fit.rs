@@ -1,7 +1,7 @@
 //! The parts of a plan that do not fit its workloads, with the exact message.
 
-use load::profile::Profile;
 use rehearse::fit::{fit, fit_all};
+use rehearse::profiles::shipped;
 
 const GOOD: &str = r#"[site]
 name = "test"
@@ -47,7 +47,7 @@ fn messages(edits: &[(&str, &str)]) -> Vec<String> {
     }
     let described = site::plan::parse("t.toml", &text, &[]);
     let plan = described.unwrap_or_else(|error| panic!("{error}")).base;
-    fit(&plan, &Profile::named)
+    fit(&plan, &shipped)
         .iter()
         .map(ToString::to_string)
         .collect()
@@ -151,7 +151,7 @@ fn a_variant_that_does_not_fit_is_named() {
     );
     let described = site::plan::parse("t.toml", &text, &[]);
     let described = described.unwrap_or_else(|error| panic!("{error}"));
-    let said: Vec<String> = fit_all(&described, &Profile::named)
+    let said: Vec<String> = fit_all(&described, &shipped)
         .iter()
         .map(ToString::to_string)
         .collect();

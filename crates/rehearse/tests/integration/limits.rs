@@ -2,8 +2,9 @@
 //! that share the drives get the I/O that it no longer takes.
 
 use crate::common::plan;
+use crate::common::run;
+use rehearse::Outcome;
 use rehearse::disk::Stage;
-use rehearse::{Outcome, run};
 
 fn outcome(settings: &[&str]) -> Outcome {
     let all = [&["block.vm.adapter=vmbus"], settings].concat();

@@ -2,16 +2,16 @@
 //! and self-contained.
 
 use crate::common::plan;
-use load::report::page::VERSION;
+use crate::common::{profile, run};
 use rehearse::report::schema::{Document, SCHEMA, SourceReport, VariantReport};
 use rehearse::report::{compared, document, html, proposal, rehearsed, searched, sized};
-use rehearse::run;
 use rehearse::search::{self, Capped};
 use rehearse::sizing::{Candidate, Sized, Tried, built};
 use rehearse::summary::Rehearsal;
 use roxmltree::{Document as Page, Node, ParsingOptions};
 use site::Level;
 use std::sync::OnceLock;
+use workload::report::page::VERSION;
 
 fn rehearsal(name: &str, settings: &[&str], seeds: u64) -> Rehearsal {
     let plan = plan(settings);
@@ -142,7 +142,7 @@ fn a_search_keeps_what_it_tried_and_says_when_nothing_meets_the_cap() {
         "block.vm.roles=[\"SQL01\"]",
     ]);
     let cap = (Capped::Mean, 20.0);
-    let search = search::find(&plan, 1, cap, |_, _| ()).unwrap();
+    let search = search::find(&plan, (1, &profile), cap, |_, _| ()).unwrap();
     let found = search.found.as_ref().unwrap();
     assert!(found.response_ms <= 20.0 && search.tried.len() > 3);
     assert!(
@@ -251,7 +251,10 @@ fn search() -> &'static (search::Search, (Capped, f64)) {
         // No read of these drives takes less than a millisecond.
         let plan = plan(&[QUICK[0], QUICK[1], "run.limit=\"1 ms\""]);
         let cap = (Capped::Mean, 30.0);
-        (search::find(&plan, 1, cap, |_, _| ()).unwrap(), cap)
+        (
+            search::find(&plan, (1, &profile), cap, |_, _| ()).unwrap(),
+            cap,
+        )
     })
 }
 

@@ -1,9 +1,10 @@
 //! Whole runs of a small site: repeated runs, other seeds, other hardware, failures.
 
+use crate::common::run;
 use crate::common::{TINY, plan};
 use rehearse::confidence::estimate;
 use rehearse::share::{Part, Share};
-use rehearse::{Outcome, RehearseErrorKind, run};
+use rehearse::{Outcome, RehearseErrorKind};
 
 fn iops(outcome: &Outcome) -> f64 {
     outcome.load.total.reads_per_s + outcome.load.total.writes_per_s

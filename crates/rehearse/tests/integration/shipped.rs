@@ -1,8 +1,8 @@
 //! The plans that ship fit their workloads, in every variant, and no check calls one wrong.
 
-use load::profile::Profile;
 use rehearse::advice::{Severity, advise, advise_all};
 use rehearse::fit::fit_all;
+use rehearse::profiles::shipped;
 use site::plan::{Described, Plan};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn described(name: &str) -> Described {
 #[test]
 fn shipped_plans_fit_with_all_their_variants() {
     for name in PLANS {
-        let said: Vec<String> = fit_all(&described(name), &Profile::named)
+        let said: Vec<String> = fit_all(&described(name), &shipped)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -35,7 +35,7 @@ fn shipped_plans_fit_with_all_their_variants() {
 
 /// Names of checks that find something of that severity, each once.
 fn found(plan: &Plan, severity: Severity) -> Vec<&'static str> {
-    let findings = advise(plan, &Profile::named);
+    let findings = advise(plan, &shipped);
     let ours = findings
         .iter()
         .filter(|finding| finding.check.severity == severity);
@@ -58,7 +58,7 @@ fn checks_say_of_shipped_plans_what_is_known_of_them() {
         [""; 0]
     );
     let finds = |name: &str, check: &str| {
-        let findings = advise_all(&described(name), &Profile::named);
+        let findings = advise_all(&described(name), &shipped);
         let ours = findings
             .into_iter()
             .filter(|finding| finding.check.name == check);

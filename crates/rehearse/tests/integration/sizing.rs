@@ -2,12 +2,14 @@
 //! group fewer does not. Short windows give the verdicts of whole ones.
 
 use crate::common::plan;
+use crate::common::run;
 use rehearse::brief::{Fallen, Judged, judge};
 use rehearse::fit::fit;
+use rehearse::profiles::shipped;
 use rehearse::sizing::{
     Candidate, Contest, Sized, Trial, Tried, Windows, built, candidates, fewest, ranked,
 };
-use rehearse::{RehearseError, run, workload};
+use rehearse::{Outcome, RehearseError};
 use site::Level;
 use site::plan::Plan;
 use std::cell::RefCell;
@@ -23,8 +25,8 @@ fn raid_5(model: &str) -> Candidate {
 
 /// Sizes the site's pool with each of these.
 fn size_all(plan: &Plan, candidates: &[Candidate], windows: Windows) -> Vec<Sized> {
-    let contest = Contest::new((plan, "data"), candidates, (windows, true));
-    let judge = |trials: &[Trial]| trials.iter().map(Trial::judge).collect();
+    let contest = Contest::new((plan, "data"), candidates, (windows, true), &shipped);
+    let judge = |trials: &[Trial]| trials.iter().map(|trial| trial.judge(&shipped)).collect();
     contest.settle(judge).unwrap()
 }
 
@@ -76,7 +78,7 @@ fn a_limit_that_no_disk_meets_is_told_with_the_figures() {
 #[test]
 fn volumes_that_120_drives_do_not_hold_are_told() {
     let plan = plan(&["block.vm.count=1000"]);
-    let why = fewest(&plan, "data", &raid_5("slc-100")).unwrap_err();
+    let why = fewest(&plan, "data", &raid_5("slc-100"), &shipped).unwrap_err();
     assert!(why.contains("do not hold"), "{why}");
 }
 
@@ -116,10 +118,10 @@ fn a_pool_that_has_room_by_arithmetic_only_is_not_rehearsed() {
     let site = office("controller.ctl1.write_cache=\"8 GiB\"");
     let fits = |groups| {
         let built = built(&site, "data", &candidate, groups);
-        fit(&built, &workload::named).is_empty()
+        fit(&built, &shipped).is_empty()
     };
     assert!(fits(6) && !fits(5));
-    assert_eq!(fewest(&site, "data", &candidate), Ok(6));
+    assert_eq!(fewest(&site, "data", &candidate, &shipped), Ok(6));
     let good = Fake::new(&site, |_, _| Some(true)).laid_out();
     let sized = good.settle(std::slice::from_ref(&candidate), false);
     assert_eq!(
@@ -152,11 +154,11 @@ fn web(scale: &str, limit: &str) -> Plan {
 
 #[test]
 fn a_window_ends_early_only_when_that_tells() {
-    let measured = |plan: &Plan| match judge(plan, 1, 1000.0).unwrap() {
+    let measured = |plan: &Plan| match judge(plan, (1, &shipped), 1000.0).unwrap() {
         Judged::Rehearsed(meets, outcome) => (meets, outcome.load.measured_s),
         Judged::GivenUp(fallen) => panic!("{fallen:?}"),
     };
-    let mean_ms = |plan: &Plan| match judge(plan, 1, 1e9).unwrap() {
+    let mean_ms = |plan: &Plan| match judge(plan, (1, &shipped), 1e9).unwrap() {
         Judged::Rehearsed(_, outcome) => outcome.load.total.read.response.mean_ms,
         Judged::GivenUp(fallen) => panic!("{fallen:?}"),
     };
@@ -207,7 +209,7 @@ fn short_windows_give_the_verdicts_of_whole_ones_and_the_proposal_is_measured_wh
 /// gives it up.
 struct Fake<'a, F> {
     plan: &'a Plan,
-    outcome: run::Outcome,
+    outcome: Outcome,
     is_good: F,
     /// Whether the volumes are laid out first.
     lays_out: bool,
@@ -233,14 +235,14 @@ impl<'a, F: Fn(&str, bool) -> Option<bool>> Fake<'a, F> {
 
     fn settle(&self, candidates: &[Candidate], every: bool) -> Vec<Sized> {
         let windows = (Windows::Brief(1000.0), every);
-        let contest = Contest::new((self.plan, "data"), candidates, windows);
+        let contest = Contest::new((self.plan, "data"), candidates, windows, &shipped);
         let judge = |trials: &[Trial]| trials.iter().map(|trial| self.judge(trial)).collect();
         contest.settle(judge).unwrap()
     }
 
     fn judge(&self, trial: &Trial) -> Result<Judged, RehearseError> {
         if self.lays_out {
-            rehearse::rig::Rig::build(trial.plan(), 1)?;
+            rehearse::rig::Rig::build(trial.plan(), 1, &shipped)?;
         }
         let name = trial.name();
         self.asked.borrow_mut().push(name.to_owned());
@@ -370,7 +372,7 @@ fn a_mix_that_is_good_only_in_the_short_window_is_not_proposed() {
 
 #[test]
 fn a_load_beyond_the_drives_is_given_up() {
-    match judge(&web("100.0", "20 ms"), 1, 1000.0).unwrap() {
+    match judge(&web("100.0", "20 ms"), (1, &shipped), 1000.0).unwrap() {
         Judged::GivenUp(fallen) => {
             assert!(fallen.behind > Duration::from_secs(1), "{fallen:?}");
             assert!(fallen.at_s <= 10, "{fallen:?}");

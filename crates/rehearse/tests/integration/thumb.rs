@@ -1,10 +1,10 @@
 //! The classical arithmetic, with the worked example that it was published with.
 
-use load::profile::{Compute, DiskProfile, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 use rehearse::demand::Demand;
 use rehearse::thumb::{self, PoolThumb};
 use site::Level;
 use site::plan::Plan;
+use workload::profile::{Compute, DiskProfile, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 
 fn profile(mix: Mix, pacing: Pacing) -> Profile {
     Profile {
@@ -41,7 +41,7 @@ fn plan(groups: &str, block: &str) -> Plan {
 fn of(groups: &str, block: &str, mix: Mix, pacing: Pacing) -> PoolThumb {
     let plan = plan(groups, block);
     let profile = profile(mix, pacing);
-    let demand = Demand::of(&plan, &|_| Some(profile.clone()));
+    let demand = Demand::of(&plan, &|_| Ok(profile.clone()));
     thumb::pools(&plan, &demand).remove(0)
 }
 
@@ -108,7 +108,7 @@ fn scale_and_count_multiply_the_rate() {
 fn loops_are_as_deep_as_in_a_run() {
     let profile = profile(Mix::new(8192, 100, 67), Pacing::Closed { outstanding: 16 });
     let deep = |block: &str| {
-        let demand = Demand::of(&plan(SAS, block), &|_| Some(profile.clone()));
+        let demand = Demand::of(&plan(SAS, block), &|_| Ok(profile.clone()));
         let vm = &demand.vms[0];
         (vm.outstanding_max, vm.disks[0].flows[0].outstanding)
     };

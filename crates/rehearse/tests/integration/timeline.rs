@@ -1,6 +1,7 @@
 //! The events of a run: each takes effect, is told, and shows in the load.
 
-use rehearse::{Outcome, RehearseError, run};
+use crate::common::run;
+use rehearse::{Outcome, RehearseError};
 use std::time::Duration;
 
 /// Two controllers with a pool of drives each, three hosts, a VM with one disk on each. The

@@ -2,8 +2,8 @@
 
 use super::{estimated, percent, short, variant_id};
 use crate::report::schema::{EstimateReport, SummaryReport, VariantReport};
-use load::report::chart::LETTER;
-use load::report::page::{self, charts, escape};
+use workload::report::chart::LETTER;
+use workload::report::page::{self, charts, escape};
 
 /// The id of the section, and its title.
 pub const ID: &str = "side-by-side";

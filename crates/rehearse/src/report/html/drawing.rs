@@ -10,8 +10,8 @@ use crate::report::schema::{
     BusLayout, ControllerLayout, FailedReport, HostLayout, LayoutReport, PoolLayout, ShareReport,
 };
 use crate::share::Part;
-use load::report::page::{escape, put};
 use std::collections::BTreeMap;
+use workload::report::page::{escape, put};
 
 /// Below this utilisation a part has this colour; the rest has the last.
 const LEVELS: [(f64, &str); 5] = [

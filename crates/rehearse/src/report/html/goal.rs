@@ -5,9 +5,9 @@
 
 use crate::report::schema::{SearchReport, TriedReport};
 use crate::report::{grouped, plain};
-use load::report::Report;
-use load::report::chart::{Axis, Chart, Series, Size, Spot};
-use load::report::page::{charts, figure, table, verdict};
+use workload::report::Report;
+use workload::report::chart::{Axis, Chart, Series, Size, Spot};
+use workload::report::page::{charts, figure, table, verdict};
 
 fn capped(search: &SearchReport) -> &'static str {
     match search.capped.as_str() {

@@ -13,8 +13,8 @@ mod sizing;
 use super::schema::{Document, EstimateReport, SeedReport, VariantReport};
 use super::{figure, plain};
 use crate::confidence::Estimate;
-use load::report::page::{contents, escape, facts, page, tiles};
-use load::report::{LimitColumn, kpi_table, over_time, vm_charts};
+use workload::report::page::{contents, escape, facts, page, tiles};
+use workload::report::{LimitColumn, kpi_table, over_time, vm_charts};
 
 /// The document as a page.
 pub fn html(document: &Document) -> String {

@@ -3,7 +3,7 @@
 use super::{milliseconds, percent};
 use crate::report::plain;
 use crate::report::schema::{ShareReport, StageReport, ToldReport};
-use load::report::page::{escape, table};
+use workload::report::page::{escape, table};
 
 /// The stages of an operation as one bar, and as a table.
 pub fn stages(stages: &[StageReport]) -> String {

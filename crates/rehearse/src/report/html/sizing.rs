@@ -3,8 +3,8 @@
 use super::super::proposal::{layout_of, verdict, window_note};
 use super::super::schema::{CandidateReport, EstimateReport, SizingReport};
 use super::{estimated, plain};
-use load::report::page;
-use load::report::page::escape;
+use workload::report::page;
+use workload::report::page::escape;
 
 /// All of them, the smallest good one first, then those that are larger, then those that were
 /// rejected, with the reason.

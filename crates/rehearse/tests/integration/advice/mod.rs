@@ -3,9 +3,9 @@
 mod cases;
 
 use cases::{CASES, Case, GOOD};
-use load::profile::{Compute, DiskProfile, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 use rehearse::advice::{self, Finding};
 use site::plan::Plan;
+use workload::profile::{Compute, DiskProfile, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 
 /// An application: data under small random I/O, and a log.
 fn app(data: Mix, pacing: Pacing, data_gigabytes: u64) -> Profile {
@@ -33,10 +33,10 @@ fn app(data: Mix, pacing: Pacing, data_gigabytes: u64) -> Profile {
     }
 }
 
-fn profiles(name: &str) -> Option<Profile> {
+fn profiles(name: &str) -> Result<Profile, String> {
     let open = Pacing::Open { per_second: 200.0 };
     let usual = Mix::new(8192, 100, 70);
-    Some(match name {
+    Ok(match name {
         "app" => app(usual, open, 100),
         "deep" => app(usual, Pacing::Closed { outstanding: 200 }, 100),
         "writes" => app(Mix::new(8192, 100, 40), open, 100),
@@ -53,7 +53,7 @@ fn profiles(name: &str) -> Option<Profile> {
             profile.vms[0].streams.push(scan);
             profile
         }
-        _ => return None,
+        _ => return Err(format!("no profile {name}")),
     })
 }
 

@@ -1,6 +1,21 @@
 //! A site of six drives and one host, rehearsed for seconds.
 
+use rehearse::profiles::find;
+use rehearse::{Outcome, RehearseError};
 use site::plan::{Described, Plan, Setting, parse};
+use std::fs::File;
+use std::io::BufReader;
+use workload::profile::Profile;
+
+/// The workload of a name, with traces from files.
+pub fn profile(name: &str) -> Result<Profile, String> {
+    find(name, |path| Ok(Box::new(BufReader::new(File::open(path)?))))
+}
+
+/// Runs `plan` once.
+pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
+    rehearse::run(plan, seed, &profile)
+}
 
 /// The site's file.
 pub const TINY: &str = r#"

@@ -5,11 +5,8 @@
 //! O_DIRECT makes them: in the device, perhaps in its cache.
 
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
-use super::{TargetError, TargetErrorKind, TargetUrl};
-use crate::generator::Kind;
+use super::{TargetError, TargetErrorKind};
 use crate::os::Event;
-use crate::pattern::Pattern;
-use crate::profile::IO_GRAIN_BYTES;
 use base::BufPool;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -17,6 +14,10 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use workload::generator::Kind;
+use workload::pattern::Pattern;
+use workload::profile::IO_GRAIN_BYTES;
+use workload::url::TargetUrl;
 
 /// More threads than this do not help one file.
 const THREADS_MAX: usize = 32;
@@ -51,17 +52,7 @@ impl FileEndpoint {
     /// `Absent`, `Refused` (permissions), `ReadOnly`, `Unreachable` (anything else).
     pub fn open(url: &TargetUrl, path: &Path, options: &OpenOptions) -> Result<Self, TargetError> {
         let mut file = open_file(path, options.writes).map_err(|error| refused(url, &error))?;
-        let kind = file
-            .metadata()
-            .map_err(|error| refused(url, &error))?
-            .file_type();
-        if matches!(url, TargetUrl::File { block: true, .. }) && !kind.is_block_device() {
-            let detail = "is not a block device; name a file as file:PATH";
-            return Err(TargetError::new(TargetErrorKind::Absent, url, detail));
-        }
-        let capacity_bytes = file
-            .seek(SeekFrom::End(0))
-            .map_err(|error| refused(url, &error))?;
+        let capacity_bytes = capacity(url, &mut file)?;
         let event = Event::new().map_err(|error| refused(url, &error))?;
         let done = Arc::new(Done {
             completions: Mutex::default(),
@@ -95,6 +86,17 @@ impl FileEndpoint {
             work,
         })
     }
+}
+
+/// The size in bytes of a file that is what its URL says.
+fn capacity(url: &TargetUrl, file: &mut File) -> Result<u64, TargetError> {
+    let refused = |error| refused(url, &error);
+    let kind = file.metadata().map_err(refused)?.file_type();
+    if matches!(url, TargetUrl::File { block: true, .. }) && !kind.is_block_device() {
+        let detail = "is not a block device; name a file as file:PATH";
+        return Err(TargetError::new(TargetErrorKind::Absent, url, detail));
+    }
+    file.seek(SeekFrom::End(0)).map_err(refused)
 }
 
 fn open_file(path: &Path, writes: bool) -> io::Result<File> {

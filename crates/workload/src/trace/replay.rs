@@ -31,10 +31,10 @@ impl Replay {
             trace.survey.disks.len(),
             capacities_bytes.len(),
             "{}: one capacity per disk",
-            trace.path.display()
+            trace.file.path.display()
         );
         Ok(Replay {
-            reader: Reader::open(&trace.path, trace.format)?,
+            reader: Reader::open(&trace.file, trace.format)?,
             trace: Arc::clone(trace),
             capacities_bytes: capacities_bytes.to_vec(),
             origin_ns: None,
@@ -110,7 +110,7 @@ impl Replay {
 
     fn error(&self, event: &Event, what: String) -> TraceError {
         TraceError {
-            path: self.trace.path.clone(),
+            path: self.trace.file.path.clone(),
             line: Some(event.line),
             what,
         }

@@ -12,7 +12,7 @@
 //! the profile has a place, in its order.
 
 use crate::profile::{Profile, VmProfile};
-use crate::target::TargetUrl;
+use crate::url::TargetUrl;
 use std::time::Duration;
 
 /// A run, ready to go.

@@ -15,12 +15,12 @@
 #![allow(unsafe_code)]
 
 use super::ffi;
-use crate::generator::Kind;
 use crate::os;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use workload::generator::Kind;
 
 /// Seconds after which a session is lost in which a command got no answer.
 pub const COMMAND_TIMEOUT_S: c_int = 30;
@@ -244,84 +244,75 @@ impl Session {
     ///
     /// # Errors
     /// When libiscsi does not take the command.
-    pub fn transfer(&mut self, transfer: Transfer) -> Result<(), String> {
-        let Transfer {
-            token,
-            kind,
-            lba,
-            block_bytes,
-            buffer,
-            keep,
-            attentions,
-        } = transfer;
-        let block = c_int::try_from(block_bytes).map_err(|_| "a block length above 2 GiB")?;
-        let length = c_int::try_from(buffer.len()).map_err(|_| "a transfer above 2 GiB")?;
-        let bytes = length as u32;
-        let asked = match keep {
+    pub fn transfer(&mut self, mut transfer: Transfer) -> Result<(), String> {
+        let block = c_int::try_from(transfer.block_bytes);
+        let block = block.map_err(|_| "a block length above 2 GiB")?;
+        let length = c_int::try_from(transfer.buffer.len());
+        let length = length.map_err(|_| "a transfer above 2 GiB")?;
+        let asked = match transfer.keep {
             true => Asked::Content,
             false => Asked::Status,
         };
-        let pending = self.pend(token, asked, buffer);
-        let again = Transfer {
-            token,
-            kind,
-            lba,
-            block_bytes,
-            buffer: Vec::new(),
-            keep,
-            attentions,
-        };
+        let buffer = std::mem::take(&mut transfer.buffer);
+        let pending = self.pend(transfer.token, asked, buffer);
+        let (kind, lba) = (transfer.kind, transfer.lba);
         // SAFETY: it comes from `pend`, and nobody else has it yet.
-        unsafe { (*pending).again = Some(again) };
-        // SAFETY: as in `read_capacity`. The data pointer is that of a vector which
-        // lives in `pending`, is `bytes` long and is not touched until the
-        // callback. A buffer may be added as long as the command was not sent,
-        // and it is only sent by iscsi_service.
+        unsafe { (*pending).again = Some(transfer) };
+        // SAFETY: as in `read_capacity`; `length` is that of the buffer in `pending`.
         let task = unsafe {
-            let data = (*pending).buffer.as_mut_ptr();
-            let private = pending.cast();
             match kind {
-                Kind::Write => ffi::iscsi_write16_task(
-                    self.context,
-                    self.lun,
-                    lba,
-                    data,
-                    bytes,
-                    block,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    completed,
-                    private,
-                ),
-                Kind::Read => {
-                    let task = ffi::iscsi_read16_task(
-                        self.context,
-                        self.lun,
-                        lba,
-                        bytes,
-                        block,
-                        0,
-                        0,
-                        0,
-                        0,
-                        0,
-                        completed,
-                        private,
-                    );
-                    if !task.is_null() && ffi::scsi_task_add_data_in_buffer(task, length, data) != 0
-                    {
-                        // libiscsi has the command and keeps the box; without
-                        // our buffer it receives into one of its own.
-                        return Ok(());
-                    }
-                    task
-                }
+                Kind::Write => self.write(lba, block, length, pending),
+                Kind::Read => self.read(lba, block, length, pending),
             }
         };
         self.taken(task, pending)
+    }
+
+    /// # Safety
+    /// `pending` is from [`Session::pend`]. The data pointer is that of its buffer, which is
+    /// `length` long and not touched until the callback.
+    unsafe fn write(
+        &self,
+        lba: u64,
+        block: c_int,
+        length: c_int,
+        pending: *mut Pending,
+    ) -> *mut ffi::Task {
+        let (context, lun, bytes) = (self.context, self.lun, length as u32);
+        // SAFETY: the context is live, and the caller promises the rest.
+        unsafe {
+            let data = (*pending).buffer.as_mut_ptr();
+            let private = pending.cast();
+            ffi::iscsi_write16_task(
+                context, lun, lba, data, bytes, block, 0, 0, 0, 0, 0, completed, private,
+            )
+        }
+    }
+
+    /// # Safety
+    /// As [`Session::write`].
+    unsafe fn read(
+        &self,
+        lba: u64,
+        block: c_int,
+        length: c_int,
+        pending: *mut Pending,
+    ) -> *mut ffi::Task {
+        let (context, lun, bytes) = (self.context, self.lun, length as u32);
+        // SAFETY: the context is live, and the caller promises the rest. A buffer may be added
+        // as long as the command was not sent, and it is only sent by iscsi_service.
+        unsafe {
+            let data = (*pending).buffer.as_mut_ptr();
+            let private = pending.cast();
+            let task = ffi::iscsi_read16_task(
+                context, lun, lba, bytes, block, 0, 0, 0, 0, 0, completed, private,
+            );
+            if !task.is_null() {
+                // Without our buffer, libiscsi receives into one of its own.
+                let _ = ffi::scsi_task_add_data_in_buffer(task, length, data);
+            }
+            task
+        }
     }
 
     /// Asks the target to end the session; ends as [`CONTROL`].

@@ -10,12 +10,9 @@
 
 mod handshake;
 
-use super::url::NbdServer;
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
-use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
-use crate::generator::Kind;
+use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind};
 use crate::os;
-use crate::pattern::Pattern;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -23,6 +20,9 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use workload::generator::Kind;
+use workload::pattern::Pattern;
+use workload::url::{NbdServer, TargetUrl};
 
 /// "Request message", `NBD_REQUEST_MAGIC`.
 const REQUEST_MAGIC: u32 = 0x2560_9513;

@@ -8,15 +8,15 @@
 mod ffi;
 mod session;
 
-use super::url::IscsiLun;
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
-use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
-use crate::generator::Kind;
+use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind};
 use crate::os;
-use crate::pattern::Pattern;
 use session::{COMMAND_TIMEOUT_S, CONTROL, Ended, Found, Session, Transfer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use workload::generator::Kind;
+use workload::pattern::Pattern;
+use workload::url::{IscsiLun, TargetUrl};
 
 /// The name we log in with.
 pub const INITIATOR: &str = "iqn.2026-11.dev.ashlar:load";
@@ -51,35 +51,8 @@ impl IscsiEndpoint {
             .connect(&lun.portal, lun.lun)
             .and_then(|()| control(&mut session, deadline).map(|_| ()))
             .map_err(|detail| connect_error(url, detail))?;
-        let protocol = |detail| error(TargetErrorKind::Protocol, detail);
-        let found = session
-            .read_capacity(CONTROL)
-            .and_then(|()| control(&mut session, deadline));
-        let Found::Capacity {
-            last_lba,
-            block_bytes,
-        } = found.map_err(protocol)?
-        else {
-            return Err(protocol(
-                "READ CAPACITY (16) did not tell the capacity".into(),
-            ));
-        };
-        if !(512..=4096).contains(&block_bytes) || !block_bytes.is_power_of_two() {
-            return Err(protocol(format!("a block length of {block_bytes} bytes")));
-        }
-        let found = session
-            .mode_sense(CONTROL)
-            .and_then(|()| control(&mut session, deadline));
-        let read_only = matches!(found.map_err(protocol)?, Found::WriteProtect(true));
-        let capacity_bytes = last_lba
-            .checked_add(1)
-            .and_then(|blocks| blocks.checked_mul(u64::from(block_bytes)))
-            .ok_or_else(|| protocol(format!("a last LBA of {last_lba}")))?;
-        let geometry = Geometry {
-            capacity_bytes,
-            block_bytes,
-            read_only,
-        };
+        let geometry = geometry(&mut session, deadline);
+        let geometry = geometry.map_err(|detail| error(TargetErrorKind::Protocol, detail))?;
         let pattern = Arc::clone(&options.pattern);
         Ok(IscsiEndpoint {
             url: url.clone(),
@@ -105,6 +78,30 @@ impl IscsiEndpoint {
             Err(detail) => Err(self.lose(&detail)),
         }
     }
+}
+
+/// Asks a LUN for its size, block and write protection.
+fn geometry(session: &mut Session, deadline: Instant) -> Result<Geometry, String> {
+    session.read_capacity(CONTROL)?;
+    let Found::Capacity {
+        last_lba,
+        block_bytes,
+    } = control(session, deadline)?
+    else {
+        return Err("READ CAPACITY (16) did not tell the capacity".into());
+    };
+    if !(512..=4096).contains(&block_bytes) || !block_bytes.is_power_of_two() {
+        return Err(format!("a block length of {block_bytes} bytes"));
+    }
+    session.mode_sense(CONTROL)?;
+    let read_only = matches!(control(session, deadline)?, Found::WriteProtect(true));
+    let blocks = last_lba.checked_add(1);
+    let capacity_bytes = blocks.and_then(|blocks| blocks.checked_mul(u64::from(block_bytes)));
+    Ok(Geometry {
+        capacity_bytes: capacity_bytes.ok_or_else(|| format!("a last LBA of {last_lba}"))?,
+        block_bytes,
+        read_only,
+    })
 }
 
 /// libiscsi tells these apart in its text only.
@@ -138,12 +135,7 @@ fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
             .into_iter()
             .find(|&(token, _)| token == CONTROL)
         {
-            return match ended {
-                Ended::Good(found) => Ok(found),
-                Ended::Failed(detail) => Err(detail),
-                Ended::Cancelled => Err("the target closed the connection".into()),
-                Ended::Unanswered => Err("no answer in time".into()),
-            };
+            return result(ended);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -165,16 +157,21 @@ fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
         // A callback may have told more than the return value does.
         let told = session.finished().into_iter().next();
         match (told, serviced) {
-            (Some((_, Ended::Good(found))), _) => return Ok(found),
-            (Some((_, Ended::Failed(detail))), _) => return Err(detail),
-            (Some((_, Ended::Cancelled)), _) => {
-                return Err("the target closed the connection".into());
-            }
-            (Some((_, Ended::Unanswered)), _) => return Err("no answer in time".into()),
+            (Some((_, ended)), _) => return result(ended),
             (None, Err(detail)) => return Err(detail),
             (None, Ok(())) if hung_up => return Err("the target closed the connection".into()),
             (None, Ok(())) => {}
         }
+    }
+}
+
+/// What a control command found, or why it found nothing.
+fn result(ended: Ended) -> Result<Found, String> {
+    match ended {
+        Ended::Good(found) => Ok(found),
+        Ended::Failed(detail) => Err(detail),
+        Ended::Cancelled => Err("the target closed the connection".into()),
+        Ended::Unanswered => Err("no answer in time".into()),
     }
 }
 

@@ -3,14 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a panic with its reason is how a test fails
 
 use base::Time;
-use load::generator::Kind;
-use load::kpi::{Measured, Recorder, Window};
-use load::plan::{Plan, VmPlaces};
-use load::profile::Profile;
-use load::report::{self, MachineReport, OriginReport, Report, page};
-use load::run::{Outcome, VmOutcome};
 use roxmltree::{Document, Node, ParsingOptions};
+use std::convert::Infallible;
 use std::time::Duration;
+use workload::generator::Kind;
+use workload::kpi::{Measured, Recorder, Window};
+use workload::outcome::{Outcome, VmOutcome};
+use workload::plan::{Plan, VmPlaces};
+use workload::profile::Profile;
+use workload::report::{self, MachineReport, OriginReport, Report, page};
 
 const MS: u64 = 1_000_000;
 
@@ -47,7 +48,7 @@ fn measured(slowest_ms: u64) -> Measured {
 fn report_of(slowest_ms: &[u64]) -> Report {
     let profile = Profile::named("rand-8k-67").unwrap();
     let profile = profile.repeated(slowest_ms.len());
-    let vm = |slowest_ms: &u64| {
+    let vm = |slowest_ms: &u64| -> VmOutcome<Infallible> {
         let measured = measured(*slowest_ms);
         VmOutcome {
             streams: vec![measured.clone()],

@@ -15,16 +15,13 @@
 pub mod file;
 pub mod iscsi;
 pub mod nbd;
-pub mod url;
-
-pub use url::TargetUrl;
-
-use crate::generator::Kind;
-use crate::pattern::Pattern;
-use crate::trace::TraceError;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
+use workload::generator::Kind;
+use workload::pattern::Pattern;
+use workload::trace::TraceError;
+use workload::url::TargetUrl;
 
 /// How long connecting to a target may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

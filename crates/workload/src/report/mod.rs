@@ -17,9 +17,10 @@ pub use schema::{
 pub use table::table;
 
 use crate::kpi::{Latency, Measured, OfKind, Window};
+use crate::outcome::{Outcome, VmOutcome};
 use crate::plan::Plan;
 use crate::profile::{Limits, VmProfile};
-use crate::run::{Outcome, VmOutcome};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// An open loop that completes less than this share of what was due in the
@@ -38,9 +39,9 @@ const CURVE_PERCENT: &[f64] = &[
 ];
 
 /// Holds what was measured against what was asked for. Where it comes from is not told yet.
-pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
+pub fn report<E: Display>(plan: &Plan, outcome: &Outcome<E>) -> Report {
     let (window, limits) = (outcome.window, plan.profile.limits);
-    let vm = |(index, of_vm): (usize, &VmOutcome)| {
+    let vm = |(index, of_vm): (usize, &VmOutcome<E>)| {
         let profile = &plan.profile.vms[index];
         let mut report = of_measured(&profile.name, &of_vm.measured, window, &limits);
         report.role = profile.role.clone();
@@ -126,7 +127,7 @@ fn verdict(has_errors: bool, interrupted: bool, vms: &[VmReport], total: &VmRepo
 }
 
 /// The mean over all random I/O of all VMs, where the profile limits it.
-fn random_limit(plan: &Plan, outcome: &Outcome) -> Option<LimitReport> {
+fn random_limit<E>(plan: &Plan, outcome: &Outcome<E>) -> Option<LimitReport> {
     let limit = plan.profile.limits.random_mean?;
     let mut random = Latency::default();
     for (vm, of_vm) in plan.profile.vms.iter().zip(&outcome.vms) {
@@ -139,7 +140,7 @@ fn random_limit(plan: &Plan, outcome: &Outcome) -> Option<LimitReport> {
     of_limit("mean random latency", &random, limit)
 }
 
-fn of_streams(profile: &VmProfile, of_vm: &VmOutcome, window: Window) -> Vec<StreamReport> {
+fn of_streams<E>(profile: &VmProfile, of_vm: &VmOutcome<E>, window: Window) -> Vec<StreamReport> {
     let of_stream = profile.streams.iter().zip(&of_vm.streams);
     let of_stream = of_stream.map(|(stream, measured)| {
         let rates = Rates::of(measured, window);

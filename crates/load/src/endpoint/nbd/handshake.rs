@@ -1,6 +1,6 @@
 //! The fixed newstyle handshake with `NBD_OPT_GO` ("Handshake phase").
 
-use crate::target::{Geometry, TargetErrorKind};
+use crate::endpoint::{Geometry, TargetErrorKind};
 use std::io::{self, Read, Write};
 
 const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943; // "NBDMAGIC"

@@ -1,11 +1,11 @@
 //! Records of a trace in order of time, line by line.
 
-use super::{DISORDER_MAX, Format, SECTOR_BYTES, TraceError, blkparse, msr};
+use super::{DISORDER_MAX, Format, SECTOR_BYTES, TraceError, TraceFile, blkparse, msr};
 use crate::generator::Kind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::fmt;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// Longer lines are no lines of a trace.
@@ -55,11 +55,10 @@ pub(super) struct Event {
 }
 
 /// Reads a trace.
-#[derive(Debug)]
 pub(super) struct Reader {
     path: PathBuf,
     format: Format,
-    file: BufReader<File>,
+    text_left: Box<dyn BufRead>,
     text: Vec<u8>,
     line: u64,
     ended: bool,
@@ -70,13 +69,19 @@ pub(super) struct Reader {
     newest_ns: u128,
 }
 
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reader({}:{})", self.path.display(), self.line)
+    }
+}
+
 impl Reader {
-    pub(super) fn open(path: &Path, format: Format) -> Result<Reader, TraceError> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    pub(super) fn open(file: &TraceFile, format: Format) -> Result<Reader, TraceError> {
+        let opened = (file.open)(&file.path);
         Ok(Reader {
-            path: path.to_owned(),
+            path: file.path.clone(),
             format,
-            file: BufReader::with_capacity(256 << 10, file),
+            text_left: opened.map_err(|error| unreadable(&file.path, &error))?,
             text: Vec::new(),
             line: 0,
             ended: false,
@@ -108,7 +113,7 @@ impl Reader {
     fn read_line(&mut self) -> Result<(), TraceError> {
         self.text.clear();
         self.line += 1;
-        let mut limited = self.file.by_ref().take(LINE_BYTES_MAX);
+        let mut limited = self.text_left.by_ref().take(LINE_BYTES_MAX);
         let read = limited.read_until(b'\n', &mut self.text);
         read.map_err(|error| unreadable(&self.path, &error))?;
         if self.text.is_empty() {
@@ -213,12 +218,13 @@ fn unreadable(path: &Path, error: &std::io::Error) -> TraceError {
 }
 
 /// What the first line looks like.
-pub(super) fn guessed_format(path: &Path) -> Result<Format, TraceError> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+pub(super) fn guessed_format(file: &TraceFile) -> Result<Format, TraceError> {
+    let unreadable = |error| unreadable(&file.path, &error);
+    let mut limited = (file.open)(&file.path)
+        .map_err(unreadable)?
+        .take(LINE_BYTES_MAX);
     let mut first = Vec::new();
-    let mut limited = BufReader::new(file).take(LINE_BYTES_MAX);
-    let read = limited.read_until(b'\n', &mut first);
-    read.map_err(|error| unreadable(path, &error))?;
+    limited.read_until(b'\n', &mut first).map_err(unreadable)?;
     let commas = first.iter().filter(|&&byte| byte == b',').count();
     Ok(if commas == 6 {
         Format::Msr
@@ -230,16 +236,21 @@ pub(super) fn guessed_format(path: &Path) -> Result<Format, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     /// A trace is longer than memory: what waits is what may be out of order.
     #[test]
     fn no_more_is_kept_than_may_be_out_of_order() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("trace.csv");
-        let ticks_per_ms = 10_000;
-        let line = |ms: u64| format!("{},h,0,Read,0,512,1\n", ms * ticks_per_ms);
-        std::fs::write(&path, (0..20_000).map(line).collect::<String>()).unwrap();
-        let mut reader = Reader::open(&path, Format::Msr).unwrap();
+        let file = TraceFile {
+            path: "trace.csv".into(),
+            open: |_| {
+                let ticks_per_ms = 10_000;
+                let line = |ms: u64| format!("{},h,0,Read,0,512,1\n", ms * ticks_per_ms);
+                let text: String = (0..20_000).map(line).collect();
+                Ok(Box::new(Cursor::new(text)))
+            },
+        };
+        let mut reader = Reader::open(&file, Format::Msr).unwrap();
         let (mut count, mut most) = (0, 0);
         while let Some(event) = reader.next().unwrap() {
             assert_eq!(event.at_ns, count * 1_000_000);

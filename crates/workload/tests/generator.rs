@@ -1,9 +1,9 @@
 //! The streams are as the profiles say.
 
-use load::generator::{Generator, Kind, Operation};
-use load::locality::{Drift, Locality};
-use load::profile::{Compute, DiskProfile, Mix, Pacing, Profile, Stream, VmProfile, hetero10};
 use std::collections::BTreeMap;
+use workload::generator::{Generator, Kind, Operation};
+use workload::locality::{Drift, Locality};
+use workload::profile::{Compute, DiskProfile, Mix, Pacing, Profile, Stream, VmProfile, hetero10};
 
 const DRAWS: usize = 100_000;
 const DISK_BYTES: u64 = 1 << 30;

@@ -2,7 +2,7 @@
 
 use super::schema::{OutageReport, VmOutageReport};
 use crate::kpi::Window;
-use crate::run::Outage;
+use crate::outcome::Outage;
 use base::Time;
 
 /// The outages of a run, from those of the sessions of each VM, in the order of time. One

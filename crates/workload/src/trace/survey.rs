@@ -1,9 +1,8 @@
 //! The survey of a trace: its disks, operations and duration, found by reading it to the end.
 
 use super::reader::{Event, Reader};
-use super::{Format, TraceError, piece_bytes};
+use super::{Format, TraceError, TraceFile, piece_bytes};
 use crate::generator::Kind;
-use std::path::Path;
 use std::time::Duration;
 
 /// What is in a trace. Operations count as they will be issued: in pieces, where one is
@@ -34,8 +33,8 @@ pub struct DiskOf {
 }
 
 /// Reads the trace through.
-pub(super) fn survey(path: &Path, format: Format) -> Result<Survey, TraceError> {
-    let mut reader = Reader::open(path, format)?;
+pub(super) fn survey(file: &TraceFile, format: Format) -> Result<Survey, TraceError> {
+    let mut reader = Reader::open(file, format)?;
     let mut survey = Survey::default();
     // Ends of the furthest and of the last operation, of disks as they are met.
     let mut ends: Vec<(u64, u64)> = Vec::new();
@@ -49,7 +48,7 @@ pub(super) fn survey(path: &Path, format: Format) -> Result<Survey, TraceError> 
     }
     let Some((first_ns, last_ns)) = span else {
         return Err(TraceError {
-            path: path.to_owned(),
+            path: file.path.clone(),
             line: None,
             what: "has no operation in it".into(),
         });

@@ -31,6 +31,7 @@ use crate::profile::{
     Compute, DiskProfile, IO_BYTES_MAX, IO_GRAIN_BYTES, Limits, Mix, Pacing, Profile, Stream,
     VmProfile,
 };
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -103,11 +104,29 @@ pub struct TraceError {
     pub what: String,
 }
 
+/// Opens the text of a trace at its start. Who reads files brings it.
+pub type Open = fn(&Path) -> io::Result<Box<dyn BufRead>>;
+
+/// The text of a trace. It is the same again whenever it is opened.
+#[derive(Clone, Debug)]
+pub struct TraceFile {
+    /// The file that the trace is read from.
+    pub path: PathBuf,
+    /// How it is opened.
+    pub open: Open,
+}
+
+impl PartialEq for TraceFile {
+    fn eq(&self, other: &TraceFile) -> bool {
+        self.path == other.path
+    }
+}
+
 /// A trace to be replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The file that the trace is read from.
-    pub path: PathBuf,
+    /// Where its text is.
+    pub file: TraceFile,
     /// How it is written.
     pub format: Format,
     /// Times of the trace are divided by this.
@@ -129,26 +148,27 @@ pub fn file_and_format(text: &str) -> (PathBuf, Option<Format>) {
 }
 
 impl Trace {
-    /// Reads the file through. Without a format, the first line tells.
+    /// Reads the text through. Without a format, the first line tells.
     ///
     /// # Errors
     /// When the file cannot be read or has no operation, or the first line that makes no
     /// sense.
     pub fn survey(
-        path: &Path,
+        file: TraceFile,
         format: Option<Format>,
         beyond_end: BeyondEnd,
     ) -> Result<Trace, TraceError> {
         let format = match format {
             Some(format) => format,
-            None => reader::guessed_format(path)?,
+            None => reader::guessed_format(&file)?,
         };
+        let survey = survey::survey(&file, format)?;
         Ok(Trace {
-            path: path.to_owned(),
+            file,
             format,
             speed: 1.0,
             beyond_end,
-            survey: survey::survey(path, format)?,
+            survey,
         })
     }
 
@@ -176,7 +196,8 @@ impl Trace {
             nominal_bytes: disk.end_bytes.next_multiple_of(megabyte),
         };
         let disks: Vec<DiskProfile> = survey.disks.iter().map(disk).collect();
-        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        let path = &self.file.path;
+        let name = path.file_name().unwrap_or(path.as_os_str());
         let name = format!("trace {}", name.to_string_lossy());
         let stream = Stream {
             outstanding_max: OUTSTANDING_MAX,
