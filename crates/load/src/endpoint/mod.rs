@@ -34,6 +34,8 @@ pub type AnyEndpoint = Box<dyn Endpoint + Send>;
 pub enum TargetErrorKind {
     /// The URL does not say what to open.
     Url,
+    /// The library that speaks its protocol is not on this machine.
+    Library,
     /// No server answers at that address.
     Unreachable,
     /// The target does not let us in.
@@ -192,7 +194,7 @@ pub struct OpenOptions {
 /// Opens the target behind `url`.
 ///
 /// # Errors
-/// Of every [`TargetErrorKind`] but `Url`, `Capacity`, `Lost` and `Trace`.
+/// Of every [`TargetErrorKind`] but `Capacity`, `Lost` and `Trace`.
 pub fn open(url: &TargetUrl, options: &OpenOptions) -> Result<AnyEndpoint, TargetError> {
     let endpoint: AnyEndpoint = match url {
         TargetUrl::File { path, .. } => Box::new(file::FileEndpoint::open(url, path, options)?),

@@ -3,10 +3,15 @@
 //!
 //! Layouts are those of the public headers; `iscsi_context` and `scsi_task` are
 //! only handled by pointer.
+//!
+//! The library is loaded when the first session is made, and stays: whoever opens no iSCSI target
+//! needs none. Invariant: the types of [`Library`]'s functions are those of the headers.
 
 #![allow(unsafe_code)]
 
+use std::error::Error;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
+use std::sync::OnceLock;
 
 /// `struct iscsi_context`, of which only pointers are used.
 #[repr(C)]
@@ -27,8 +32,9 @@ pub struct Sense {
     pub error_type: c_uchar,
     pub key: c_int,
     pub ascq: c_int,
-    /// Three flags, the bit pointer and the field pointer: not looked at.
-    pub specific: [u8; 8],
+    /// Three flags, the bit pointer and the field pointer: not looked at. The rest is room for
+    /// what a later version may add, for the library writes the whole structure.
+    pub specific: [u64; 16],
 }
 
 /// `struct scsi_readcapacity16`, up to what is looked at.
@@ -61,44 +67,102 @@ pub const SESSION_NORMAL: c_int = 2;
 /// `enum iscsi_header_digest`: CRC32C if the target insists, none if it does not.
 pub const HEADER_DIGEST_NONE_CRC32C: c_int = 1;
 
-#[link(name = "iscsi")]
-unsafe extern "C" {
-    pub fn iscsi_create_context(initiator_name: *const c_char) -> *mut Context;
-    pub fn iscsi_destroy_context(iscsi: *mut Context) -> c_int;
-    pub fn iscsi_set_targetname(iscsi: *mut Context, name: *const c_char) -> c_int;
-    pub fn iscsi_set_session_type(iscsi: *mut Context, kind: c_int) -> c_int;
-    pub fn iscsi_set_header_digest(iscsi: *mut Context, digest: c_int) -> c_int;
-    pub fn iscsi_set_initiator_username_pwd(
+/// The library's names, the one that we test with first. The last is there where its headers are.
+const NAMES: [&str; 3] = ["libiscsi.so.7", "libiscsi.so.9", "libiscsi.so"];
+
+/// The library, loaded once.
+///
+/// # Errors
+/// What is missing, and the package that has it.
+pub fn library() -> Result<&'static Library, String> {
+    static LOADED: OnceLock<Result<Library, String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| load(&NAMES));
+    loaded.as_ref().map_err(String::clone)
+}
+
+/// Loads the first of `names` that is there.
+fn load(names: &[&str]) -> Result<Library, String> {
+    let mut missing = None;
+    for &name in names {
+        // SAFETY: libiscsi's constructors do nothing that a caller has to provide for.
+        match unsafe { libloading::Library::new(name) } {
+            Ok(library) => return Library::of(library).map_err(|error| unusable(&error)),
+            Err(error) => {
+                missing.get_or_insert(error);
+            }
+        }
+    }
+    Err(missing.map_or_else(String::new, |error| unusable(&error)))
+}
+
+fn unusable(error: &libloading::Error) -> String {
+    // The system's own words, with the name of the library or the function.
+    let why = error.source().unwrap_or(error);
+    format!(
+        "cannot load libiscsi, which iSCSI targets need: {why}; install it (Debian 12: apt-get \
+         install libiscsi7)"
+    )
+}
+
+/// A field for each function, and what looks them up.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+        /// The functions of libiscsi.
+        pub struct Library {
+            $(pub $name: unsafe extern "C" fn($($type),*) $(-> $result)?,)*
+            /// Keeps the functions where they are.
+            _library: libloading::Library,
+        }
+
+        impl Library {
+            fn of(library: libloading::Library) -> Result<Library, libloading::Error> {
+                Ok(Library {
+                    // SAFETY: the types are those of libiscsi's headers, and a function is only
+                    // called while the library is there.
+                    $($name: unsafe { *library.get(stringify!($name))? },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    fn iscsi_create_context(initiator_name: *const c_char) -> *mut Context;
+    fn iscsi_destroy_context(iscsi: *mut Context) -> c_int;
+    fn iscsi_set_targetname(iscsi: *mut Context, name: *const c_char) -> c_int;
+    fn iscsi_set_session_type(iscsi: *mut Context, kind: c_int) -> c_int;
+    fn iscsi_set_header_digest(iscsi: *mut Context, digest: c_int) -> c_int;
+    fn iscsi_set_initiator_username_pwd(
         iscsi: *mut Context,
         user: *const c_char,
         password: *const c_char,
     ) -> c_int;
-    pub fn iscsi_set_noautoreconnect(iscsi: *mut Context, state: c_int);
-    pub fn iscsi_set_timeout(iscsi: *mut Context, seconds: c_int) -> c_int;
-    pub fn iscsi_full_connect_async(
+    fn iscsi_set_noautoreconnect(iscsi: *mut Context, state: c_int);
+    fn iscsi_set_timeout(iscsi: *mut Context, seconds: c_int) -> c_int;
+    fn iscsi_full_connect_async(
         iscsi: *mut Context,
         portal: *const c_char,
         lun: c_int,
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> c_int;
-    pub fn iscsi_logout_async(
+    fn iscsi_logout_async(
         iscsi: *mut Context,
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> c_int;
-    pub fn iscsi_get_fd(iscsi: *mut Context) -> c_int;
-    pub fn iscsi_which_events(iscsi: *mut Context) -> c_int;
-    pub fn iscsi_service(iscsi: *mut Context, revents: c_int) -> c_int;
-    pub fn iscsi_get_error(iscsi: *mut Context) -> *const c_char;
-
-    pub fn iscsi_readcapacity16_task(
+    fn iscsi_get_fd(iscsi: *mut Context) -> c_int;
+    fn iscsi_which_events(iscsi: *mut Context) -> c_int;
+    fn iscsi_service(iscsi: *mut Context, revents: c_int) -> c_int;
+    fn iscsi_get_error(iscsi: *mut Context) -> *const c_char;
+    fn iscsi_readcapacity16_task(
         iscsi: *mut Context,
         lun: c_int,
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> *mut Task;
-    pub fn iscsi_modesense6_task(
+    fn iscsi_modesense6_task(
         iscsi: *mut Context,
         lun: c_int,
         disable_block_descriptors: c_int,
@@ -109,7 +173,7 @@ unsafe extern "C" {
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> *mut Task;
-    pub fn iscsi_read16_task(
+    fn iscsi_read16_task(
         iscsi: *mut Context,
         lun: c_int,
         lba: u64,
@@ -123,7 +187,7 @@ unsafe extern "C" {
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> *mut Task;
-    pub fn iscsi_write16_task(
+    fn iscsi_write16_task(
         iscsi: *mut Context,
         lun: c_int,
         lba: u64,
@@ -138,15 +202,30 @@ unsafe extern "C" {
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> *mut Task;
+    fn scsi_task_add_data_in_buffer(task: *mut Task, length: c_int, buffer: *mut c_uchar) -> c_int;
+    fn scsi_task_get_status(task: *mut Task, sense: *mut Sense) -> c_int;
+    fn scsi_datain_unmarshall(task: *mut Task) -> *mut c_void;
+    fn scsi_free_scsi_task(task: *mut Task);
+    fn scsi_sense_key_str(key: c_int) -> *const c_char;
+    fn scsi_sense_ascq_str(ascq: c_int) -> *const c_char;
+}
 
-    pub fn scsi_task_add_data_in_buffer(
-        task: *mut Task,
-        length: c_int,
-        buffer: *mut c_uchar,
-    ) -> c_int;
-    pub fn scsi_task_get_status(task: *mut Task, sense: *mut Sense) -> c_int;
-    pub fn scsi_datain_unmarshall(task: *mut Task) -> *mut c_void;
-    pub fn scsi_free_scsi_task(task: *mut Task);
-    pub fn scsi_sense_key_str(key: c_int) -> *const c_char;
-    pub fn scsi_sense_ascq_str(ascq: c_int) -> *const c_char;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_missing_is_told_with_its_package() {
+        let Err(told) = load(&["libnothing.so.0", "libnothing.so"]) else {
+            panic!("there is none");
+        };
+        assert!(told.contains("libnothing.so.0"), "{told}");
+        assert!(told.contains("libiscsi7"), "{told}");
+    }
+
+    #[test]
+    fn a_library_without_the_functions_is_refused() {
+        let refused = load(&["libc.so.6"]);
+        assert!(refused.is_err_and(|told| told.contains("iscsi_create_context")));
+    }
 }

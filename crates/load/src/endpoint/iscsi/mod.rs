@@ -37,14 +37,15 @@ impl IscsiEndpoint {
     /// Connects, logs in and asks the LUN for its size and write protection.
     ///
     /// # Errors
-    /// `Unreachable`, `Refused`, `Absent`, `Protocol`.
+    /// `Library`, `Url`, `Unreachable`, `Refused`, `Absent`, `Protocol`.
     pub fn open(
         url: &TargetUrl,
         lun: &IscsiLun,
         options: &OpenOptions,
     ) -> Result<Self, TargetError> {
         let error = |kind, detail: String| TargetError::new(kind, url, detail);
-        let mut session = Session::new(INITIATOR, &lun.target, lun.credentials.as_ref())
+        let library = ffi::library().map_err(|detail| error(TargetErrorKind::Library, detail))?;
+        let mut session = Session::new(library, INITIATOR, &lun.target, lun.credentials.as_ref())
             .map_err(|detail| error(TargetErrorKind::Url, detail))?;
         let deadline = Instant::now() + options.timeout;
         session

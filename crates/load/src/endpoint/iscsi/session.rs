@@ -14,7 +14,7 @@
 
 #![allow(unsafe_code)]
 
-use super::ffi;
+use super::ffi::{self, Library};
 use crate::os;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -72,8 +72,8 @@ pub type Attention = (u64, String);
 pub type Finished = (u64, Ended);
 
 /// Where callbacks leave what finished, and buffers to use again.
-#[derive(Default)]
 struct Sink {
+    library: &'static Library,
     finished: Vec<Finished>,
     spare: Vec<Vec<u8>>,
     /// Transfers that the target has not done, for it had to tell something first.
@@ -83,6 +83,7 @@ struct Sink {
 
 /// What libiscsi holds for a command under way.
 struct Pending {
+    library: &'static Library,
     token: u64,
     asked: Asked,
     /// How to repeat it, without its buffer; of a transfer only.
@@ -101,6 +102,7 @@ enum Asked {
 
 /// A context of libiscsi.
 pub struct Session {
+    library: &'static Library,
     context: *mut ffi::Context,
     lun: c_int,
     sink: Rc<RefCell<Sink>>,
@@ -136,46 +138,63 @@ impl Session {
     /// # Errors
     /// When a name holds a zero byte or libiscsi refuses it.
     pub fn new(
+        library: &'static Library,
         initiator: &str,
         target: &str,
         credentials: Option<&(String, String)>,
     ) -> Result<Session, String> {
         let initiator = c_string(initiator)?;
-        let target = c_string(target)?;
         // SAFETY: a zero-terminated string that libiscsi copies.
-        let context = unsafe { ffi::iscsi_create_context(initiator.as_ptr()) };
+        let context = unsafe { (library.iscsi_create_context)(initiator.as_ptr()) };
         if context.is_null() {
             return Err("libiscsi cannot make a context: out of memory?".into());
         }
+        let sink = Sink {
+            library,
+            finished: Vec::new(),
+            spare: Vec::new(),
+            again: Vec::new(),
+            attentions: Vec::new(),
+        };
         let session = Session {
+            library,
             context,
             lun: 0,
-            sink: Rc::default(),
+            sink: Rc::new(RefCell::new(sink)),
         };
+        session.set_target(target)?;
+        if let Some((user, password)) = credentials {
+            session.set_credentials(user, password)?;
+        }
+        Ok(session)
+    }
+
+    fn set_target(&self, target: &str) -> Result<(), String> {
+        let (library, context) = (self.library, self.context);
+        let target = c_string(target)?;
         // SAFETY: the context is live; the string is zero-terminated and copied.
         let refused = unsafe {
-            ffi::iscsi_set_targetname(context, target.as_ptr()) != 0
-                || ffi::iscsi_set_session_type(context, ffi::SESSION_NORMAL) != 0
-                || ffi::iscsi_set_header_digest(context, ffi::HEADER_DIGEST_NONE_CRC32C) != 0
-                || ffi::iscsi_set_timeout(context, COMMAND_TIMEOUT_S) != 0
+            // A lost connection is a finding, not something to hide behind a silent second attempt.
+            (library.iscsi_set_noautoreconnect)(context, 1);
+            (library.iscsi_set_targetname)(context, target.as_ptr()) != 0
+                || (library.iscsi_set_session_type)(context, ffi::SESSION_NORMAL) != 0
+                || (library.iscsi_set_header_digest)(context, ffi::HEADER_DIGEST_NONE_CRC32C) != 0
+                || (library.iscsi_set_timeout)(context, COMMAND_TIMEOUT_S) != 0
         };
-        if refused {
-            return Err(session.error());
+        match refused {
+            true => Err(self.error()),
+            false => Ok(()),
         }
-        if let Some((user, password)) = credentials {
-            let (user, password) = (c_string(user)?, c_string(password)?);
-            // SAFETY: as above.
-            let refused = unsafe {
-                ffi::iscsi_set_initiator_username_pwd(context, user.as_ptr(), password.as_ptr())
-            };
-            if refused != 0 {
-                return Err(session.error());
-            }
+    }
+
+    fn set_credentials(&self, user: &str, password: &str) -> Result<(), String> {
+        let (user, password) = (c_string(user)?, c_string(password)?);
+        let set = self.library.iscsi_set_initiator_username_pwd;
+        // SAFETY: the context is live; the strings are zero-terminated and copied.
+        match unsafe { set(self.context, user.as_ptr(), password.as_ptr()) } {
+            0 => Ok(()),
+            _ => Err(self.error()),
         }
-        // SAFETY: the context is live. A lost connection is a finding, not
-        // something to hide behind a silent second attempt.
-        unsafe { ffi::iscsi_set_noautoreconnect(context, 1) };
-        Ok(session)
     }
 
     /// Starts connecting, logging in and testing the LUN; ends as [`CONTROL`].
@@ -188,7 +207,7 @@ impl Session {
         // SAFETY: the context is live, the string is copied; the sink lives until
         // after the context is destroyed.
         let started = unsafe {
-            ffi::iscsi_full_connect_async(
+            (self.library.iscsi_full_connect_async)(
                 self.context,
                 portal.as_ptr(),
                 self.lun,
@@ -212,7 +231,12 @@ impl Session {
         // SAFETY: the context is live; `pending` stays valid until the callback,
         // which takes it back.
         let task = unsafe {
-            ffi::iscsi_readcapacity16_task(self.context, self.lun, completed, pending.cast())
+            (self.library.iscsi_readcapacity16_task)(
+                self.context,
+                self.lun,
+                completed,
+                pending.cast(),
+            )
         };
         self.taken(task, pending)
     }
@@ -225,7 +249,7 @@ impl Session {
         let pending = self.pend(token, Asked::WriteProtect, Vec::new());
         // SAFETY: as in `read_capacity`.
         let task = unsafe {
-            ffi::iscsi_modesense6_task(
+            (self.library.iscsi_modesense6_task)(
                 self.context,
                 self.lun,
                 0,
@@ -283,7 +307,7 @@ impl Session {
         unsafe {
             let data = (*pending).buffer.as_mut_ptr();
             let private = pending.cast();
-            ffi::iscsi_write16_task(
+            (self.library.iscsi_write16_task)(
                 context, lun, lba, data, bytes, block, 0, 0, 0, 0, 0, completed, private,
             )
         }
@@ -304,12 +328,12 @@ impl Session {
         unsafe {
             let data = (*pending).buffer.as_mut_ptr();
             let private = pending.cast();
-            let task = ffi::iscsi_read16_task(
+            let task = (self.library.iscsi_read16_task)(
                 context, lun, lba, bytes, block, 0, 0, 0, 0, 0, completed, private,
             );
             if !task.is_null() {
                 // Without our buffer, libiscsi receives into one of its own.
-                let _ = ffi::scsi_task_add_data_in_buffer(task, length, data);
+                let _ = (self.library.scsi_task_add_data_in_buffer)(task, length, data);
             }
             task
         }
@@ -321,8 +345,9 @@ impl Session {
     /// When libiscsi does not take the command.
     pub fn logout(&mut self) -> Result<(), String> {
         // SAFETY: as in `connect`.
-        let started =
-            unsafe { ffi::iscsi_logout_async(self.context, controlled, self.sink_address()) };
+        let started = unsafe {
+            (self.library.iscsi_logout_async)(self.context, controlled, self.sink_address())
+        };
         if started != 0 {
             Err(self.error())
         } else {
@@ -340,8 +365,8 @@ impl Session {
         // SAFETY: the context is live.
         let (fd, events) = unsafe {
             (
-                ffi::iscsi_get_fd(self.context),
-                ffi::iscsi_which_events(self.context),
+                (self.library.iscsi_get_fd)(self.context),
+                (self.library.iscsi_which_events)(self.context),
             )
         };
         (fd >= 0).then_some((fd, events as i16))
@@ -387,7 +412,7 @@ impl Session {
     fn move_bytes(&mut self, revents: i16) -> Result<(), String> {
         // SAFETY: the context is live; callbacks run here, and `sink` is not
         // borrowed.
-        let failed = unsafe { ffi::iscsi_service(self.context, c_int::from(revents)) };
+        let failed = unsafe { (self.library.iscsi_service)(self.context, c_int::from(revents)) };
         if failed < 0 {
             Err(self.error())
         } else {
@@ -410,11 +435,12 @@ impl Session {
     /// The last error as libiscsi tells it.
     pub fn error(&self) -> String {
         // SAFETY: the context is live; the string is copied before any other call.
-        unsafe { text(ffi::iscsi_get_error(self.context)) }
+        unsafe { text((self.library.iscsi_get_error)(self.context)) }
     }
 
     fn pend(&self, token: u64, asked: Asked, buffer: Vec<u8>) -> *mut Pending {
         Box::into_raw(Box::new(Pending {
+            library: self.library,
             token,
             asked,
             again: None,
@@ -443,7 +469,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         // SAFETY: the context is live and not used after this. Callbacks of
         // commands under way run here and take back their boxes.
-        unsafe { ffi::iscsi_destroy_context(self.context) };
+        unsafe { (self.library.iscsi_destroy_context)(self.context) };
     }
 }
 
@@ -471,15 +497,16 @@ unsafe extern "C" fn controlled(
     _data: *mut c_void,
     private: *mut c_void,
 ) {
+    // SAFETY: `private` is `Session::sink_address`, which lives longer than the
+    // context that calls back.
+    let sink = unsafe { &*private.cast::<RefCell<Sink>>() };
+    let library = sink.borrow().library;
     let ended = match status {
         ffi::STATUS_GOOD => Ended::Good(Found::Nothing),
         ffi::STATUS_CANCELLED => Ended::Cancelled,
         // SAFETY: libiscsi calls back with its live context.
-        _ => Ended::Failed(unsafe { text(ffi::iscsi_get_error(context)) }),
+        _ => Ended::Failed(unsafe { text((library.iscsi_get_error)(context)) }),
     };
-    // SAFETY: `private` is `Session::sink_address`, which lives longer than the
-    // context that calls back.
-    let sink = unsafe { &*private.cast::<RefCell<Sink>>() };
     sink.borrow_mut().finished.push((CONTROL, ended));
 }
 
@@ -493,14 +520,14 @@ unsafe extern "C" fn completed(
     // SAFETY: `private` is the box of `Session::pend` for this command, and
     // libiscsi calls back once.
     let mut pending = unsafe { Box::from_raw(private.cast::<Pending>()) };
-    let task = data.cast::<ffi::Task>();
+    let (library, task) = (pending.library, data.cast::<ffi::Task>());
     // SAFETY: libiscsi passes its live context and the task of the command (or
     // null), which is ours to free from here on and not used after.
     let (ended, told) = unsafe {
-        let ended = end_of(context, status, task, pending.asked);
-        let told = is_attention(status, task);
+        let ended = end_of(library, (context, task), status, pending.asked);
+        let told = is_attention(library, status, task);
         if !task.is_null() {
-            ffi::scsi_free_scsi_task(task);
+            (library.scsi_free_scsi_task)(task);
         }
         (ended, told)
     };
@@ -529,28 +556,28 @@ unsafe extern "C" fn completed(
 ///
 /// # Safety
 /// `task` is null or live.
-unsafe fn is_attention(status: c_int, task: *mut ffi::Task) -> bool {
+unsafe fn is_attention(library: &Library, status: c_int, task: *mut ffi::Task) -> bool {
     if status != ffi::STATUS_CHECK_CONDITION || task.is_null() {
         return false;
     }
     let mut sense = ffi::Sense::default();
     // SAFETY: `task` is live and `sense` writable.
-    unsafe { ffi::scsi_task_get_status(task, &mut sense) };
+    unsafe { (library.scsi_task_get_status)(task, &mut sense) };
     sense.key == UNIT_ATTENTION
 }
 
 /// # Safety
 /// `context` is live; `task` is null or live.
 unsafe fn end_of(
-    context: *mut ffi::Context,
+    library: &Library,
+    (context, task): (*mut ffi::Context, *mut ffi::Task),
     status: c_int,
-    task: *mut ffi::Task,
     asked: Asked,
 ) -> Ended {
     match status {
         ffi::STATUS_GOOD => {
             // SAFETY: promised by the caller.
-            let found = unsafe { found(task, asked) };
+            let found = unsafe { found(library, task, asked) };
             found.map_or_else(
                 || Ended::Failed("the answer is too short".into()),
                 Ended::Good,
@@ -562,15 +589,15 @@ unsafe fn end_of(
             let mut sense = ffi::Sense::default();
             // SAFETY: `task` is live and `sense` writable; the strings are static.
             unsafe {
-                ffi::scsi_task_get_status(task, &mut sense);
-                let key = text(ffi::scsi_sense_key_str(sense.key));
-                let ascq = text(ffi::scsi_sense_ascq_str(sense.ascq));
+                (library.scsi_task_get_status)(task, &mut sense);
+                let key = text((library.scsi_sense_key_str)(sense.key));
+                let ascq = text((library.scsi_sense_ascq_str)(sense.ascq));
                 Ended::Failed(format!("{key}, {ascq} (ASC/ASCQ {:#06x})", sense.ascq))
             }
         }
         ffi::STATUS_ERROR => {
             // SAFETY: promised by the caller.
-            Ended::Failed(unsafe { text(ffi::iscsi_get_error(context)) })
+            Ended::Failed(unsafe { text((library.iscsi_get_error)(context)) })
         }
         other => Ended::Failed(format!("SCSI status {other:#04x}")),
     }
@@ -578,7 +605,7 @@ unsafe fn end_of(
 
 /// # Safety
 /// `task` is null or live.
-unsafe fn found(task: *mut ffi::Task, asked: Asked) -> Option<Found> {
+unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option<Found> {
     // What was read is in the buffer.
     if let Asked::Status | Asked::Content = asked {
         return Some(Found::Nothing);
@@ -589,7 +616,7 @@ unsafe fn found(task: *mut ffi::Task, asked: Asked) -> Option<Found> {
     // SAFETY: the task is live and its data-in complete; libiscsi returns a
     // structure of the kind the CDB asks for, owned by the task, or null.
     unsafe {
-        let answer = ffi::scsi_datain_unmarshall(task);
+        let answer = (library.scsi_datain_unmarshall)(task);
         match asked {
             Asked::Capacity => {
                 let capacity = answer.cast::<ffi::ReadCapacity16>().as_ref()?;
