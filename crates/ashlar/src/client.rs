@@ -3,10 +3,10 @@
 use crate::api_address;
 use crate::failure::Failure;
 use crate::unix_socket::UnixConnector;
+use api::{Problem, ProblemKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use server::api::types::{Problem, ProblemKind};
 use site::ApiAddress;
 use std::time::Duration;
 use ureq::http::Response;

@@ -4,9 +4,7 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use server::api::types::{
-    Drive, DriveAdd, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool,
-};
+use api::{Drive, DriveAdd, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool};
 use site::human;
 
 #[derive(clap::Subcommand)]

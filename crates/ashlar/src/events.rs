@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, span, utc};
-use server::api::types::Event;
+use api::Event;
 
 #[derive(clap::Args)]
 pub struct Args {

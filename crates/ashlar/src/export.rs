@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{
+use api::{
     Any, Export, ExportChange, ExportCreate, Host, Initiators, LunAdd, Problem, ProblemKind,
 };
 
@@ -428,7 +428,7 @@ fn some(names: Vec<String>) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::types::{Chap, Lun};
+    use api::{Chap, Lun};
 
     #[test]
     fn an_export_is_shown_with_its_target_first_and_nothing_empty() {

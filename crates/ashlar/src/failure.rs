@@ -1,7 +1,7 @@
 //! Failures and their exit codes, for people and, with `--json`, for programs.
 
+use api::{Problem, ProblemKind};
 use serde::Serialize;
-use server::api::types::{Problem, ProblemKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use crate::snapshot::{self, When};
-use server::api::types::{
+use api::{
     ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate, Schedule, Snapshot,
     SnapshotCreate,
 };

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs};
 use crate::site_file::others_read;
-use server::api::types::{
+use api::{
     Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
     SecretText,
 };

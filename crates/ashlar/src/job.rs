@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, span, utc};
 use crate::volume;
-use server::api::types::{Job, JobKind, JobState};
+use api::{Job, JobKind, JobState};
 use site::human;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -347,7 +347,7 @@ pub fn show(job: &Job) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::types::Format;
+    use api::Format;
 
     #[test]
     fn progress_is_a_line() {

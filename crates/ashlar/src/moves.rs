@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::job;
 use crate::volume;
-use server::api::types::{Job, Volume, VolumeMove};
+use api::{Job, Volume, VolumeMove};
 
 pub const HELP: &str = "\
 The volume stays in service, and keeps its identity, exports and sessions. A move is a job. Ctrl-C

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Format;
-use server::api::types::{Pool, Volume};
+use api::{Pool, Volume};
 use server::overcommitment::{Sizes, warnings};
 
 /// The volumes before a change; none are looked at where programs read.

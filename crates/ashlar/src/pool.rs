@@ -7,7 +7,7 @@ use crate::output::{Align, Format, Table, age_s, pairs, percent, span};
 use crate::pool_create;
 use crate::salvage;
 use crate::status::{closed_lines, word};
-use server::api::types::{
+use api::{
     Background, Cache, CacheChange, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io,
     Operations, Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
 };

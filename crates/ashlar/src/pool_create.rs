@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::pool::new_drive;
-use server::api::types::{Pool, PoolCreate, Trashed};
+use api::{Pool, PoolCreate, Trashed};
 use site::human;
 
 /// Create a pool of new drives

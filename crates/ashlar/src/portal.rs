@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table};
-use server::api::types::{Portal, PortalAdd, PortalChange};
+use api::{Portal, PortalAdd, PortalChange};
 use std::net::SocketAddr;
 
 #[derive(clap::Subcommand)]

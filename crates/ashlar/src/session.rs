@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, span};
-use server::api::types::Session;
+use api::Session;
 use site::human;
 
 #[derive(clap::Subcommand)]

@@ -5,8 +5,8 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
+use api::{DiscoveryChap, Settings, SettingsChange, Trashed};
 use serde_json::Value;
-use server::api::types::{DiscoveryChap, Settings, SettingsChange, Trashed};
 use std::collections::BTreeMap;
 
 #[derive(clap::Subcommand)]

@@ -5,7 +5,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Format;
-use server::api::types::{Pool, Volume};
+use api::{Pool, Volume};
 use site::human;
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use crate::shared_space;
 use crate::volume::{told, users_of};
-use server::api::types::{
+use api::{
     Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
     Volume, VolumeRestore, VolumeSpace,
 };

@@ -3,12 +3,12 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use server::api::types::{
+use api::{
     InitiatorStats, IoStats, LatencyStats, Problem, ProblemKind, SessionStats, TransferStats,
     VolumeStats,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use site::human;
 use std::time::Duration;
 
@@ -361,7 +361,7 @@ fn millis(time_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::types::LatencyBucket;
+    use api::LatencyBucket;
 
     fn session(id: u16, over_ms: u64, reads: u64) -> SessionStats {
         let buckets = vec![LatencyBucket {

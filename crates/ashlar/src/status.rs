@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Format, pairs, percent, span};
-use server::api::types::{ClosedPool, Health, Status};
+use api::{ClosedPool, Health, Status};
 use site::human;
 
 #[derive(clap::Args)]

@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, utc};
 use crate::volume::show;
-use server::api::types::{TrashRestore, Trashed, Volume};
+use api::{TrashRestore, Trashed, Volume};
 use site::human;
 
 #[derive(clap::Subcommand)]

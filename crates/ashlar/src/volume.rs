@@ -8,7 +8,7 @@ use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
 use crate::overcommitment::Before;
 use crate::shared_space;
-use server::api::types::{
+use api::{
     Deleted, Format as ImageFormat, Job, Provisioning, Session, Shrinking, Volume, VolumeChange,
     VolumeClone, VolumeConvert, VolumeCopy, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
 };

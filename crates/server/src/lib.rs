@@ -8,7 +8,7 @@
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `apply`: a site file against an array that serves.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
-//! - [`api`]: the REST API.
+//! - `api`: the REST API; its JSON is the crate [`::api`].
 //! - `images`: volumes from image files, and image files from volumes.
 //! - `machine_memory`: how much memory there is for this process.
 //! - [`offload`]: copies that initiators have the array make.
@@ -21,7 +21,7 @@
 // This crate is of the real world: it has threads, sockets and a calendar.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod api;
+mod api;
 mod apply;
 pub mod array;
 mod blank;

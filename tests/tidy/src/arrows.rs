@@ -4,8 +4,9 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 15] = [
+pub const RANKS: [&str; 16] = [
     "base",
+    "api",
     "engine",
     "model",
     "world-sim",

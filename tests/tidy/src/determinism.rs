@@ -8,8 +8,9 @@ use crate::source::code_lines;
 use crate::{Complaint, Tree, arrows};
 
 /// Where one seed must replay any run.
-pub const ROOMS: [&str; 10] = [
+pub const ROOMS: [&str; 11] = [
     "crates/base/src/",
+    "crates/api/src/",
     "crates/engine/src/",
     "crates/model/src/",
     "crates/world-sim/src/",

@@ -5,7 +5,7 @@
 use super::BODY_BYTES_MAX;
 use super::caller::Caller;
 use super::problem;
-use super::types::Problem;
+use super::problem::Refusal;
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{Method, header};
@@ -45,7 +45,7 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
 }
 
 /// A request, and what its body says. A long one, such as a site file, is not looked into.
-async fn with_body(request: Request) -> Result<(Request, String), Problem> {
+async fn with_body(request: Request) -> Result<(Request, String), Refusal> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_none_or(|length| length == 0 || length > BODY_BYTES_MAX) {
@@ -53,7 +53,7 @@ async fn with_body(request: Request) -> Result<(Request, String), Problem> {
     }
     let (parts, body) = request.into_parts();
     let bytes = problem::in_time(to_bytes(body, BODY_BYTES_MAX)).await?;
-    let bytes = bytes.map_err(|error| Problem::invalid(format!("can't read the body: {error}")))?;
+    let bytes = bytes.map_err(|error| Refusal::invalid(format!("can't read the body: {error}")))?;
     let said = match serde_json::from_slice(&bytes) {
         Ok(Value::Null) => String::new(),
         Ok(body) => format!(" {}", shown(body)),

@@ -2,15 +2,16 @@
 //!
 //! Their schedules are in [`super::schedules`].
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::schedules::schedule;
 use super::snapshots::snapshot;
-use super::types::{
+use super::volumes::check_name;
+use crate::array::{self, Array};
+use api::{
     ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate, Problem, Snapshot,
     SnapshotCreate,
 };
-use super::volumes::check_name;
-use crate::array::{self, Array};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 )]
 pub(super) async fn list_groups(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<ConsistencyGroup>>, Problem> {
+) -> Result<Json<Vec<ConsistencyGroup>>, Refusal> {
     let all = array.consistency_groups().await?.into_iter();
     Ok(Json(all.map(group).collect()))
 }
@@ -39,7 +40,7 @@ pub(super) async fn list_groups(
 pub(super) async fn get_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<ConsistencyGroup>, Problem> {
+) -> Result<Json<ConsistencyGroup>, Refusal> {
     Ok(Json(group(array.consistency_group(&name).await?)))
 }
 
@@ -57,11 +58,11 @@ pub(super) async fn get_group(
 pub(super) async fn create_group(
     State(array): State<Arc<Array>>,
     Body(create): Body<ConsistencyGroupCreate>,
-) -> Result<(StatusCode, Json<ConsistencyGroup>), Problem> {
+) -> Result<(StatusCode, Json<ConsistencyGroup>), Refusal> {
     check_name(&create.name)?;
     if create.volumes.is_empty() {
         let rule = "one volume or more: a group without volumes is not there";
-        return Err(Problem::invalid(format!(
+        return Err(Refusal::invalid(format!(
             "volumes: found none; allowed: {rule}"
         )));
     }
@@ -86,10 +87,10 @@ pub(super) async fn change_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<ConsistencyGroupChange>,
-) -> Result<Json<ConsistencyGroup>, Problem> {
+) -> Result<Json<ConsistencyGroup>, Refusal> {
     if change == ConsistencyGroupChange::default() {
         let rule = "volumes to add or to remove";
-        return Err(Problem::invalid(format!("nothing to change: give {rule}")));
+        return Err(Refusal::invalid(format!("nothing to change: give {rule}")));
     }
     let changed = array.change_group(name, change.add, change.remove).await?;
     Ok(Json(group(changed)))
@@ -105,7 +106,7 @@ pub(super) async fn change_group(
 pub(super) async fn delete_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.delete_group(name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -126,7 +127,7 @@ pub(super) async fn snapshot_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(create): Body<SnapshotCreate>,
-) -> Result<(StatusCode, Json<Vec<Snapshot>>), Problem> {
+) -> Result<(StatusCode, Json<Vec<Snapshot>>), Refusal> {
     check_name(&create.name)?;
     let mut taken = array.snapshot_group(name, create.name).await?;
     taken.sort_by(|a, b| a.info.name.cmp(&b.info.name));

@@ -5,10 +5,11 @@
 //! Invariant: a handler runs to its end also when nobody waits for it any more: a change that
 //! takes long is not left half done.
 
+use super::problem::Refusal;
 use super::trial;
-use super::types::{Problem, ProblemKind};
 use crate::array::Array;
 use crate::panics;
+use api::ProblemKind;
 use axum::extract::{FromRef, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -69,11 +70,11 @@ pub(super) async fn in_time(
 fn ended_early(what: &str, why: &str) -> Response {
     tracing::error!("{what} ended early: {why}");
     let message = format!("a bug: {what} ended early: {why}; see the server's log");
-    Problem::new(ProblemKind::Internal, message).into_response()
+    Refusal::new(ProblemKind::Internal, message).into_response()
 }
 
 /// What has not answered, as far as it can be told.
-async fn overdue(served: &Served, what: &str, changes: bool) -> Problem {
+async fn overdue(served: &Served, what: &str, changes: bool) -> Refusal {
     let waited = served.patience.request.as_secs();
     let silent = served.array.silent_shards(served.patience.look).await;
     let silent: Vec<String> = silent
@@ -91,5 +92,5 @@ async fn overdue(served: &Served, what: &str, changes: bool) -> Problem {
     };
     let message = format!("{what} has no answer after {waited} s: {who}{then}");
     tracing::warn!("{message}");
-    Problem::new(ProblemKind::Overdue, message)
+    Refusal::new(ProblemKind::Overdue, message)
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: every response has a description, and every failure is a [`Problem`].
 
-use super::types::Problem;
+use api::Problem;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response};
 use utoipa::{OpenApi as _, ToSchema};

@@ -2,13 +2,14 @@
 
 use super::deadline::Served;
 use super::pools;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::status::numbers;
-use super::types::{
+use crate::array::{Array, KnownDrive, NewDrive};
+use api::{
     Drive, DriveAdd, DriveFailure, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool,
     Problem, ProblemKind,
 };
-use crate::array::{Array, KnownDrive, NewDrive};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,7 +21,7 @@ use std::sync::Arc;
     get, path = "/api/v1/drives", tag = "drives",
     responses((status = 200, body = Vec<Drive>), (status = 503, body = Problem))
 )]
-pub(super) async fn list_drives(State(served): State<Served>) -> Result<Json<Vec<Drive>>, Problem> {
+pub(super) async fn list_drives(State(served): State<Served>) -> Result<Json<Vec<Drive>>, Refusal> {
     Ok(Json(drives(&served).await?))
 }
 
@@ -33,13 +34,13 @@ pub(super) async fn list_drives(State(served): State<Served>) -> Result<Json<Vec
 pub(super) async fn get_drive(
     State(served): State<Served>,
     Segment(name): Segment<String>,
-) -> Result<Json<Drive>, Problem> {
+) -> Result<Json<Drive>, Refusal> {
     Ok(Json(found(&served, &name).await?))
 }
 
-async fn found(served: &Served, name: &str) -> Result<Drive, Problem> {
+async fn found(served: &Served, name: &str) -> Result<Drive, Refusal> {
     let mut drives = drives(served).await?.into_iter();
-    let missing = || Problem::new(ProblemKind::NotFound, format!("there is no drive {name}"));
+    let missing = || Refusal::new(ProblemKind::NotFound, format!("there is no drive {name}"));
     drives.find(|drive| drive.name == name).ok_or_else(missing)
 }
 
@@ -55,7 +56,7 @@ async fn found(served: &Served, name: &str) -> Result<Drive, Problem> {
 pub(super) async fn get_redundancy(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<DriveRedundancy>, Problem> {
+) -> Result<Json<DriveRedundancy>, Refusal> {
     let is_kept = array.is_covered_without(&name).await?;
     Ok(Json(DriveRedundancy { is_kept }))
 }
@@ -73,7 +74,7 @@ pub(super) async fn get_redundancy(
 pub(super) async fn fail_drive(
     State(served): State<Served>,
     Segment(name): Segment<String>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     let pool = found(&served, &name).await?.pool;
     served.array.fail_drive(name).await?;
     pools::shown(&served.array, &pool).await
@@ -92,7 +93,7 @@ pub(super) async fn replace_drive(
     State(served): State<Served>,
     Segment(name): Segment<String>,
     Body(replace): Body<DriveReplace>,
-) -> Result<Json<DriveReplaced>, Problem> {
+) -> Result<Json<DriveReplaced>, Refusal> {
     let with = replace.with.map(new_drive).transpose()?;
     let replaced = served.array.replace_drive(name, with).await?;
     let mut all = drives(&served).await?;
@@ -104,7 +105,7 @@ pub(super) async fn replace_drive(
             "drive {} has failed at once; see ashlar events",
             replaced.new
         );
-        Problem::new(ProblemKind::Internal, message)
+        Refusal::new(ProblemKind::Internal, message)
     })?;
     let stands_in = replaced.stands_in.as_deref().and_then(named);
     Ok(Json(DriveReplaced {
@@ -125,15 +126,15 @@ pub(super) async fn replace_drive(
 pub(super) async fn remove_drive(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.remove_drive(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// What a request says of a new drive, checked.
-pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
+pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Refusal> {
     let wrong = |field: &str, found: &str, allowed: &str| {
-        Problem::invalid(format!("{field}: found {found:?}; allowed: {allowed}"))
+        Refusal::invalid(format!("{field}: found {found:?}; allowed: {allowed}"))
     };
     if !site::is_name(&add.name) {
         return Err(wrong("name", &add.name, site::NAME_RULE));
@@ -147,7 +148,7 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
         }
         _ => {
             let message = "file, device: found both or neither; allowed: one of the two";
-            return Err(Problem::invalid(message.to_owned()));
+            return Err(Refusal::invalid(message.to_owned()));
         }
     };
     if let Some(size_bytes) = add.size_bytes
@@ -164,7 +165,7 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
     })
 }
 
-async fn drives(served: &Served) -> Result<Vec<Drive>, Problem> {
+async fn drives(served: &Served) -> Result<Vec<Drive>, Refusal> {
     let array = &served.array;
     let glance = array.glance(served.patience.look).await?;
     let drives = glance.pools.iter().flat_map(|(_, pool)| {

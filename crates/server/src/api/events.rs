@@ -1,7 +1,8 @@
 //! Requests for the events of all pools.
 
-use super::types::{Event, Problem};
+use super::problem::Refusal;
 use crate::array::{Array, PoolEvent};
+use api::{Event, Problem};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 )]
 pub(super) async fn list_events(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<Event>>, Problem> {
+) -> Result<Json<Vec<Event>>, Refusal> {
     let events = array.events().await?;
     Ok(Json(events.into_iter().map(Event::from).collect()))
 }

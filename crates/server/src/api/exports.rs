@@ -1,11 +1,12 @@
 //! Requests about exports: targets, their LUNs, and the initiators that may log in.
 
 use super::hosts::{account, chap, check_initiators, new_account};
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, LunAdd, Problem};
 use crate::array::{self, Array};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
+use api::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, LunAdd, Problem};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,7 +32,7 @@ pub(super) async fn list_exports(State(array): State<Arc<Array>>) -> Json<Vec<Ex
 pub(super) async fn get_export(
     State(array): State<Arc<Array>>,
     Segment(target): Segment<String>,
-) -> Result<Json<Export>, Problem> {
+) -> Result<Json<Export>, Refusal> {
     Ok(Json(export(array.export(&target)?)))
 }
 
@@ -46,7 +47,7 @@ pub(super) async fn get_export(
 pub(super) async fn create_export(
     State(array): State<Arc<Array>>,
     Body(create): Body<ExportCreate>,
-) -> Result<(StatusCode, Json<Export>), Problem> {
+) -> Result<(StatusCode, Json<Export>), Refusal> {
     let wanted = checked(create)?;
     array.create_export(wanted.clone()).await?;
     Ok((StatusCode::CREATED, Json(export(wanted))))
@@ -66,7 +67,7 @@ pub(super) async fn change_export(
     State(array): State<Arc<Array>>,
     Segment(target): Segment<String>,
     Body(change): Body<ExportChange>,
-) -> Result<Json<Export>, Problem> {
+) -> Result<Json<Export>, Refusal> {
     let of_luns = (change.add_luns, change.remove_volumes);
     let of_access = ExportChange {
         add_luns: Vec::new(),
@@ -77,7 +78,7 @@ pub(super) async fn change_export(
         if of_access != ExportChange::default() {
             let message =
                 "found changes of LUNs and of who may log in; allowed: one after the other";
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
         let (add, remove) = of_luns;
         let new = |add: LunAdd| array::NewLun {
@@ -119,13 +120,13 @@ pub(super) async fn change_export(
 pub(super) async fn delete_export(
     State(array): State<Arc<Array>>,
     Segment(target): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.delete_export(&target).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The rules that the site file has, for what comes from outside here.
-fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
+fn checked(create: ExportCreate) -> Result<array::Export, Refusal> {
     let ExportCreate {
         target,
         volumes,
@@ -140,24 +141,24 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     } = create;
     if !site::is_target_name(&target) {
         let message = format!("target: found {target:?}; allowed: {}", site::TARGET_RULE);
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     if volumes.is_empty() || volumes.len() > site::LUNS_MAX {
         let (found, most) = (volumes.len(), site::LUNS_MAX);
         let message = format!("volumes: found {found}; allowed: 1 to {most} names");
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     for (index, volume) in volumes.iter().enumerate() {
         if volumes.iter().take(index).any(|earlier| earlier == volume) {
             let message = format!("volumes: found {volume:?} twice; allowed: each once");
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
     }
     let is_block = |bytes: &u32| bytes.is_power_of_two() && (512..=4096).contains(bytes);
     if let Some(bytes) = physical_block_bytes.filter(|bytes| !is_block(bytes)) {
         let message =
             format!("physical block: found {bytes} B; allowed: 512 B, 1 KiB, 2 KiB or 4 KiB");
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     let by_name = match by_name {
         Some(by_name) => initiators(by_name)?,
@@ -184,7 +185,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     })
 }
 
-fn initiators(initiators: Initiators) -> Result<directory::Initiators, Problem> {
+fn initiators(initiators: Initiators) -> Result<directory::Initiators, Refusal> {
     match initiators {
         Initiators::Any(Any::Any) => Ok(directory::Initiators::Any),
         Initiators::Named(names) => {
@@ -195,11 +196,11 @@ fn initiators(initiators: Initiators) -> Result<directory::Initiators, Problem> 
 }
 
 /// Addresses of portals; `None`, which is all, when there are none.
-fn portals(portals: &[String]) -> Result<Option<BTreeSet<SocketAddr>>, Problem> {
+fn portals(portals: &[String]) -> Result<Option<BTreeSet<SocketAddr>>, Refusal> {
     let parsed = portals.iter().map(|text| {
         text.parse::<SocketAddr>().map_err(|_| {
             let rule = "addresses of portals, such as \"127.0.0.1:3260\"";
-            Problem::invalid(format!("portals: found {text:?}; allowed: {rule}"))
+            Refusal::invalid(format!("portals: found {text:?}; allowed: {rule}"))
         })
     });
     let parsed = parsed.collect::<Result<BTreeSet<_>, _>>()?;

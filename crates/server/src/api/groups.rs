@@ -3,9 +3,10 @@
 use super::drives::new_drive;
 use super::pool_changes;
 use super::pools::shown;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{GroupAdd, GroupChange, Pool, Problem};
 use crate::array::{Array, NewGroup};
+use api::{GroupAdd, GroupChange, Pool, Problem};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -26,7 +27,7 @@ pub(super) async fn add_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(add): Body<GroupAdd>,
-) -> Result<(StatusCode, Json<Pool>), Problem> {
+) -> Result<(StatusCode, Json<Pool>), Refusal> {
     let drives = add.drives.into_iter().map(new_drive);
     let group = NewGroup {
         level: add.level.as_deref().map(pool_changes::level).transpose()?,
@@ -55,7 +56,7 @@ pub(super) async fn change_group(
     State(array): State<Arc<Array>>,
     Segment((name, index)): Segment<(String, u16)>,
     Body(change): Body<GroupChange>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     let level = pool_changes::level(&change.level)?;
     array.convert_group(name.clone(), index, level).await?;
     shown(&array, &name).await
@@ -90,8 +91,8 @@ pub(super) async fn remove_group(
     State(array): State<Arc<Array>>,
     Segment((name, index)): Segment<(String, u16)>,
     how: Result<Query<How>, QueryRejection>,
-) -> Result<(StatusCode, Json<Pool>), Problem> {
-    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+) -> Result<(StatusCode, Json<Pool>), Refusal> {
+    let Query(how) = how.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     array.remove_group(name.clone(), index, how.force).await?;
     Ok((StatusCode::ACCEPTED, shown(&array, &name).await?))
 }

@@ -9,7 +9,8 @@
 //! refused.
 
 use super::caller::Caller;
-use super::types::{Problem, ProblemKind};
+use super::problem::Refusal;
+use api::ProblemKind;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
@@ -25,15 +26,15 @@ pub(crate) async fn ours_only(request: Request, next: Next) -> Response {
         .and_then(|()| check(request.headers(), authority));
     match checked {
         Ok(()) => next.run(request).await,
-        Err(problem) => {
+        Err(refusal) => {
             let (method, path) = (request.method(), request.uri().path());
-            tracing::warn!("{method} {path} is refused: {}", problem.message);
-            problem.into_response()
+            tracing::warn!("{method} {path} is refused: {}", refusal.0.message);
+            refusal.into_response()
         }
     }
 }
 
-fn check_caller(caller: Option<Caller>) -> Result<(), Problem> {
+fn check_caller(caller: Option<Caller>) -> Result<(), Refusal> {
     match caller {
         Some(caller) if caller.is_ours() => Ok(()),
         other => {
@@ -41,15 +42,15 @@ fn check_caller(caller: Option<Caller>) -> Result<(), Problem> {
             let message = format!(
                 "{who} may not use the API: root may, and the user that the server runs as"
             );
-            Err(Problem::new(ProblemKind::Forbidden, message))
+            Err(Refusal::new(ProblemKind::Forbidden, message))
         }
     }
 }
 
-fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Problem> {
+fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Refusal> {
     let refuse = |what: String| {
         let message = format!("{what}; the API answers to localhost, 127.0.0.1 and [::1] only");
-        Err(Problem::new(ProblemKind::Forbidden, message))
+        Err(Refusal::new(ProblemKind::Forbidden, message))
     };
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {

@@ -1,8 +1,8 @@
 //! Judges the health of pools and of the array, and gives the reasons.
 
-use super::types::{ClosedPool, Health};
 use crate::array::{Array, Glance, KnownDrive, Loss, Waiting, in_brief};
 use crate::calendar::utc;
+use api::{ClosedPool, Health};
 use engine::pool::maintenance::ScrubInfo;
 use engine::pool::maintenance::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};

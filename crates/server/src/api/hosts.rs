@@ -1,13 +1,14 @@
 //! Requests about hosts and host groups.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{
-    Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
-    Problem,
-};
 use super::volumes::check_name;
 use crate::array::hosts::account_of;
 use crate::array::{self, Array};
+use api::{
+    Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
+    Problem,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -33,7 +34,7 @@ pub(super) async fn list_hosts(State(array): State<Arc<Array>>) -> Json<Vec<Host
 pub(super) async fn get_host(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Host>, Problem> {
+) -> Result<Json<Host>, Refusal> {
     Ok(Json(host(&array, array.host(&name)?)))
 }
 
@@ -49,7 +50,7 @@ pub(super) async fn get_host(
 pub(super) async fn create_host(
     State(array): State<Arc<Array>>,
     Body(create): Body<HostCreate>,
-) -> Result<(StatusCode, Json<Host>), Problem> {
+) -> Result<(StatusCode, Json<Host>), Refusal> {
     check_name(&create.name)?;
     check_initiators(&create.initiators)?;
     some("initiators", &create.initiators)?;
@@ -77,7 +78,7 @@ pub(super) async fn change_host(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<HostChange>,
-) -> Result<Json<Host>, Problem> {
+) -> Result<Json<Host>, Refusal> {
     check_initiators(&change.add)?;
     let wanted = array::HostChange {
         add: change.add,
@@ -100,7 +101,7 @@ pub(super) async fn change_host(
 pub(super) async fn delete_host(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.delete_host(name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -123,7 +124,7 @@ pub(super) async fn list_host_groups(State(array): State<Arc<Array>>) -> Json<Ve
 pub(super) async fn get_host_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<HostGroup>, Problem> {
+) -> Result<Json<HostGroup>, Refusal> {
     Ok(Json(group(array.host_group(&name)?)))
 }
 
@@ -138,7 +139,7 @@ pub(super) async fn get_host_group(
 pub(super) async fn create_host_group(
     State(array): State<Arc<Array>>,
     Body(create): Body<HostGroupCreate>,
-) -> Result<(StatusCode, Json<HostGroup>), Problem> {
+) -> Result<(StatusCode, Json<HostGroup>), Refusal> {
     check_name(&create.name)?;
     some("hosts", &create.hosts)?;
     let wanted = array::HostGroup {
@@ -163,7 +164,7 @@ pub(super) async fn change_host_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<HostGroupChange>,
-) -> Result<Json<HostGroup>, Problem> {
+) -> Result<Json<HostGroup>, Refusal> {
     let HostGroupChange { add, remove } = change;
     array.change_host_group(name.clone(), add, remove).await?;
     Ok(Json(group(array.host_group(&name)?)))
@@ -181,14 +182,14 @@ pub(super) async fn change_host_group(
 pub(super) async fn delete_host_group(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.delete_host_group(name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn some(key: &str, names: &[String]) -> Result<(), Problem> {
+fn some(key: &str, names: &[String]) -> Result<(), Refusal> {
     match names.is_empty() {
-        true => Err(Problem::invalid(format!(
+        true => Err(Refusal::invalid(format!(
             "{key}: found an empty list; allowed: one name or more"
         ))),
         false => Ok(()),
@@ -196,10 +197,10 @@ fn some(key: &str, names: &[String]) -> Result<(), Problem> {
 }
 
 /// Whether these may be names of initiators.
-pub(super) fn check_initiators(names: &[String]) -> Result<(), Problem> {
+pub(super) fn check_initiators(names: &[String]) -> Result<(), Refusal> {
     match names.iter().find(|name| !site::is_initiator_name(name)) {
         None => Ok(()),
-        Some(name) => Err(Problem::invalid(format!(
+        Some(name) => Err(Refusal::invalid(format!(
             "initiators: found {name:?}; allowed: iSCSI names (iqn., eui. or naa., in lower case)"
         ))),
     }
@@ -209,9 +210,9 @@ pub(super) fn check_initiators(names: &[String]) -> Result<(), Problem> {
 pub(super) fn new_account(
     chap: Option<ChapCreate>,
     remove: bool,
-) -> Result<Option<Option<Arc<Account>>>, Problem> {
+) -> Result<Option<Option<Arc<Account>>>, Refusal> {
     match (chap, remove) {
-        (Some(_), true) => Err(Problem::invalid(
+        (Some(_), true) => Err(Refusal::invalid(
             "remove_chap: found beside chap; allowed: one of the two",
         )),
         (Some(chap), false) => Ok(Some(Some(account(chap)?))),
@@ -222,10 +223,10 @@ pub(super) fn new_account(
 
 /// The rules that the site file has, for what comes from outside here. No message has a
 /// secret in it.
-pub(super) fn account(chap: ChapCreate) -> Result<Arc<Account>, Problem> {
+pub(super) fn account(chap: ChapCreate) -> Result<Arc<Account>, Refusal> {
     let credential = |keys: [&str; 2], name: String, secret: &str| {
         let wrong = |key: &str, found: String, rule: &str| {
-            Problem::invalid(format!("chap.{key}: found {found}; allowed: {rule}"))
+            Refusal::invalid(format!("chap.{key}: found {found}; allowed: {rule}"))
         };
         if !site::is_chap_name(&name) {
             return Err(wrong(keys[0], format!("{name:?}"), site::CHAP_NAME_RULE));
@@ -245,7 +246,7 @@ pub(super) fn account(chap: ChapCreate) -> Result<Arc<Account>, Problem> {
         _ => {
             let rule = "mutual_name and mutual_secret, or none of them";
             let message = format!("chap: found one of two; allowed: {rule}");
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
     };
     Ok(account_of(&site::ChapAccount { initiator, mutual }))

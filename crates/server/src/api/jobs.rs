@@ -1,12 +1,11 @@
 //! Requests about jobs: import and export of images, copies and moves of volumes.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{
-    Job, Problem, Provisioning, Volume, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
-};
 use super::volumes::volume;
 use crate::array::{Array, NewPlace};
 use crate::images::{Images, NewCopy, NewExport, NewImport, NewMove};
+use api::{Job, Problem, Provisioning, Volume, VolumeCopy, VolumeExport, VolumeImport, VolumeMove};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -26,10 +25,10 @@ pub(super) async fn import_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(import): Body<VolumeImport>,
-) -> Result<(StatusCode, Json<Job>), Problem> {
+) -> Result<(StatusCode, Json<Job>), Refusal> {
     if !site::is_name(&name) {
         let message = format!("name: found {name:?}; allowed: {}", site::NAME_RULE);
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     let new = NewImport {
         file: import.file.into(),
@@ -60,7 +59,7 @@ pub(super) async fn export_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(export): Body<VolumeExport>,
-) -> Result<(StatusCode, Json<Job>), Problem> {
+) -> Result<(StatusCode, Json<Job>), Refusal> {
     let new = NewExport {
         volume: name,
         file: export.file.into(),
@@ -90,7 +89,7 @@ pub(super) async fn move_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(wanted): Body<VolumeMove>,
-) -> Result<(StatusCode, Json<Job>), Problem> {
+) -> Result<(StatusCode, Json<Job>), Refusal> {
     let new = NewMove {
         volume: name,
         to: NewPlace {
@@ -117,7 +116,7 @@ pub(super) async fn move_volume(
 pub(super) async fn abandon_move(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     let served = array.abandon_move(name).await?;
     let all = array.volumes().await?;
     Ok(Json(volume(&array, &all, served)))
@@ -138,12 +137,12 @@ pub(super) async fn copy_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(copy): Body<VolumeCopy>,
-) -> Result<(StatusCode, Json<Job>), Problem> {
+) -> Result<(StatusCode, Json<Job>), Refusal> {
     let is_snapshot = copy.destination.contains(engine::pool::SNAPSHOT_MARK);
     if !is_snapshot && !site::is_name(&copy.destination) {
         let found = &copy.destination;
         let message = format!("destination: found {found:?}; allowed: {}", site::NAME_RULE);
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     let new = NewCopy {
         source: name,
@@ -182,7 +181,7 @@ pub(super) async fn list_jobs(State(array): State<Arc<Array>>) -> Json<Vec<Job>>
 pub(super) async fn get_job(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u64>,
-) -> Result<Json<Job>, Problem> {
+) -> Result<Json<Job>, Refusal> {
     Ok(Json(array.images().job(id)?))
 }
 
@@ -195,17 +194,17 @@ pub(super) async fn get_job(
 pub(super) async fn cancel_job(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u64>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.images().cancel(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn rate(bytes_per_s: Option<u64>) -> Result<Option<u64>, Problem> {
+fn rate(bytes_per_s: Option<u64>) -> Result<Option<u64>, Refusal> {
     match bytes_per_s {
         Some(found) if !(1..=site::RATE_BYTES_MAX).contains(&found) => {
             let [found, least, most] = [found, 1, site::RATE_BYTES_MAX].map(site::human);
             let message = format!("rate: found {found}/s; allowed: {least}/s to {most}/s");
-            Err(Problem::invalid(message))
+            Err(Refusal::invalid(message))
         }
         rate => Ok(rate),
     }

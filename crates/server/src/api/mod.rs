@@ -2,7 +2,7 @@
 //! `/api/v1/openapi.json`. Never offered to the network.
 //!
 //! Handlers are thin: they check what came in, ask the [`Array`], and turn the
-//! outcome into the JSON of [`types`].
+//! outcome into the JSON of the crate [`::api`].
 
 mod audit;
 mod caller;
@@ -34,7 +34,6 @@ mod statistics;
 mod status;
 mod trash;
 mod trial;
-pub mod types;
 mod volumes;
 
 pub(crate) use connections::ALL_MAX as CONNECTIONS_MAX;
@@ -42,13 +41,14 @@ pub(crate) use deadline::Patience;
 pub(crate) use listener::ApiListener;
 
 use crate::array::Array;
+use api::ProblemKind;
 use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router, middleware, routing};
 use deadline::Served;
+use problem::Refusal;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use types::{Problem, ProblemKind};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -175,14 +175,14 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .route("/api/v1/openapi.json", routing::get(described))
         .route_layer(middleware::from_fn_with_state(known, query::known_only))
         .fallback(|uri: axum::http::Uri| async move {
-            Problem::new(
+            Refusal::new(
                 ProblemKind::NotFound,
                 format!("there is no resource {}", uri.path()),
             )
         })
         .method_not_allowed_fallback(|method: axum::http::Method| async move {
             let message = format!("this resource has no {method}; see /api/v1/openapi.json");
-            Problem::new(ProblemKind::MethodNotAllowed, message)
+            Refusal::new(ProblemKind::MethodNotAllowed, message)
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(audit::told))

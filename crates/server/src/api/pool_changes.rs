@@ -2,10 +2,11 @@
 
 use super::drives::new_drive;
 use super::pools::shown;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use crate::array::Array;
 use crate::bringup::pool_changes::{self, NewPool};
+use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub(super) async fn create_pool(
     State(array): State<Arc<Array>>,
     Body(create): Body<PoolCreate>,
-) -> Result<(StatusCode, Json<Pool>), Problem> {
+) -> Result<(StatusCode, Json<Pool>), Refusal> {
     let name = create.name.clone();
     let new = new_pool(create, &array)?;
     pool_changes::create(&array, new).await?;
@@ -46,7 +47,7 @@ pub(super) async fn create_pool(
 pub(super) async fn destroy_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     pool_changes::destroy(&array, name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -65,17 +66,17 @@ pub(super) async fn change_cache(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<CacheChange>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     array
         .change_cache(name.clone(), change.capacity_bytes)
         .await?;
     shown(&array, &name).await
 }
 
-fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Problem> {
+fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
     let usual = site::Pool::usual();
     let mut drives = Vec::new();
-    let mut take = |all: Vec<DriveAdd>| -> Result<Vec<String>, Problem> {
+    let mut take = |all: Vec<DriveAdd>| -> Result<Vec<String>, Refusal> {
         let mut names = Vec::new();
         for add in all {
             let drive = drive(add, array)?;
@@ -111,7 +112,7 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Problem> {
 }
 
 /// A drive as the settings have it. A file that is there has the size that it has.
-fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
+fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Refusal> {
     let new = new_drive(add)?;
     let path = array.data()?.path().join(&new.path);
     // Before anything is said of a file: whoever may ask may not know all of them.
@@ -128,14 +129,14 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     let size_bytes = new.size_bytes.or(there).ok_or_else(|| {
         let path = new.path.display();
         let rule = site::DRIVE_SIZES.rule();
-        Problem::invalid(format!(
+        Refusal::invalid(format!(
             "size_bytes is missing, and {path} does not exist: give {rule}"
         ))
     })?;
     if !site::DRIVE_SIZES.admit(size_bytes) {
         let (path, rule) = (new.path.display(), site::DRIVE_SIZES.rule_near(size_bytes));
         let message = format!("{path}: found a size of {size_bytes} bytes; allowed: {rule}");
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     let source = DriveSource::File {
         path: new.path,
@@ -147,11 +148,11 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     })
 }
 
-pub(super) fn level(text: &str) -> Result<Level, Problem> {
+pub(super) fn level(text: &str) -> Result<Level, Refusal> {
     Level::parse(text).ok_or_else(|| {
         let known = Level::ALL
             .map(|level| format!("{:?}", level.as_str()))
             .join(", ");
-        Problem::invalid(format!("level: found {text:?}; allowed: {known}"))
+        Refusal::invalid(format!("level: found {text:?}; allowed: {known}"))
     })
 }

@@ -2,13 +2,14 @@
 
 use super::deadline::Served;
 use super::health;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::status::numbers;
-use super::types::{
+use crate::array::Array;
+use api::{
     Background, Cache, DriveAdd, Group, Io, LastScrub, MissingDrive, Operations, Pool, Problem,
     Rates, RatesChange, ScrubChange, Task, TaskKind,
 };
-use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -23,12 +24,12 @@ use std::time::SystemTime;
     get, path = "/api/v1/pools", tag = "pools",
     responses((status = 200, body = Vec<Pool>), (status = 503, body = Problem))
 )]
-pub(super) async fn list_pools(State(served): State<Served>) -> Result<Json<Vec<Pool>>, Problem> {
+pub(super) async fn list_pools(State(served): State<Served>) -> Result<Json<Vec<Pool>>, Refusal> {
     Ok(Json(known(&served).await?))
 }
 
 /// All pools, as far as they are known.
-async fn known(served: &Served) -> Result<Vec<Pool>, Problem> {
+async fn known(served: &Served) -> Result<Vec<Pool>, Refusal> {
     let array = &served.array;
     let glance = array.glance(served.patience.look).await?;
     let shown = |(shard, info): (usize, PoolInfo)| {
@@ -50,7 +51,7 @@ async fn known(served: &Served) -> Result<Vec<Pool>, Problem> {
 pub(super) async fn get_pool(
     State(served): State<Served>,
     Segment(name): Segment<String>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     let mut pools = known(&served).await?.into_iter();
     let found = pools.find(|pool| pool.name == name);
     let found = found.ok_or_else(|| served.array.no_such_pool(&name))?;
@@ -67,7 +68,7 @@ pub(super) async fn change_scrub(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<ScrubChange>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     array.scrub(&name, change.running).await?;
     shown(&array, &name).await
 }
@@ -85,7 +86,7 @@ pub(super) async fn change_rates(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<RatesChange>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     check(&change)?;
     array
         .change_rates(name.clone(), move |rates| changed(rates, change))
@@ -94,7 +95,7 @@ pub(super) async fn change_rates(
 }
 
 /// That there can be such limits.
-fn check(change: &RatesChange) -> Result<(), Problem> {
+fn check(change: &RatesChange) -> Result<(), Refusal> {
     let found = [
         ("rebuild rate", change.rebuild_bytes_per_s),
         ("scrub rate", change.scrub_bytes_per_s),
@@ -107,7 +108,7 @@ fn check(change: &RatesChange) -> Result<(), Problem> {
             let message = format!(
                 "{what}: found {found}/s; allowed: {least}/s to {most}/s, or 0 for no limit"
             );
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
     }
     Ok(())
@@ -145,7 +146,7 @@ pub(super) async fn add_spare(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(add): Body<DriveAdd>,
-) -> Result<(StatusCode, Json<Pool>), Problem> {
+) -> Result<(StatusCode, Json<Pool>), Refusal> {
     array
         .add_spare(name.clone(), super::drives::new_drive(add)?)
         .await?;
@@ -153,7 +154,7 @@ pub(super) async fn add_spare(
 }
 
 /// A pool as it is now.
-pub(super) async fn shown(array: &Array, name: &str) -> Result<Json<Pool>, Problem> {
+pub(super) async fn shown(array: &Array, name: &str) -> Result<Json<Pool>, Refusal> {
     let (shard, info) = array.pool(name).await?;
     Ok(Json(pool(array, shard, info)))
 }

@@ -1,7 +1,7 @@
 //! Turns failures into JSON with the right HTTP status, also those of request bodies.
 
-use super::types::{Problem, ProblemKind};
 use crate::array::{ArrayError, ArrayErrorKind};
+use api::{Problem, ProblemKind};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection};
@@ -17,42 +17,47 @@ use std::time::Duration;
 /// A body has so long to come.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-impl Problem {
+/// A request that is refused: its [`Problem`], with the HTTP status of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) Problem);
+
+impl Refusal {
     pub(crate) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
-        Problem {
-            kind,
-            message: message.into(),
-        }
+        Refusal(Problem::new(kind, message))
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(ProblemKind::Invalid, message)
+        Refusal(Problem::invalid(message))
     }
 
-    fn status(&self) -> StatusCode {
-        match self.kind {
-            ProblemKind::Invalid => StatusCode::BAD_REQUEST,
-            ProblemKind::Forbidden => StatusCode::FORBIDDEN,
-            ProblemKind::NotFound => StatusCode::NOT_FOUND,
-            ProblemKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            ProblemKind::Exists | ProblemKind::Busy => StatusCode::CONFLICT,
-            ProblemKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            ProblemKind::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ProblemKind::Full => StatusCode::INSUFFICIENT_STORAGE,
-            ProblemKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            ProblemKind::Overdue => StatusCode::GATEWAY_TIMEOUT,
-            ProblemKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+    pub(crate) fn not_there(what: &str, list: &str) -> Self {
+        Refusal(Problem::not_there(what, list))
     }
 }
 
-impl IntoResponse for Problem {
+fn status(kind: ProblemKind) -> StatusCode {
+    match kind {
+        ProblemKind::Invalid => StatusCode::BAD_REQUEST,
+        ProblemKind::Forbidden => StatusCode::FORBIDDEN,
+        ProblemKind::NotFound => StatusCode::NOT_FOUND,
+        ProblemKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ProblemKind::Exists | ProblemKind::Busy => StatusCode::CONFLICT,
+        ProblemKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ProblemKind::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ProblemKind::Full => StatusCode::INSUFFICIENT_STORAGE,
+        ProblemKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ProblemKind::Overdue => StatusCode::GATEWAY_TIMEOUT,
+        ProblemKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.status(), Json(self)).into_response()
+        (status(self.0.kind), Json(self.0)).into_response()
     }
 }
 
-impl From<ArrayError> for Problem {
+impl From<ArrayError> for Refusal {
     fn from(error: ArrayError) -> Self {
         let kind = match error.kind {
             ArrayErrorKind::Invalid => ProblemKind::Invalid,
@@ -66,31 +71,31 @@ impl From<ArrayError> for Problem {
         if kind == ProblemKind::Internal {
             tracing::error!("{}", error.context);
         }
-        Problem::new(kind, error.context)
+        Refusal::new(kind, error.context)
     }
 }
 
 /// What comes of reading a body, within its time.
-pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Problem> {
+pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Refusal> {
     let read = tokio::time::timeout(BODY_TIME, reading).await;
     read.map_err(|_| {
         let waited = BODY_TIME.as_secs();
-        Problem::invalid(format!("the body has not come within {waited} s"))
+        Refusal::invalid(format!("the body has not come within {waited} s"))
     })
 }
 
-/// A JSON body; one that can't be taken is a [`Problem`] that says where and why.
+/// A JSON body; one that can't be taken is a [`Refusal`] that says where and why.
 ///
 /// Invariant: the JSON has the shape of `T`'s own JSON. Serde would take a list of values for an
 /// object, too.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Serialize> FromRequest<S> for Body<T> {
-    type Rejection = Problem;
+    type Rejection = Refusal;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         if !is_json(request.headers()) {
-            return Err(Problem::new(
+            return Err(Refusal::new(
                 ProblemKind::MediaType,
                 "the body has to be JSON, with content-type: application/json",
             ));
@@ -98,9 +103,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Serialize> FromRequest<S> for Body<T>
         let bytes = in_time(Bytes::from_request(request, state)).await?;
         let bytes = bytes.map_err(|error| match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                Problem::new(ProblemKind::TooLarge, "the body is too large")
+                Refusal::new(ProblemKind::TooLarge, "the body is too large")
             }
-            _ => Problem::invalid(format!("the body: {}", error.body_text())),
+            _ => Refusal::invalid(format!("the body: {}", error.body_text())),
         })?;
         body(&bytes).map(Body)
     }
@@ -113,17 +118,17 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn body<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, Problem> {
-    let wrong = |error: JsonRejection| Problem::invalid(error.body_text());
+fn body<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, Refusal> {
+    let wrong = |error: JsonRejection| Refusal::invalid(error.body_text());
     let Json(body) = Json::<T>::from_bytes(bytes).map_err(wrong)?;
     let Json(found) = Json::<Value>::from_bytes(bytes).map_err(wrong)?;
     let meant = serde_json::to_value(&body).map_err(|error| {
         let message = format!("a bug: the body can't be written as JSON: {error}");
-        Problem::new(ProblemKind::Internal, message)
+        Refusal::new(ProblemKind::Internal, message)
     })?;
     match odd_shape("the body", &found, &meant) {
         None => Ok(body),
-        Some(odd) => Err(Problem::invalid(odd)),
+        Some(odd) => Err(Refusal::invalid(odd)),
     }
 }
 
@@ -161,17 +166,17 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A path parameter; one of the wrong shape is a [`Problem`] of kind `not_found`.
+/// A path parameter; one of the wrong shape is a [`Refusal`] of kind `not_found`.
 pub(crate) struct Segment<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
-    type Rejection = Problem;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let path = axum::extract::Path::from_request_parts(parts, state).await;
         path.map(|axum::extract::Path(value)| Segment(value))
             .map_err(|error: PathRejection| {
-                Problem::new(
+                Refusal::new(
                     ProblemKind::NotFound,
                     format!("{}: {}", parts.uri.path(), error.body_text()),
                 )
@@ -181,13 +186,13 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
 
 #[cfg(test)]
 mod tests {
-    use super::super::types::{ExportCreate, GroupAdd, HostCreate, VolumeCreate};
     use super::*;
+    use api::{ExportCreate, GroupAdd, HostCreate, VolumeCreate};
 
     fn refused<T: DeserializeOwned + Serialize>(text: &str) -> String {
         let problem = body::<T>(text.as_bytes()).err().unwrap();
-        assert_eq!(problem.kind, ProblemKind::Invalid);
-        problem.message
+        assert_eq!(problem.0.kind, ProblemKind::Invalid);
+        problem.0.message
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A parameter says how to make a change. A server that ignored one would make another change
 //! than the client means, such as a real deletion for a trial of a newer version.
 
-use super::types::Problem;
+use super::problem::Refusal;
 use axum::extract::{MatchedPath, Query, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -28,14 +28,14 @@ impl Known {
         Known(known)
     }
 
-    fn check(&self, request: &Request) -> Result<(), Problem> {
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
         let path = request.extensions().get::<MatchedPath>();
         let path = path.map_or("", MatchedPath::as_str).to_owned();
         let Some(known) = self.0.get(&(path, request.method().to_string())) else {
             return Ok(());
         };
         let pairs: Query<Vec<(String, String)>> = Query::try_from_uri(request.uri())
-            .map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+            .map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
         let Some((other, _)) = pairs.iter().find(|(key, _)| !known.contains(key)) else {
             return Ok(());
         };
@@ -44,7 +44,7 @@ impl Known {
             some => some.join(", "),
         };
         let message = format!("the query: found {other:?}; allowed: {allowed}");
-        Err(Problem::invalid(message))
+        Err(Refusal::invalid(message))
     }
 }
 

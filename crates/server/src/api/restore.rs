@@ -1,10 +1,11 @@
 //! Requests for snapshots of several volumes at one instant, and for restoring volumes.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::snapshots::snapshot;
-use super::types::{Problem, Snapshot, SnapshotsCreate, Volume, VolumeRestore};
 use super::volumes::{check_name, volume};
 use crate::array::{Array, Present, Restoring};
+use api::{Problem, Snapshot, SnapshotsCreate, Volume, VolumeRestore};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,9 +23,9 @@ use std::sync::Arc;
 pub(super) async fn create_snapshots(
     State(array): State<Arc<Array>>,
     Body(create): Body<SnapshotsCreate>,
-) -> Result<(StatusCode, Json<Vec<Snapshot>>), Problem> {
+) -> Result<(StatusCode, Json<Vec<Snapshot>>), Refusal> {
     if create.snapshots.is_empty() {
-        return Err(Problem::invalid("snapshots: found none".to_owned()));
+        return Err(Refusal::invalid("snapshots: found none".to_owned()));
     }
     for wanted in &create.snapshots {
         check_name(&wanted.name)?;
@@ -53,7 +54,7 @@ pub(super) async fn restore_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(restore): Body<VolumeRestore>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     let (snapshot, how) = restoring(restore)?;
     let restored = array.restore(name, snapshot, how).await?;
     let all = array.volumes().await?;
@@ -61,7 +62,7 @@ pub(super) async fn restore_volume(
 }
 
 /// From which snapshot a request restores, and how.
-pub(super) fn restoring(restore: VolumeRestore) -> Result<(String, Restoring), Problem> {
+pub(super) fn restoring(restore: VolumeRestore) -> Result<(String, Restoring), Refusal> {
     let present = match restore.keep {
         Some(keep) => {
             check_name(&keep)?;

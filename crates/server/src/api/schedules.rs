@@ -1,8 +1,9 @@
 //! Requests about snapshot schedules of volumes and consistency groups.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Problem, Schedule, ScheduleCreate};
 use crate::array::{self, Array, schedule};
+use api::{Problem, Schedule, ScheduleCreate};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub(super) async fn list_schedules(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Vec<Schedule>>, Problem> {
+) -> Result<Json<Vec<Schedule>>, Refusal> {
     let all = array.schedules(&name).await?.into_iter();
     Ok(Json(all.map(schedule).collect()))
 }
@@ -37,7 +38,7 @@ pub(super) async fn create_schedule(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(create): Body<ScheduleCreate>,
-) -> Result<(StatusCode, Json<Schedule>), Problem> {
+) -> Result<(StatusCode, Json<Schedule>), Refusal> {
     check(&create)?;
     let made = array
         .add_schedule(&name, create.every_s, create.keep)
@@ -46,7 +47,7 @@ pub(super) async fn create_schedule(
 }
 
 /// That there can be such a schedule.
-fn check(create: &ScheduleCreate) -> Result<(), Problem> {
+fn check(create: &ScheduleCreate) -> Result<(), Refusal> {
     let (every, most) = (schedule::EVERY_S_MIN, schedule::EVERY_S_MAX);
     let allowed = [
         ("every_s", create.every_s, every..=most),
@@ -56,7 +57,7 @@ fn check(create: &ScheduleCreate) -> Result<(), Problem> {
         if !allowed.contains(&found) {
             let (least, most) = (allowed.start(), allowed.end());
             let message = format!("{key}: found {found}; allowed: {least} to {most}");
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
     }
     Ok(())
@@ -74,7 +75,7 @@ fn check(create: &ScheduleCreate) -> Result<(), Problem> {
 pub(super) async fn delete_schedule(
     State(array): State<Arc<Array>>,
     Segment((name, number)): Segment<(String, u64)>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.remove_schedule(&name, number).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -88,7 +89,7 @@ pub(super) async fn delete_schedule(
 pub(super) async fn list_group_schedules(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Vec<Schedule>>, Problem> {
+) -> Result<Json<Vec<Schedule>>, Refusal> {
     let all = array.consistency_group(&name).await?.schedules.into_iter();
     Ok(Json(all.map(schedule).collect()))
 }
@@ -109,7 +110,7 @@ pub(super) async fn create_group_schedule(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(create): Body<ScheduleCreate>,
-) -> Result<(StatusCode, Json<Schedule>), Problem> {
+) -> Result<(StatusCode, Json<Schedule>), Refusal> {
     check(&create)?;
     let ScheduleCreate { every_s, keep } = create;
     let made = array.add_group_schedule(name, every_s, keep).await?;
@@ -129,7 +130,7 @@ pub(super) async fn create_group_schedule(
 pub(super) async fn delete_group_schedule(
     State(array): State<Arc<Array>>,
     Segment((name, number)): Segment<(String, u64)>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.remove_group_schedule(name, number).await?;
     Ok(StatusCode::NO_CONTENT)
 }

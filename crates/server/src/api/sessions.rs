@@ -1,9 +1,10 @@
 //! Requests about connected iSCSI sessions: list and drop.
 
+use super::problem::Refusal;
 use super::problem::Segment;
-use super::types::{Problem, ProblemKind, Session};
 use crate::array::Array;
 use crate::shard::SessionInfo;
+use api::{Problem, ProblemKind, Session};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 )]
 pub(super) async fn list_sessions(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<Session>>, Problem> {
+) -> Result<Json<Vec<Session>>, Refusal> {
     Ok(Json(
         array.sessions().await?.into_iter().map(session).collect(),
     ))
@@ -31,13 +32,13 @@ pub(super) async fn list_sessions(
 pub(super) async fn get_session(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u16>,
-) -> Result<Json<Session>, Problem> {
+) -> Result<Json<Session>, Refusal> {
     let found = array
         .sessions()
         .await?
         .into_iter()
         .find(|session| session.tsih == id);
-    let missing = || Problem::new(ProblemKind::NotFound, format!("there is no session {id}"));
+    let missing = || Refusal::new(ProblemKind::NotFound, format!("there is no session {id}"));
     found.map(session).map(Json).ok_or_else(missing)
 }
 
@@ -50,7 +51,7 @@ pub(super) async fn get_session(
 pub(super) async fn drop_session(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u16>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.drop_session(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,13 +1,14 @@
 //! Requests about settings, portals, discovery CHAP, and the array as a site file.
 
 use super::caller::Caller;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{
+use crate::apply;
+use crate::array::Array;
+use api::{
     ChapCreate, DiscoveryChap, Portal, PortalAdd, PortalChange, Problem, ProblemKind, Settings,
     SettingsChange, SiteText,
 };
-use crate::apply;
-use crate::array::Array;
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
@@ -51,7 +52,7 @@ pub(super) async fn change_settings(
     State(array): State<Arc<Array>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Body(change): Body<SettingsChange>,
-) -> Result<Json<Settings>, Problem> {
+) -> Result<Json<Settings>, Refusal> {
     array.edit_settings(edit(change, &caller)?).await?;
     Ok(Json(shown(&array)))
 }
@@ -63,7 +64,7 @@ type Edit = BTreeMap<String, BTreeMap<String, Option<Setting>>>;
 pub(super) fn edit(
     SettingsChange(change): SettingsChange,
     caller: &Caller,
-) -> Result<Edit, Problem> {
+) -> Result<Edit, Refusal> {
     let says = |whole: &str| {
         let (table, key) = whole.split_once('.')?;
         change.get(table)?.get(key)
@@ -71,13 +72,13 @@ pub(super) fn edit(
     let of_files = apply::OF_FILES.iter().find(|key| says(key).is_some());
     if let Some(key) = of_files.filter(|_| !caller.is_owner()) {
         let message = format!("{caller} may not change {key}: root may, and the server's user");
-        return Err(Problem::new(ProblemKind::Forbidden, message));
+        return Err(Refusal::new(ProblemKind::Forbidden, message));
     }
     let mut changes = Edit::new();
     for (table, keys) in change {
         for (key, value) in keys {
             let value = setting_of(value).map_err(|what| {
-                Problem::invalid(format!(
+                Refusal::invalid(format!(
                     "{table}.{key}: found {what}; allowed: a value of a site file"
                 ))
             })?;
@@ -154,7 +155,7 @@ fn portals(array: &Array) -> Vec<Portal> {
 pub(super) async fn add_portal(
     State(array): State<Arc<Array>>,
     Body(add): Body<PortalAdd>,
-) -> Result<(StatusCode, Json<Vec<Portal>>), Problem> {
+) -> Result<(StatusCode, Json<Vec<Portal>>), Refusal> {
     let address = address(&add.address)?;
     let group = add.group.unwrap_or(1);
     array.add_portal(site::Portal { address, group }).await?;
@@ -176,7 +177,7 @@ pub(super) async fn change_portal(
     State(array): State<Arc<Array>>,
     Segment(at): Segment<String>,
     Body(change): Body<PortalChange>,
-) -> Result<Json<Vec<Portal>>, Problem> {
+) -> Result<Json<Vec<Portal>>, Refusal> {
     let (address, group) = (of_portal(&at)?, change.group);
     array.change_portal(site::Portal { address, group }).await?;
     Ok(Json(portals(&array)))
@@ -195,20 +196,20 @@ pub(super) async fn change_portal(
 pub(super) async fn remove_portal(
     State(array): State<Arc<Array>>,
     Segment(at): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.remove_portal(of_portal(&at)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The address of a portal as a path has it.
-pub(super) fn of_portal(at: &str) -> Result<SocketAddr, Problem> {
-    let none = || Problem::not_there(&format!("portal {at}"), "portal list");
+pub(super) fn of_portal(at: &str) -> Result<SocketAddr, Refusal> {
+    let none = || Refusal::not_there(&format!("portal {at}"), "portal list");
     at.parse().map_err(|_| none())
 }
 
-fn address(text: &str) -> Result<SocketAddr, Problem> {
+fn address(text: &str) -> Result<SocketAddr, Refusal> {
     text.parse().map_err(|_| {
-        Problem::invalid(format!(
+        Refusal::invalid(format!(
             "address: found {text:?}; allowed: an address of this machine and a port, such as \
              \"192.0.2.10:3260\""
         ))
@@ -220,7 +221,7 @@ fn address(text: &str) -> Result<SocketAddr, Problem> {
     get, path = "/api/v1/site", tag = "settings",
     responses((status = 200, description = "The text of a site file", body = SiteText))
 )]
-pub(super) async fn get_site(State(array): State<Arc<Array>>) -> Result<Json<SiteText>, Problem> {
+pub(super) async fn get_site(State(array): State<Arc<Array>>) -> Result<Json<SiteText>, Refusal> {
     let site = apply::site_of(&array).await?;
     Ok(Json(SiteText {
         file: format!("{}.toml", site.name),
@@ -250,7 +251,7 @@ pub(super) async fn get_discovery(State(array): State<Arc<Array>>) -> Json<Disco
 pub(super) async fn set_discovery(
     State(array): State<Arc<Array>>,
     Body(create): Body<ChapCreate>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     let account = super::hosts::account(create)?;
     array.change_discovery(Some(account)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -263,7 +264,7 @@ pub(super) async fn set_discovery(
 )]
 pub(super) async fn clear_discovery(
     State(array): State<Arc<Array>>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.change_discovery(None).await?;
     Ok(StatusCode::NO_CONTENT)
 }

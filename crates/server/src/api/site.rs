@@ -2,9 +2,10 @@
 
 use super::caller::Caller;
 use super::problem::Body;
-use super::types::{Problem, SiteAction, SiteDifference, SiteText};
+use super::problem::Refusal;
 use crate::apply::{self, Action, Difference};
 use crate::array::Array;
+use api::{Problem, SiteAction, SiteDifference, SiteText};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use site::Site;
@@ -21,7 +22,7 @@ pub(super) const TEXT_BYTES_MAX: usize = 8 << 20;
 pub(super) async fn diff_site(
     State(array): State<Arc<Array>>,
     Body(text): Body<SiteText>,
-) -> Result<Json<Vec<SiteDifference>>, Problem> {
+) -> Result<Json<Vec<SiteDifference>>, Refusal> {
     let site = parsed(&text)?;
     let renamed = apply::renamed(&site, &array).await?;
     let found = apply::differences(&apply::follow(&site, &renamed), &array).await?;
@@ -45,7 +46,7 @@ pub(super) async fn apply_site(
     State(array): State<Arc<Array>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Body(text): Body<SiteText>,
-) -> Result<Json<Vec<SiteDifference>>, Problem> {
+) -> Result<Json<Vec<SiteDifference>>, Refusal> {
     let outcome = apply::apply(&parsed(&text)?, &array, caller.is_owner()).await?;
     let done = outcome.done.into_iter().map(|one| difference(one, None));
     let left = outcome.left.into_iter();
@@ -53,8 +54,8 @@ pub(super) async fn apply_site(
     Ok(Json(done.chain(left).collect()))
 }
 
-fn parsed(text: &SiteText) -> Result<Site, Problem> {
-    site::parse(&text.file, &text.text).map_err(|error| Problem::invalid(error.to_string()))
+fn parsed(text: &SiteText) -> Result<Site, Refusal> {
+    site::parse(&text.file, &text.text).map_err(|error| Refusal::invalid(error.to_string()))
 }
 
 fn difference(of: Difference, failed: Option<String>) -> SiteDifference {

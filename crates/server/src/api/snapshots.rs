@@ -1,9 +1,10 @@
 //! Requests about snapshots and clones.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Deleted, LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
 use super::volumes::{check_name, deleted, volume};
 use crate::array::{Array, Deletion, PlacedVolume};
+use api::{Deleted, LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -31,8 +32,8 @@ pub(super) struct Which {
 pub(super) async fn list_snapshots(
     State(array): State<Arc<Array>>,
     which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Vec<Snapshot>>, Problem> {
-    let Query(which) = which.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+) -> Result<Json<Vec<Snapshot>>, Refusal> {
+    let Query(which) = which.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     let snapshots = array.snapshots(which.volume.as_deref()).await?;
     let all = array.volumes().await?;
     let shown = snapshots.into_iter().map(|one| snapshot(&array, &all, one));
@@ -48,7 +49,7 @@ pub(super) async fn list_snapshots(
 pub(super) async fn get_snapshot(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Snapshot>, Problem> {
+) -> Result<Json<Snapshot>, Refusal> {
     let found = array.snapshot(&name).await?;
     let all = array.volumes().await?;
     Ok(Json(snapshot(&array, &all, found)))
@@ -70,7 +71,7 @@ pub(super) async fn create_snapshot(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(create): Body<SnapshotCreate>,
-) -> Result<(StatusCode, Json<Snapshot>), Problem> {
+) -> Result<(StatusCode, Json<Snapshot>), Refusal> {
     check_name(&create.name)?;
     let taken = array.take_snapshot(name, &create.name).await?;
     let all = array.volumes().await?;
@@ -92,7 +93,7 @@ pub(super) async fn delete_snapshot(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     how: Result<Query<AtOnce>, QueryRejection>,
-) -> Result<Json<Deleted>, Problem> {
+) -> Result<Json<Deleted>, Refusal> {
     let gone = array.delete_snapshot(name, deletion(how)?).await?;
     Ok(Json(deleted(gone)))
 }
@@ -107,8 +108,8 @@ pub(super) struct AtOnce {
     at_once: bool,
 }
 
-pub(super) fn deletion(how: Result<Query<AtOnce>, QueryRejection>) -> Result<Deletion, Problem> {
-    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+pub(super) fn deletion(how: Result<Query<AtOnce>, QueryRejection>) -> Result<Deletion, Refusal> {
+    let Query(how) = how.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     Ok(Deletion {
         at_once: how.at_once,
         ..Deletion::default()
@@ -130,7 +131,7 @@ pub(super) async fn clone_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(clone): Body<VolumeClone>,
-) -> Result<(StatusCode, Json<Volume>), Problem> {
+) -> Result<(StatusCode, Json<Volume>), Refusal> {
     check_name(&clone.name)?;
     let made = array.clone_volume(name, clone.name).await?;
     let all = array.volumes().await?;

@@ -1,9 +1,10 @@
 //! Requests about space: thresholds of pools, provisioning and holdings of volumes.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
-use super::types::{Shrinking, Volume, VolumeConvert, VolumeSpace};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
+use api::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
+use api::{Shrinking, Volume, VolumeConvert, VolumeSpace};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use engine::pool::PoolInfo;
@@ -28,7 +29,7 @@ pub(super) async fn change_thresholds(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<ThresholdsChange>,
-) -> Result<Json<Pool>, Problem> {
+) -> Result<Json<Pool>, Refusal> {
     array
         .change_thresholds(name.clone(), move |now| changed(now, change))
         .await?;
@@ -72,7 +73,7 @@ pub(super) async fn convert_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(convert): Body<VolumeConvert>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     let change = VolumeChange {
         provisioning: convert.provisioning.map(|provisioning| match provisioning {
             Provisioning::Thin => engine::Provisioning::Thin,
@@ -95,7 +96,7 @@ pub(super) async fn convert_volume(
 pub(super) async fn get_space(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<VolumeSpace>, Problem> {
+) -> Result<Json<VolumeSpace>, Refusal> {
     let held = array.holdings(&name).await?;
     Ok(Json(VolumeSpace {
         name,
@@ -130,8 +131,8 @@ pub(super) async fn get_shrinking(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     to: Result<Query<NewSize>, QueryRejection>,
-) -> Result<Json<Shrinking>, Problem> {
-    let Query(to) = to.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+) -> Result<Json<Shrinking>, Refusal> {
+    let Query(to) = to.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     to.size_bytes.map_or(Ok(()), super::volumes::check_size)?;
     let end_bytes = to.size_bytes.unwrap_or(u64::MAX);
     let (size_bytes, lost_mapped_bytes) = array.behind(&name, end_bytes).await?;
@@ -151,8 +152,8 @@ pub(super) fn thresholds(info: &PoolInfo) -> Thresholds {
 }
 
 /// How full a pool is.
-pub(super) fn fullness(info: &PoolInfo) -> super::types::Fullness {
-    use super::types::Fullness;
+pub(super) fn fullness(info: &PoolInfo) -> api::Fullness {
+    use api::Fullness;
     match info.fullness.fullness {
         fullness::Fullness::Ample => Fullness::Ample,
         fullness::Fullness::Warn => Fullness::Warn,

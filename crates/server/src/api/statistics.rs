@@ -1,13 +1,14 @@
 //! Requests for I/O statistics of volumes, initiators and sessions.
 
-use super::types::{
-    CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats,
-    SizeCount, TransferStats, VolumeStats,
-};
+use super::problem::Refusal;
 use crate::array::Array;
 use crate::shard::CountedSession;
 use crate::shard::latency::below_ns;
 use crate::shard::tally::{Flow, Kind, Rare, Timing, Totals, size_from_bytes};
+use api::{
+    CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats,
+    SizeCount, TransferStats, VolumeStats,
+};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use std::time::Duration;
 )]
 pub(super) async fn volume_stats(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<VolumeStats>>, Problem> {
+) -> Result<Json<Vec<VolumeStats>>, Refusal> {
     let volumes = array.volume_totals().await?.into_iter();
     let over_ms = millis(array.uptime());
     let stats = volumes.map(|(volume, counted)| VolumeStats {
@@ -41,7 +42,7 @@ pub(super) async fn volume_stats(
 )]
 pub(super) async fn initiator_stats(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<InitiatorStats>>, Problem> {
+) -> Result<Json<Vec<InitiatorStats>>, Refusal> {
     let initiators = array.initiator_totals().await?.into_iter();
     let over_ms = millis(array.uptime());
     let stats = initiators.map(|(name, counted)| InitiatorStats {
@@ -60,7 +61,7 @@ pub(super) async fn initiator_stats(
 )]
 pub(super) async fn session_stats(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<SessionStats>>, Problem> {
+) -> Result<Json<Vec<SessionStats>>, Refusal> {
     let sessions = array.session_totals().await?.into_iter();
     let stats = sessions.map(of_session);
     Ok(Json(stats.collect()))

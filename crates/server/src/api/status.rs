@@ -2,8 +2,9 @@
 
 use super::deadline::Served;
 use super::health;
-use super::types::{ClosedPool, Problem, Stats, Status};
+use super::problem::Refusal;
 use crate::array::{self, Array};
+use api::{ClosedPool, Problem, Stats, Status};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
     get, path = "/api/v1/status", tag = "status",
     responses((status = 200, body = Status), (status = 503, body = Problem))
 )]
-pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Status>, Problem> {
+pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Status>, Refusal> {
     let array = &served.array;
     let glance = array.glance(served.patience.look).await?;
     let pools = &glance.pools;
@@ -61,7 +62,7 @@ fn closed_pool(pool: array::ClosedPool) -> ClosedPool {
     get, path = "/api/v1/stats", tag = "status",
     responses((status = 200, body = Stats), (status = 503, body = Problem))
 )]
-pub(super) async fn get_stats(State(array): State<Arc<Array>>) -> Result<Json<Stats>, Problem> {
+pub(super) async fn get_stats(State(array): State<Arc<Array>>) -> Result<Json<Stats>, Refusal> {
     let mut stats = Stats {
         uptime_s: array.uptime_s(),
         ..Stats::default()

@@ -1,9 +1,10 @@
 //! Requests about the trash: list, empty, delete, restore.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Problem, TrashRestore, Trashed, Volume};
 use super::volumes::{check_name, volume};
 use crate::array::{Array, PlacedVolume};
+use api::{Problem, TrashRestore, Trashed, Volume};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 )]
 pub(super) async fn list_trash(
     State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<Trashed>>, Problem> {
+) -> Result<Json<Vec<Trashed>>, Refusal> {
     let all = array.trash().await?.into_iter();
     Ok(Json(all.map(|placed| trashed(&array, placed)).collect()))
 }
@@ -26,7 +27,7 @@ pub(super) async fn list_trash(
     delete, path = "/api/v1/trash", tag = "trash",
     responses((status = 204), (status = 503, body = Problem))
 )]
-pub(super) async fn empty_trash(State(array): State<Arc<Array>>) -> Result<StatusCode, Problem> {
+pub(super) async fn empty_trash(State(array): State<Arc<Array>>) -> Result<StatusCode, Refusal> {
     array.empty_trash().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -40,7 +41,7 @@ pub(super) async fn empty_trash(State(array): State<Arc<Array>>) -> Result<Statu
 pub(super) async fn delete_trashed(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.delete_trashed(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -58,7 +59,7 @@ pub(super) async fn restore_trashed(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(restore): Body<TrashRestore>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     restore.name.as_deref().map_or(Ok(()), check_name)?;
     let placed = array.recover_volume(name, restore.name).await?;
     let all = array.volumes().await?;

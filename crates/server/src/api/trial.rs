@@ -7,11 +7,12 @@
 //! answers 404 and changes nothing. It would ignore a mere parameter, and make the change.
 
 use super::caller::Caller;
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{Problem, SettingsChange, VolumeRestore};
 use super::{restore, settings, snapshots, volumes};
 use crate::array::{Array, Deletion};
 use crate::bringup::pool_changes;
+use api::{Problem, SettingsChange, VolumeRestore};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::StatusCode;
@@ -34,7 +35,7 @@ pub(super) async fn check_delete_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     how: Result<Query<volumes::How>, QueryRejection>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     let how = Deletion {
         only_check: true,
         ..volumes::deletion(how)?
@@ -60,7 +61,7 @@ pub(super) async fn check_delete_snapshot(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     how: Result<Query<snapshots::AtOnce>, QueryRejection>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     let how = Deletion {
         only_check: true,
         ..snapshots::deletion(how)?
@@ -85,7 +86,7 @@ pub(super) async fn check_restore_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(restore): Body<VolumeRestore>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     let (snapshot, mut how) = restore::restoring(restore)?;
     how.only_check = true;
     array.restore(name, snapshot, how).await?;
@@ -106,7 +107,7 @@ pub(super) async fn check_restore_volume(
 pub(super) async fn check_destroy_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     pool_changes::check_destroyable(&array, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -124,7 +125,7 @@ pub(super) async fn check_destroy_pool(
 pub(super) async fn check_remove_drive(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.removable(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -142,7 +143,7 @@ pub(super) async fn check_remove_drive(
 pub(super) async fn check_remove_portal(
     State(array): State<Arc<Array>>,
     Segment(at): Segment<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.without_portal(settings::of_portal(&at)?)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -160,7 +161,7 @@ pub(super) async fn check_change_settings(
     State(array): State<Arc<Array>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Body(change): Body<SettingsChange>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refusal> {
     array.check_edit(&settings::edit(change, &caller)?)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,12 +1,13 @@
 //! Volumes: list, create, change, delete.
 
+use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use super::types::{
-    Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
-};
 use crate::array::consistency;
 use crate::array::words;
 use crate::array::{self, Array, Deletion, NewAttributes, PlacedVolume};
+use api::{
+    Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
+};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -48,8 +49,8 @@ pub(super) struct How {
 pub(super) async fn list_volumes(
     State(array): State<Arc<Array>>,
     which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Vec<Volume>>, Problem> {
-    let Query(which) = which.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+) -> Result<Json<Vec<Volume>>, Refusal> {
+    let Query(which) = which.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     let all = array.volumes().await?;
     let has_tag = |volume: &&PlacedVolume| {
         let Some(tag) = &which.tag else {
@@ -74,7 +75,7 @@ pub(super) async fn list_volumes(
 pub(super) async fn get_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     let placed = array.volume(&name).await?;
     let all = array.volumes().await?;
     Ok(Json(volume(&array, &all, placed)))
@@ -92,7 +93,7 @@ pub(super) async fn get_volume(
 pub(super) async fn create_volume(
     State(array): State<Arc<Array>>,
     Body(create): Body<VolumeCreate>,
-) -> Result<(StatusCode, Json<Volume>), Problem> {
+) -> Result<(StatusCode, Json<Volume>), Refusal> {
     check_name(&create.name)?;
     check_size(create.size_bytes)?;
     let spec = VolumeSpec {
@@ -125,10 +126,10 @@ pub(super) async fn change_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<VolumeChange>,
-) -> Result<Json<Volume>, Problem> {
+) -> Result<Json<Volume>, Refusal> {
     if change == VolumeChange::default() {
         let rule = "one or more of size_bytes, name, description and tags";
-        return Err(Problem::invalid(format!("nothing to change: give {rule}")));
+        return Err(Refusal::invalid(format!("nothing to change: give {rule}")));
     }
     change.size_bytes.map_or(Ok(()), check_size)?;
     let words = new_words(&change)?;
@@ -146,19 +147,19 @@ pub(super) async fn change_volume(
     Ok(Json(volume(&array, &all, placed)))
 }
 
-fn new_words(change: &VolumeChange) -> Result<NewAttributes, Problem> {
+fn new_words(change: &VolumeChange) -> Result<NewAttributes, Refusal> {
     let wrong = |text: &&String| !site::is_description(text);
     if let Some(text) = change.description.as_ref().filter(wrong) {
         let rule = site::DESCRIPTION_RULE;
         let message = format!("description: found {text:?}; allowed: {rule}");
-        return Err(Problem::invalid(message));
+        return Err(Refusal::invalid(message));
     }
     let mut tags = Vec::new();
     for (key, value) in &change.tags {
         if !site::is_tag(key, value.as_deref().unwrap_or("-")) {
             let found = format!("{key}={}", value.as_deref().unwrap_or_default());
             let message = format!("tags: found {found:?}; allowed: {}", site::TAG_RULE);
-            return Err(Problem::invalid(message));
+            return Err(Refusal::invalid(message));
         }
         tags.push((key.clone(), value.clone().unwrap_or_default()));
     }
@@ -183,13 +184,13 @@ pub(super) async fn delete_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     how: Result<Query<How>, QueryRejection>,
-) -> Result<Json<Deleted>, Problem> {
+) -> Result<Json<Deleted>, Refusal> {
     let gone = array.delete_volume(name, deletion(how)?).await?;
     Ok(Json(deleted(gone)))
 }
 
-pub(super) fn deletion(how: Result<Query<How>, QueryRejection>) -> Result<Deletion, Problem> {
-    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+pub(super) fn deletion(how: Result<Query<How>, QueryRejection>) -> Result<Deletion, Refusal> {
+    let Query(how) = how.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     Ok(Deletion {
         by_force: how.force,
         at_once: how.at_once,
@@ -208,15 +209,15 @@ pub(super) fn deleted(of: array::Deleted) -> Deleted {
     }
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     if site::is_name(name) {
         return Ok(());
     }
     let message = format!("name: found {name:?}; allowed: {}", site::NAME_RULE);
-    Err(Problem::invalid(message))
+    Err(Refusal::invalid(message))
 }
 
-pub(super) fn check_size(size_bytes: u64) -> Result<(), Problem> {
+pub(super) fn check_size(size_bytes: u64) -> Result<(), Refusal> {
     if site::is_volume_size(size_bytes) {
         return Ok(());
     }
@@ -225,7 +226,7 @@ pub(super) fn check_size(size_bytes: u64) -> Result<(), Problem> {
         site::human(size_bytes),
         site::VOLUME_SIZES.rule_near(size_bytes)
     );
-    Err(Problem::invalid(message))
+    Err(Refusal::invalid(message))
 }
 
 /// A volume as it is shown; what it was taken from is looked for in `all`.

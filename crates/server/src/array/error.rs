@@ -32,11 +32,6 @@ pub struct ArrayError {
     pub context: String,
 }
 
-/// Says that there is no such thing, and which command lists those which are there.
-pub(crate) fn not_there(what: &str, list: &str) -> String {
-    format!("there is no {what}; `ashlar {list}` shows those that are there")
-}
-
 impl ArrayError {
     pub(crate) fn new(kind: ArrayErrorKind, context: String) -> Self {
         ArrayError { kind, context }
@@ -44,7 +39,7 @@ impl ArrayError {
 
     /// That there is no such thing; `list` is the command that lists those which are there.
     pub(crate) fn not_there(what: &str, list: &str) -> Self {
-        Self::new(ArrayErrorKind::NotFound, not_there(what, list))
+        Self::new(ArrayErrorKind::NotFound, api::not_there(what, list))
     }
 
     /// The same, of a drive that a user named.

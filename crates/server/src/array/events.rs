@@ -352,7 +352,7 @@ mod tests {
     fn the_documents_name_every_kind_of_event_and_its_level() {
         let reference = include_str!("../../../../docs/reference/events.md");
         let guide = include_str!("../../../../docs/guide/monitoring.md");
-        let api = include_str!("../api/types.rs");
+        let api = include_str!("../../../api/src/events.rs");
         let rows: Vec<_> = reference
             .lines()
             .filter_map(|line| line.strip_prefix("| [`")?.split_once("`]"))

@@ -48,7 +48,7 @@ pub(crate) mod words;
 
 pub(crate) use absent::{ClosedPool, MissingDrive, in_brief};
 pub(crate) use consistency::ConsistencyGroup;
-pub(crate) use error::{ArrayError, ArrayErrorKind, not_there};
+pub(crate) use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
 pub(crate) use exports::Export;
 pub(crate) use groups::NewGroup;

@@ -14,7 +14,6 @@ use super::made::{Made, MadePool};
 use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use crate::images::JobInfo;
 use crate::shard::ShardHandle;
 use base::Uuid;
 use engine::pool::PoolInfo;
@@ -314,7 +313,7 @@ pub(crate) async fn check_destroyable(array: &Array, name: &str) -> Result<PoolI
 /// That no job has to do with a pool.
 fn check_idle(array: &Array, name: &str) -> Result<(), ArrayError> {
     let jobs = array.images().jobs();
-    let is_at_work = |job: &&JobInfo| {
+    let is_at_work = |job: &&api::Job| {
         !job.state.is_ended() && (job.pool == name || job.to_pool.as_deref() == Some(name))
     };
     let Some(job) = jobs.iter().find(is_at_work) else {

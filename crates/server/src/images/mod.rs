@@ -30,8 +30,6 @@ mod target;
 mod volume;
 mod volume_copy;
 
-pub use header::Format;
-pub use job::{JobInfo, JobKind, JobState};
 pub use moves::NewMove;
 pub use start::{NewExport, NewImport};
 pub use volume_copy::NewCopy;
@@ -39,6 +37,7 @@ pub use volume_copy::NewCopy;
 use crate::array::{ArrayError, ArrayErrorKind};
 use crate::private;
 use crate::record::{self, RecordError};
+use api::{JobKind, JobState};
 use digest::Digest;
 use engine::pool::SNAPSHOT_MARK;
 use futures_util::future::join_all;
@@ -168,7 +167,7 @@ impl Images {
     }
 
     /// All jobs that are known, oldest first.
-    pub fn jobs(&self) -> Vec<JobInfo> {
+    pub fn jobs(&self) -> Vec<api::Job> {
         self.entries().values().map(info).collect()
     }
 
@@ -176,7 +175,7 @@ impl Images {
     ///
     /// # Errors
     /// There is none.
-    pub fn job(&self, id: u64) -> Result<JobInfo, ArrayError> {
+    pub fn job(&self, id: u64) -> Result<api::Job, ArrayError> {
         let entries = self.entries();
         entries.get(&id).map(info).ok_or_else(|| no_job(id))
     }
@@ -365,7 +364,7 @@ fn no_job(id: u64) -> ArrayError {
     ArrayError::new(ArrayErrorKind::NotFound, format!("there is no job {id}"))
 }
 
-fn info(entry: &Entry) -> JobInfo {
+fn info(entry: &Entry) -> api::Job {
     let (job, at) = (&entry.job, entry.progress.at());
     let kept_bytes = entry.kept_bytes;
     let is_at_work = matches!(job.state, JobState::Running | JobState::Verifying);
@@ -376,7 +375,7 @@ fn info(entry: &Entry) -> JobInfo {
     };
     let bytes_per_s = if is_at_work { at.bytes_per_s } else { 0 };
     let left = job.size_bytes.saturating_sub(done_bytes);
-    JobInfo {
+    api::Job {
         id: job.id,
         kind: job.order.kind,
         state: job.state,

@@ -6,10 +6,11 @@
 //!   the next start.
 //! - Nobody copies any more when a job has ended, or the server goes on to close its pools.
 
-use super::job::{Job, JobKind, Order};
+use super::job::{Job, Order};
 use super::progress::Progress;
-use super::{Format, Images, JobInfo, JobState, run};
+use super::{Images, run};
 use crate::array::{Array, ArrayError, CopyPlace, NewPlace, PlacedVolume};
+use api::{Format, JobKind, JobState};
 use base::Uuid;
 use futures_util::future::join;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +48,7 @@ impl Images {
     ///
     /// # Errors
     /// What stands in the way. Nothing is left then.
-    pub async fn move_volume(array: &Arc<Array>, new: NewMove) -> Result<JobInfo, ArrayError> {
+    pub async fn move_volume(array: &Arc<Array>, new: NewMove) -> Result<api::Job, ArrayError> {
         let images = array.images();
         let there = array.check_move(&new.volume, &new.to).await?;
         let order = Order {

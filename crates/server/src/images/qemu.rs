@@ -10,10 +10,11 @@
 //!   ([`world_real::confine`]). Where the kernel can't keep them so, they are not started.
 //! - None of them outlives its job, or the server, however that ends.
 
-use super::header::{Format, Layer};
+use super::header::Layer;
 use super::nbd::Client;
 use super::place::invalid;
 use crate::array::ArrayError;
+use api::Format;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};

@@ -2,14 +2,15 @@
 
 use super::copy::Copy;
 use super::digest::Digest;
-use super::header::{self, Format, Layer};
-use super::job::{Job, JobKind, Order};
+use super::header::{self, Layer};
+use super::job::{Job, Order};
 use super::place::Seen;
 use super::source::{Source, off};
 use super::target::Target;
 use super::volume::Reached;
-use super::{Images, JobState, moves, qemu, volume_copy};
+use super::{Images, moves, qemu, volume_copy};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
+use api::{Format, JobKind, JobState};
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
 //! Sources that jobs read content from: a file, an image, a volume.
 
-use super::header::{Block, Format, Layer, Vhdx};
+use super::header::{Block, Layer, Vhdx};
 use super::nbd::Client;
 use super::qemu::Served;
 use super::volume::Reached;
+use api::Format;
 use base::Buf;
 use site::human_pair;
 use std::fs::File;

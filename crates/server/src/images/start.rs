@@ -1,11 +1,12 @@
 //! Starts jobs, and refuses every order that cannot be done before it makes anything.
 
-use super::header::{self, Format};
-use super::job::{Job, JobKind, Order};
+use super::header;
+use super::job::{Job, Order};
 use super::place::{Seen, invalid};
 use super::source::off;
-use super::{Entry, Images, JobInfo, JobState, PENDING_MAX, qemu, run};
+use super::{Entry, Images, PENDING_MAX, qemu, run};
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use api::{Format, JobKind, JobState};
 use engine::{Provisioning, VolumeSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ impl Images {
     /// # Errors
     /// The image is not allowed, none, or of a size that no volume has; or what making
     /// the volume says. Nothing is left then.
-    pub async fn import(array: &Arc<Array>, new: NewImport) -> Result<JobInfo, ArrayError> {
+    pub async fn import(array: &Arc<Array>, new: NewImport) -> Result<api::Job, ArrayError> {
         let images = array.images();
         let (allowed, path, format) = (images.directories(), new.file, new.format);
         let inspected = off(move || Ok(header::inspect(&allowed, &path, format)));
@@ -105,7 +106,7 @@ impl Images {
         array: &Arc<Array>,
         id: u64,
         made: Result<PlacedVolume, ArrayError>,
-    ) -> Result<JobInfo, ArrayError> {
+    ) -> Result<api::Job, ArrayError> {
         let uuid = match made {
             Ok(placed) => placed.info.uuid.to_string(),
             Err(error) => {
@@ -124,7 +125,7 @@ impl Images {
     ///
     /// # Errors
     /// There is no such volume, hosts may write to it, or the image can't be made there.
-    pub async fn export(array: &Arc<Array>, new: NewExport) -> Result<JobInfo, ArrayError> {
+    pub async fn export(array: &Arc<Array>, new: NewExport) -> Result<api::Job, ArrayError> {
         let images = array.images();
         qemu::check_options(new.format, &new.options)?;
         let (allowed, path) = (images.directories(), new.file);

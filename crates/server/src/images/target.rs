@@ -2,11 +2,11 @@
 //!
 //! Each of them reads as zeroes before the first write.
 
-use super::header::Format;
 use super::nbd::Client;
 use super::qemu::Served;
 use super::source::off;
 use super::volume::Reached;
+use api::Format;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -9,14 +9,15 @@
 //!   what it reads: that one fails.
 
 use super::digest::Digest;
-use super::job::{Job, JobKind, Order};
+use super::job::{Job, Order};
 use super::place::invalid;
 use super::progress::Progress;
 use super::source::Source;
 use super::target::Target;
 use super::volume::Reached;
-use super::{Format, Images, JobInfo, run};
+use super::{Images, run};
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use api::{Format, JobKind};
 use engine::{Provisioning, VolumeSpec};
 use serde::{Deserialize, Serialize};
 use site::{human, human_pair};
@@ -68,7 +69,7 @@ impl Images {
     /// There is no such volume or range; the target is there and may not be overwritten, is a
     /// snapshot, or hosts may write to it;
     /// or what making it says. Nothing has changed then.
-    pub async fn copy(array: &Arc<Array>, new: NewCopy) -> Result<JobInfo, ArrayError> {
+    pub async fn copy(array: &Arc<Array>, new: NewCopy) -> Result<api::Job, ArrayError> {
         let images = array.images();
         let source = array.volume(&new.source).await?;
         images.check_whole(&new.source)?;

@@ -20,39 +20,13 @@ pub(crate) use vhdx::{Block, Vhdx};
 
 use super::place::{Directories, invalid};
 use crate::array::ArrayError;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use api::Format;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Files that lie upon each other, at most.
 const DEPTH_MAX: usize = 32;
-
-/// A format of image files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// The bytes of the disk, nothing else.
-    Raw,
-    /// QEMU's format for disk images.
-    Qcow2,
-    /// Hyper-V's format, also with differencing disks.
-    Vhdx,
-    /// VMware's format for disk images.
-    Vmdk,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Raw => "raw",
-            Format::Qcow2 => "qcow2",
-            Format::Vhdx => "vhdx",
-            Format::Vmdk => "vmdk",
-        })
-    }
-}
 
 /// A file of an image, and the one below it, which has what it has not.
 #[derive(Clone, Debug)]

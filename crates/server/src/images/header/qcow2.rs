@@ -1,6 +1,7 @@
 //! Reads headers of qcow2 images (QEMU's `docs/interop/qcow2.txt`).
 
-use super::{Format, Said, bytes, number, some_bytes};
+use super::{Said, bytes, number, some_bytes};
+use api::Format;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;

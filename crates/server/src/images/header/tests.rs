@@ -1,6 +1,7 @@
 //! Tests of headers that make false claims.
 
 use super::*;
+use api::Format;
 use std::fs;
 
 const MIB: usize = 1 << 20;

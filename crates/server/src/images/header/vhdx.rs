@@ -5,7 +5,8 @@
 //! Nothing is written. A disk whose log holds changes that were not put in place is
 //! refused, since it is not what it seems.
 
-use super::{Format, Said, bytes, number, some_bytes};
+use super::{Said, bytes, number, some_bytes};
+use api::Format;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

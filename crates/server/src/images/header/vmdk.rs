@@ -1,6 +1,7 @@
 //! Reads headers and descriptors of VMDK images (VMware's "Virtual Disk Format 5.0").
 
-use super::{Extent, Format, Said, bytes, number, some_bytes};
+use super::{Extent, Said, bytes, number, some_bytes};
+use api::Format;
 use std::fs::File;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! JSON of volumes, and of the space that they take.
 
-use super::VolumeOrigin;
+use crate::VolumeOrigin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! JSON of consistency groups, and of requests about them.
 
-use super::Schedule;
+use crate::Schedule;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,14 +1,13 @@
 //! JSON of names, tags, snapshots, clones and the trash.
 
-use super::LunPlace;
+use crate::LunPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// What a snapshot or a clone was taken from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = VolumeOrigin)]
-pub struct Origin {
+pub struct VolumeOrigin {
     /// Identity of the volume that it was taken from.
     pub uuid: String,
     /// What that is called now; absent when it is gone, or in the trash.

@@ -1,6 +1,5 @@
 //! JSON of a request that failed.
 
-use crate::array::not_there;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,14 +12,29 @@ pub struct Problem {
     pub message: String,
 }
 
+/// That there is no such thing; `list` is the command that lists those which are there. The
+/// array and commands say so in the same words.
+pub fn not_there(what: &str, list: &str) -> String {
+    format!("there is no {what}; `ashlar {list}` shows those that are there")
+}
+
 impl Problem {
-    /// That there is no such thing; `list` is the command that lists those which are there. The
-    /// array and commands say so in the same words.
-    pub fn not_there(what: &str, list: &str) -> Self {
+    /// A failure of `kind`, with its message for people.
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Problem {
-            kind: ProblemKind::NotFound,
-            message: not_there(what, list),
+            kind,
+            message: message.into(),
         }
+    }
+
+    /// That the request itself is wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Invalid, message)
+    }
+
+    /// As [`not_there`] says it.
+    pub fn not_there(what: &str, list: &str) -> Self {
+        Self::new(ProblemKind::NotFound, not_there(what, list))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The API takes secrets, and never gives them.
 
-use super::Initiators;
+use crate::Initiators;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;

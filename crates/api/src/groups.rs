@@ -1,0 +1,49 @@
+//! JSON of RAID groups, and of requests about them.
+
+use crate::DriveAdd;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A RAID group of a pool, with its drives and zones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Group {
+    /// Its number in the pool.
+    pub index: u16,
+    /// How it protects what is written to new zones.
+    pub level: String,
+    /// Names of its drives, by place.
+    pub drives: Vec<String>,
+    /// Zones that it has.
+    pub zones: u32,
+    /// Zones that hold pages, of those that the group has.
+    pub zones_in_use: u32,
+    /// Zones that are to be emptied: they have another level than the group, or it leaves.
+    pub zones_to_move: u32,
+    /// It is being emptied, to leave the pool.
+    pub leaving: bool,
+}
+
+/// A group of new drives to add to a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupAdd {
+    /// `10`, `10x3`, `5`, `50`, `6` or `simple`; that of the pool's first group unless
+    /// said otherwise.
+    #[serde(default)]
+    #[schema(pattern = "^(10|10x3|5|50|6|simple)$")]
+    pub level: Option<String>,
+    /// Its drives, by place.
+    pub drives: Vec<DriveAdd>,
+    /// It may survive fewer lost drives than the groups of the pool do.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// A group's new level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupChange {
+    /// From `10` to `50` or `6`, or from `50` to `6`.
+    #[schema(pattern = "^(10|10x3|5|50|6|simple)$")]
+    pub level: String,
+}
