@@ -296,7 +296,7 @@ fn a_plan_proposes_the_smallest_mix_and_says_what_was_rejected() {
     for (arguments, says) in [
         (["--drive", "tape"], "allowed: sas-15k-600"),
         (["--pool", "nowhere"], "there are: "),
-        (["--set", "block.office.roles=[\"WEB99\"]"], "\"WEB99\""),
+        (["--set", "vm_group.office.roles=[\"WEB99\"]"], "\"WEB99\""),
         (["--html", "no/such/file"], "no/such/file"),
     ] {
         let (code, _, wrong) = plan(&arguments);
@@ -310,9 +310,9 @@ fn a_mix_that_is_too_small_is_rejected_while_others_are_sized() {
     let shop = Shop::new();
     let settings = [
         "event=[]",
-        "block.office.scale=0.02",
-        "block.office.roles=[\"MBX01\"]",
-        "block.office.count=8",
+        "vm_group.office.scale=0.02",
+        "vm_group.office.roles=[\"MBX01\"]",
+        "vm_group.office.count=8",
         "host.esx.memory=\"1 TiB\"",
         "pool.data.page=\"16 MiB\"",
     ];

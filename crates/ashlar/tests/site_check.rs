@@ -116,7 +116,7 @@ fn a_plan_that_is_wrong_is_refused_with_all_that_is_wrong() {
     );
     assert!(
         lines[1].starts_with(&format!(
-            "error: {file}:85: block.profile: found \"hetero11\""
+            "error: {file}:85: vm_group.profile: found \"hetero11\""
         )),
         "{wrong}"
     );

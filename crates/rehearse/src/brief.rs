@@ -113,8 +113,8 @@ pub fn whole(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Judged, R
 
 /// Operations per second that are due, where a part of the window stands for the whole.
 fn due_per_s(plan: &Plan, profiles: Profiles<'_>) -> Option<f64> {
-    let is_trace = |block: &site::plan::Block| block.profile.starts_with(TRACE);
-    if !plan.events.is_empty() || plan.blocks.iter().any(is_trace) {
+    let is_trace = |vm_group: &site::plan::VmGroup| vm_group.profile.starts_with(TRACE);
+    if !plan.events.is_empty() || plan.vm_groups.iter().any(is_trace) {
         return None;
     }
     let demand = Demand::of(plan, profiles);

@@ -1,12 +1,12 @@
 //! The demand of a plan's VMs on hosts and pools, added up from their profiles.
 //!
-//! A VM stands where the rehearsal puts it: VM by VM the hosts of its block in turn, and the
+//! A VM stands where the rehearsal puts it: VM by VM the hosts of its VM group in turn, and the
 //! pools in turn, or a pool for each of its disks. Nothing here runs.
 
 use crate::profiles::Profiles;
 use crate::resident;
 use site::Provisioning;
-use site::plan::{Block, Plan};
+use site::plan::{Plan, VmGroup};
 use workload::profile::{Pacing, Profile, Stream, VmProfile};
 
 /// A stream of operations on a disk.
@@ -56,11 +56,11 @@ pub struct Disk {
     pub flows: Vec<Flow>,
 }
 
-/// A VM of a block, with its host and its disks.
+/// A VM of a VM group, with its host and its disks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vm {
-    /// Its block: a place in the plan.
-    pub block: usize,
+    /// Its VM group: a place in the plan.
+    pub vm_group: usize,
     /// Its name in the profile.
     pub role: String,
     /// Its host: a place among [`Plan::host_names`].
@@ -78,7 +78,7 @@ pub struct Vm {
 /// All VMs of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// In the order of the plan's blocks, then of the profile.
+    /// In the order of the plan's VM groups, then of the profile.
     pub vms: Vec<Vm>,
 }
 
@@ -87,9 +87,9 @@ impl Demand {
     /// says so.
     pub fn of(plan: &Plan, profiles: Profiles<'_>) -> Demand {
         let mut vms = Vec::new();
-        for (place, block) in plan.blocks.iter().enumerate() {
-            if let Ok(profile) = profiles(&block.profile) {
-                vms.extend(of_block(plan, (place, block), &profile));
+        for (place, vm_group) in plan.vm_groups.iter().enumerate() {
+            if let Ok(profile) = profiles(&vm_group.profile) {
+                vms.extend(of_vm_group(plan, (place, vm_group), &profile));
             }
         }
         Demand { vms }
@@ -123,20 +123,20 @@ impl Demand {
     }
 }
 
-fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> Vec<Vm> {
-    let hosts = places_of_hosts(plan, block);
+fn of_vm_group(plan: &Plan, (place, vm_group): (usize, &VmGroup), profile: &Profile) -> Vec<Vm> {
+    let hosts = places_of_hosts(plan, vm_group);
     let pools = |names: &[String]| -> Vec<usize> {
         let place = |name: &String| plan.pools.iter().position(|pool| pool.name == *name);
         names.iter().filter_map(place).collect()
     };
-    let (of_vms, of_disks) = (pools(&block.pools), pools(&block.disk_pools));
+    let (of_vms, of_disks) = (pools(&vm_group.pools), pools(&vm_group.disk_pools));
     if hosts.is_empty() || (of_vms.is_empty() && of_disks.is_empty()) {
         return Vec::new();
     }
-    let wanted = |vm: &&VmProfile| block.has(&vm.name);
+    let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
     let of_profile = profile.vms.iter().filter(wanted);
-    let each: Vec<VmProfile> = of_profile.map(|vm| resident::of(block, vm)).collect();
-    let all = (0..block.count).flat_map(|_| each.iter());
+    let each: Vec<VmProfile> = of_profile.map(|vm| resident::of(vm_group, vm)).collect();
+    let all = (0..vm_group.count).flat_map(|_| each.iter());
     let vm = |(turn, vm): (usize, &VmProfile)| {
         let disk = |number: usize| Disk {
             pool: match of_disks.as_slice() {
@@ -144,7 +144,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
                 pools => pools[number % pools.len()],
             },
             size_bytes: vm.disks[number].nominal_bytes,
-            taken_bytes: taken_bytes(block, vm.disks[number].nominal_bytes),
+            taken_bytes: taken_bytes(vm_group, vm.disks[number].nominal_bytes),
             flows: vm
                 .streams
                 .iter()
@@ -152,7 +152,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
                 .collect(),
         };
         Vm {
-            block: place,
+            vm_group: place,
             role: vm.name.clone(),
             host: hosts[(place + turn) % hosts.len()],
             vcpus: vm.compute.vcpus,
@@ -164,21 +164,21 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
     all.enumerate().map(vm).collect()
 }
 
-fn places_of_hosts(plan: &Plan, block: &Block) -> Vec<usize> {
+fn places_of_hosts(plan: &Plan, vm_group: &VmGroup) -> Vec<usize> {
     let numbered = plan
         .hosts
         .iter()
         .flat_map(|host| host.names().into_iter().map(move |_| host));
     let ours = numbered
         .enumerate()
-        .filter(|(_, host)| block.hosts.contains(&host.name));
+        .filter(|(_, host)| vm_group.hosts.contains(&host.name));
     ours.map(|(place, _)| place).collect()
 }
 
-fn taken_bytes(block: &Block, size_bytes: u64) -> u64 {
-    match block.provisioning {
+fn taken_bytes(vm_group: &VmGroup, size_bytes: u64) -> u64 {
+    match vm_group.provisioning {
         Provisioning::Thick => size_bytes,
-        Provisioning::Thin => size_bytes / 100 * u64::from(block.filled_percent),
+        Provisioning::Thin => size_bytes / 100 * u64::from(vm_group.filled_percent),
     }
 }
 

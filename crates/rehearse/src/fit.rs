@@ -9,15 +9,15 @@ use crate::thumb;
 use engine::label::NAME_BYTES_MAX;
 use site::Diagnostic;
 use site::human;
-use site::plan::{Block, Described, Plan, TRACE};
+use site::plan::{Described, Plan, TRACE, VmGroup};
 use workload::profile::{Profile, VmProfile};
 
 /// Everything that does not fit, in the order of lines; nothing when all does.
 pub fn fit(plan: &Plan, profiles: Profiles<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     models(plan, &mut found);
-    for block in &plan.blocks {
-        workload(plan, block, profiles, &mut found);
+    for vm_group in &plan.vm_groups {
+        workload(plan, vm_group, profiles, &mut found);
     }
     // Sums over what is not known say nothing.
     if found.is_empty() {
@@ -80,58 +80,58 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn workload(plan: &Plan, block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
-    let profile = match profiles(&block.profile) {
+fn workload(plan: &Plan, vm_group: &VmGroup, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
+    let profile = match profiles(&vm_group.profile) {
         Ok(profile) => profile,
         // A trace says what is wrong with it.
-        Err(what) if block.profile.starts_with(TRACE) => {
+        Err(what) if vm_group.profile.starts_with(TRACE) => {
             let allowed = "a trace that can be read".to_owned();
-            push(found, (block.line, "block.profile"), what, allowed);
+            push(found, (vm_group.line, "vm_group.profile"), what, allowed);
             return;
         }
         Err(_) => {
-            let what = format!("{:?}, which no profile has", block.profile);
+            let what = format!("{:?}, which no profile has", vm_group.profile);
             let allowed = format!("one of {}", Profile::names().join(", "));
-            push(found, (block.line, "block.profile"), what, allowed);
+            push(found, (vm_group.line, "vm_group.profile"), what, allowed);
             return;
         }
     };
     let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
-    for role in block
+    for role in vm_group
         .roles
         .iter()
         .filter(|role| !names.contains(&role.as_str()))
     {
-        let what = format!("{role:?}, which no VM of {} has", block.profile);
+        let what = format!("{role:?}, which no VM of {} has", vm_group.profile);
         let allowed = format!("one of {}", names.join(", "));
-        push(found, (block.line, "block.roles"), what, allowed);
+        push(found, (vm_group.line, "vm_group.roles"), what, allowed);
     }
-    let wanted = |vm: &&VmProfile| block.has(&vm.name);
+    let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
     for vm in profile.vms.iter().filter(wanted) {
-        if !block.disk_pools.is_empty() && block.disk_pools.len() != vm.disks.len() {
+        if !vm_group.disk_pools.is_empty() && vm_group.disk_pools.len() != vm.disks.len() {
             let what = format!(
                 "a list of {} for the {} disks of {}",
-                block.disk_pools.len(),
+                vm_group.disk_pools.len(),
                 vm.disks.len(),
                 vm.name
             );
             push(
                 found,
-                (block.line, "block.disk_pools"),
+                (vm_group.line, "vm_group.disk_pools"),
                 what,
                 "a pool for each disk".to_owned(),
             );
         }
     }
     let wanted: Vec<&VmProfile> = profile.vms.iter().filter(wanted).collect();
-    names_fit(plan, block, &wanted, found);
+    names_fit(plan, vm_group, &wanted, found);
 }
 
-/// Volumes are named after block, VM and disk, snapshots and clones after these and the event.
-fn names_fit(plan: &Plan, block: &Block, vms: &[&VmProfile], found: &mut Vec<Diagnostic>) {
+/// Volumes are named after VM group, VM and disk, snapshots and clones after these and the event.
+fn names_fit(plan: &Plan, vm_group: &VmGroup, vms: &[&VmProfile], found: &mut Vec<Diagnostic>) {
     let longest = vms.iter().map(|vm| {
-        let (turn, disk, event) = (block.count, vm.disks.len(), plan.events.len());
-        format!("{}{turn}-{}-{disk}@event{event}", block.name, vm.name)
+        let (turn, disk, event) = (vm_group.count, vm.disks.len(), plan.events.len());
+        format!("{}{turn}-{}-{disk}@event{event}", vm_group.name, vm.name)
     });
     let Some(longest) = longest.max_by_key(String::len) else {
         return;
@@ -139,11 +139,11 @@ fn names_fit(plan: &Plan, block: &Block, vms: &[&VmProfile], found: &mut Vec<Dia
     if longest.len() > NAME_BYTES_MAX {
         let what = format!(
             "a name of {} bytes, with which a snapshot would be called {longest:?}",
-            block.name.len()
+            vm_group.name.len()
         );
         let over = longest.len() - NAME_BYTES_MAX;
-        let allowed = format!("{} bytes at most", block.name.len().saturating_sub(over));
-        push(found, (block.line, "block.name"), what, allowed);
+        let allowed = format!("{} bytes at most", vm_group.name.len().saturating_sub(over));
+        push(found, (vm_group.line, "vm_group.name"), what, allowed);
     }
 }
 
@@ -164,15 +164,15 @@ fn room(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
 }
 
 fn memory(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
-    for (place, block) in plan.blocks.iter().enumerate() {
-        let vms = demand.vms.iter().filter(|vm| vm.block == place);
+    for (place, vm_group) in plan.vm_groups.iter().enumerate() {
+        let vms = demand.vms.iter().filter(|vm| vm.vm_group == place);
         let Some(largest) = vms.max_by_key(|vm| vm.memory_bytes) else {
             continue;
         };
         let hosts = plan
             .hosts
             .iter()
-            .filter(|host| block.hosts.contains(&host.name));
+            .filter(|host| vm_group.hosts.contains(&host.name));
         for host in hosts.filter(|host| host.memory_bytes < largest.memory_bytes) {
             let what = format!(
                 "VM {} with {} on host {:?} with {}",
@@ -183,7 +183,7 @@ fn memory(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
             );
             push(
                 found,
-                (block.line, "block.memory"),
+                (vm_group.line, "vm_group.memory"),
                 what,
                 "no VM larger than its host".to_owned(),
             );

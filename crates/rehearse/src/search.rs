@@ -84,8 +84,8 @@ pub fn response_ms(report: &Report, capped: Capped) -> Option<f64> {
 /// The plan with `factor` times its load.
 pub fn scaled(plan: &Plan, factor: f64) -> Plan {
     let mut scaled = plan.clone();
-    for block in &mut scaled.blocks {
-        block.scale *= factor;
+    for vm_group in &mut scaled.vm_groups {
+        vm_group.scale *= factor;
     }
     scaled
 }

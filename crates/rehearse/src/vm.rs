@@ -63,8 +63,8 @@ pub trait Vm: 'static {
 pub struct VmRig {
     /// Unique over the site.
     pub name: String,
-    /// The block that it is of.
-    pub block: String,
+    /// The VM group that it is of.
+    pub vm_group: String,
     /// What it does; its name is the VM's.
     pub profile: VmProfile,
     /// Its disks, in the profile's order.
@@ -116,7 +116,7 @@ impl VmRig {
     pub fn connect(&self, disk: &DiskRig, wiring: &Wiring) {
         let acting = disk.pool.borrow().controller.serving();
         let host = disk.host.borrow().name.clone();
-        let lun = wiring.lun(&host, &acting.name, &self.block, &disk.lun_name);
+        let lun = wiring.lun(&host, &acting.name, &self.vm_group, &disk.lun_name);
         disk.lun.replace(lun);
     }
 }

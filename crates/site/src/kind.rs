@@ -37,6 +37,7 @@ impl Kind {
                 "bus",
                 "drives",
                 "network",
+                "vm_group",
                 "block",
                 "run",
                 "event",

@@ -11,6 +11,18 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Keys that have another name by now: table, old name and new name.
+const RENAMED: [(&str, &str, &str); 2] =
+    [("", "block", "vm_group"), ("event", "block", "vm_group")];
+
+/// The name that `key` of a table has by now.
+pub(crate) fn renamed(table: &str, key: &str) -> Option<&'static str> {
+    let known = RENAMED
+        .iter()
+        .find(|(of, old, _)| *of == table && *old == key);
+    known.map(|(.., new)| *new)
+}
+
 /// An item of the site and where in the file its values are.
 pub(crate) struct Row<T> {
     pub(crate) item: T,
@@ -83,7 +95,7 @@ impl<'a, 'd> TableReader<'a, 'd> {
         rule: &str,
         parse: impl FnOnce(&DeValue<'d>) -> Option<T>,
     ) -> Option<T> {
-        if self.value(key).is_none() {
+        if !self.is_there(key) {
             self.report(self.header_line, key, "nothing".to_owned(), rule);
         }
         self.optional(key, rule, parse)
@@ -324,6 +336,14 @@ impl<'a, 'd> TableReader<'a, 'd> {
         self.value(key).map(|(line, _)| line)
     }
 
+    /// Whether `key` is there at all, or was under the name that it had once.
+    pub(crate) fn is_there(&self, key: &str) -> bool {
+        let old = RENAMED
+            .iter()
+            .filter(|(table, _, new)| *table == self.name && *new == key);
+        self.value(key).is_some() || old.into_iter().any(|(_, old, _)| self.value(old).is_some())
+    }
+
     /// The text of `key`, if it is there and is text.
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(|(_, value)| value.as_str())
@@ -351,19 +371,38 @@ impl<'a, 'd> TableReader<'a, 'd> {
     /// Ends the reading: keys that nobody asked for are unknown.
     pub(crate) fn finish<T>(mut self, item: T) -> Row<T> {
         let allowed = self.known.join(", ");
-        let unknown: Vec<(usize, String)> = self
-            .table
-            .iter()
-            .filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref()))
-            .map(|(key, _)| (self.lines.at(key.span().start), key.get_ref().to_string()))
-            .collect();
-        for (line, key) in unknown {
-            self.report(line, &key, "a key that isn't known".to_owned(), &allowed);
+        let known = std::mem::take(&mut self.known);
+        let table = self.table.iter();
+        for (key, value) in table.filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+            let (line, key) = (self.lines.at(key.span().start), key.get_ref());
+            match renamed(self.name, key) {
+                Some(new) => self.report_renamed(line, key, value.get_ref(), new),
+                None => self.report(line, key, "a key that isn't known".to_owned(), &allowed),
+            }
         }
         Row {
             item,
             header_line: self.header_line,
             lines: self.read,
+        }
+    }
+
+    /// Reports each place of a key that has another name by now.
+    fn report_renamed(&mut self, line: usize, key: &str, value: &DeValue<'d>, new: &str) {
+        let (found, allowed) = (
+            format!("the old name of {new}"),
+            format!("{new} in its place"),
+        );
+        let tables = value
+            .as_array()
+            .into_iter()
+            .flat_map(|tables| tables.iter());
+        let mut places: Vec<usize> = tables.map(|at| self.lines.at(at.span().start)).collect();
+        if places.is_empty() {
+            places.push(line);
+        }
+        for line in places {
+            self.report(line, key, found.clone(), &allowed);
         }
     }
 

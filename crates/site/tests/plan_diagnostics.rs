@@ -58,7 +58,7 @@ memory = "192 GiB"
 initiator = "iscsi"
 balance = "ip-hash"
 ports = [{ network = "san", count = 3 }]
-[[block]]
+[[vm_group]]
 name = "mix"
 profile = "hetero10"
 hosts = ["esx"]
@@ -114,7 +114,7 @@ fn an_empty_file_says_what_a_plan_needs() {
         "pool",
         "network",
         "host",
-        "block",
+        "vm_group",
     ] {
         expected.push(format!(
             "t.toml:1: {kind} is missing: give one or more tables [[{kind}]]"
@@ -143,7 +143,7 @@ fn all_mistakes_come_at_once_in_the_order_of_lines() {
         [
             "t.toml:21: drives.count",
             "t.toml:33: network.mtu",
-            "t.toml:57: block.scale"
+            "t.toml:57: vm_group.scale"
         ]
     );
 }
@@ -204,7 +204,7 @@ proptest::proptest! {
     // Any key, and a value of any kind for it.
     #[test]
     fn never_panics_on_any_setting(
-        key in "(network|pool|host|block|event|drives|variant|site)(\\.(san|data|esx|mix|0|sas|ports|groups|mtu|count|x|)){0,4}",
+        key in "(network|pool|host|vm_group|event|drives|variant|site)(\\.(san|data|esx|mix|0|sas|ports|groups|mtu|count|x|)){0,4}",
         value in "(-?[0-9]{1,20}|[0-9.]{1,6}|true|\"[a-z0-9 /]{0,8}\"|\\[\\]|\\[\\{\\}\\]|\\{ name = \"a\" \\}|.{0,8})",
     ) {
         if let Ok(setting) = site::plan::Setting::parse(&format!("{key}={value}")) {
@@ -224,7 +224,7 @@ mod values {
         unknown_key: "count = 12" => "count = 12\nraid = 5",
             ["t.toml:22: drives.raid: found a key that isn't known; allowed: name, model, count, bus"];
         unknown_table: "[[bus]]" => "[[shelves]]\nname = \"x\"\n[[bus]]",
-            ["t.toml:15: shelves: found a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, block, event, variant, vary"];
+            ["t.toml:15: shelves: found a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, vm_group, event, variant, vary"];
         no_site: "[site]\nname = \"test\"\n" => "",
             ["t.toml:1: site is missing: give a table [site] with a name"];
         site_as_list: "[site]" => "[[site]]",
@@ -359,36 +359,36 @@ mod values {
             ["t.toml:50: host.lun_queue: found the number 4097; allowed: a whole number from 1 to 4096"];
         host_without_ports: "ports = [{ network = \"san\", count = 3 }]\n" => "",
             ["t.toml:43: host.ports is missing: give a list of ports, such as { network = \"san\", count = 2 }"];
-        block_without_profile: "profile = \"hetero10\"\n" => "",
-            ["t.toml:52: block.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
-        block_roles_empty: "scale = 0.5" => "roles = []",
-            ["t.toml:57: block.roles: found an empty list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
-        block_roles_not_names: "scale = 0.5" => "roles = [\"web server\"]",
-            ["t.toml:57: block.roles: found a list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
-        block_count_none: "scale = 0.5" => "count = 0",
-            ["t.toml:57: block.count: found the number 0; allowed: a whole number from 1 to 10000"];
-        block_scale_none: "scale = 0.5" => "scale = 0",
-            ["t.toml:57: block.scale: found the number 0; allowed: a number above zero, at most 1000"];
-        block_scale_negative: "scale = 0.5" => "scale = -0.5",
-            ["t.toml:57: block.scale: found the number -0.5; allowed: a number above zero, at most 1000"];
-        block_scale_nan: "scale = 0.5" => "scale = nan",
-            ["t.toml:57: block.scale: found the number nan; allowed: a number above zero, at most 1000"];
-        block_scale_infinite: "scale = 0.5" => "scale = inf",
-            ["t.toml:57: block.scale: found the number inf; allowed: a number above zero, at most 1000"];
-        block_filled: "scale = 0.5" => "filled = 101",
-            ["t.toml:57: block.filled: found the number 101; allowed: a whole number from 0 to 100, in percent"];
-        block_adapter: "scale = 0.5" => "adapter = \"ide\"",
-            ["t.toml:57: block.adapter: found \"ide\"; allowed: \"lsi-sas\" or \"pvscsi\" or \"vmbus\" or \"virtio\" or \"none\""];
-        block_luns: "scale = 0.5" => "luns = 0",
-            ["t.toml:57: block.luns: found the number 0; allowed: \"per-disk\", \"per-vm\", or a number of datastores from 1 to 256"];
-        block_luns_word: "scale = 0.5" => "luns = \"shared\"",
-            ["t.toml:57: block.luns: found \"shared\"; allowed: \"per-disk\", \"per-vm\", or a number of datastores from 1 to 256"];
-        block_provisioning: "scale = 0.5" => "provisioning = \"lazy\"",
-            ["t.toml:57: block.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
-        block_outstanding: "scale = 0.5" => "outstanding = 0",
-            ["t.toml:57: block.outstanding: found the number 0; allowed: a whole number from 1 to 4096"];
-        block_memory_without_unit: "scale = 0.5" => "memory = \"4\"",
-            ["t.toml:57: block.memory: found \"4\"; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
+        vm_group_without_profile: "profile = \"hetero10\"\n" => "",
+            ["t.toml:52: vm_group.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
+        vm_group_roles_empty: "scale = 0.5" => "roles = []",
+            ["t.toml:57: vm_group.roles: found an empty list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+        vm_group_roles_not_names: "scale = 0.5" => "roles = [\"web server\"]",
+            ["t.toml:57: vm_group.roles: found a list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+        vm_group_count_none: "scale = 0.5" => "count = 0",
+            ["t.toml:57: vm_group.count: found the number 0; allowed: a whole number from 1 to 10000"];
+        vm_group_scale_none: "scale = 0.5" => "scale = 0",
+            ["t.toml:57: vm_group.scale: found the number 0; allowed: a number above zero, at most 1000"];
+        vm_group_scale_negative: "scale = 0.5" => "scale = -0.5",
+            ["t.toml:57: vm_group.scale: found the number -0.5; allowed: a number above zero, at most 1000"];
+        vm_group_scale_nan: "scale = 0.5" => "scale = nan",
+            ["t.toml:57: vm_group.scale: found the number nan; allowed: a number above zero, at most 1000"];
+        vm_group_scale_infinite: "scale = 0.5" => "scale = inf",
+            ["t.toml:57: vm_group.scale: found the number inf; allowed: a number above zero, at most 1000"];
+        vm_group_filled: "scale = 0.5" => "filled = 101",
+            ["t.toml:57: vm_group.filled: found the number 101; allowed: a whole number from 0 to 100, in percent"];
+        vm_group_adapter: "scale = 0.5" => "adapter = \"ide\"",
+            ["t.toml:57: vm_group.adapter: found \"ide\"; allowed: \"lsi-sas\" or \"pvscsi\" or \"vmbus\" or \"virtio\" or \"none\""];
+        vm_group_luns: "scale = 0.5" => "luns = 0",
+            ["t.toml:57: vm_group.luns: found the number 0; allowed: \"per-disk\", \"per-vm\", or a number of datastores from 1 to 256"];
+        vm_group_luns_word: "scale = 0.5" => "luns = \"shared\"",
+            ["t.toml:57: vm_group.luns: found \"shared\"; allowed: \"per-disk\", \"per-vm\", or a number of datastores from 1 to 256"];
+        vm_group_provisioning: "scale = 0.5" => "provisioning = \"lazy\"",
+            ["t.toml:57: vm_group.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
+        vm_group_outstanding: "scale = 0.5" => "outstanding = 0",
+            ["t.toml:57: vm_group.outstanding: found the number 0; allowed: a whole number from 1 to 4096"];
+        vm_group_memory_without_unit: "scale = 0.5" => "memory = \"4\"",
+            ["t.toml:57: vm_group.memory: found \"4\"; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         event_without_time: "at = \"30 s\"\n" => "",
             ["t.toml:58: event.at is missing: give a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_time_without_unit: "at = \"30 s\"" => "at = \"30\"",
@@ -401,33 +401,33 @@ mod values {
             ["t.toml:58: event.drive is missing: give a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         event_with_a_key_of_another: "drive = \"sas-03\"" => "drive = \"sas-03\"\nhost = \"esx1\"",
             ["t.toml:62: event.host: found a key that isn't known; allowed: at, drive, what"];
-        event_offload: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\noffload = 1",
+        event_offload: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nvm_group = \"mix\"\noffload = 1",
             ["t.toml:62: event.offload: found the number 1; allowed: true or false"];
         limit_zero: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 0",
-            ["t.toml:59: block.limit_iops: found the number 0; allowed: I/Os per second, a whole number from 1 to 1000000"];
+            ["t.toml:59: vm_group.limit_iops: found the number 0; allowed: I/Os per second, a whole number from 1 to 1000000"];
         limit_negative: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = -5",
-            ["t.toml:59: block.limit_iops: found the number -5; allowed: I/Os per second, a whole number from 1 to 1000000"];
+            ["t.toml:59: vm_group.limit_iops: found the number -5; allowed: I/Os per second, a whole number from 1 to 1000000"];
         limit_nan: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = nan",
-            ["t.toml:59: block.limit_iops: found the number nan; allowed: I/Os per second, a whole number from 1 to 1000000"];
+            ["t.toml:59: vm_group.limit_iops: found the number nan; allowed: I/Os per second, a whole number from 1 to 1000000"];
         limit_fraction: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 0.5",
-            ["t.toml:59: block.limit_iops: found the number 0.5; allowed: I/Os per second, a whole number from 1 to 1000000"];
+            ["t.toml:59: vm_group.limit_iops: found the number 0.5; allowed: I/Os per second, a whole number from 1 to 1000000"];
         limit_huge: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 1000001",
-            ["t.toml:59: block.limit_iops: found the number 1000001; allowed: I/Os per second, a whole number from 1 to 1000000"];
+            ["t.toml:59: vm_group.limit_iops: found the number 1000001; allowed: I/Os per second, a whole number from 1 to 1000000"];
         limit_text: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = \"50\"",
-            ["t.toml:59: block.limit_iops: found \"50\"; allowed: I/Os per second, a whole number from 1 to 1000000"];
-        event_limit_negative: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = -1",
+            ["t.toml:59: vm_group.limit_iops: found \"50\"; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        event_limit_negative: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"mix\"\niops = -1",
             ["t.toml:62: event.iops: found the number -1; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
-        event_limit_nan: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = nan",
+        event_limit_nan: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"mix\"\niops = nan",
             ["t.toml:62: event.iops: found the number nan; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
-        event_limit_word: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = \"off\"",
+        event_limit_word: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"mix\"\niops = \"off\"",
             ["t.toml:62: event.iops: found \"off\"; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
-        event_limit_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"",
+        event_limit_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"mix\"",
             ["t.toml:58: event.iops is missing: give I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
-        event_clones_none_at_once: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nat_once = 0",
+        event_clones_none_at_once: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nvm_group = \"mix\"\nat_once = 0",
             ["t.toml:62: event.at_once: found the number 0; allowed: a whole number from 1 to 64"];
-        event_moves_no_disk: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nblock = \"mix\"\nto = \"data\"\ndisks = 0",
+        event_moves_no_disk: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nvm_group = \"mix\"\nto = \"data\"\ndisks = 0",
             ["t.toml:63: event.disks: found the number 0; allowed: disks of each VM, a whole number from 1 to 256"];
-        event_clones_none: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nvms = 0",
+        event_clones_none: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nvm_group = \"mix\"\nvms = 0",
             ["t.toml:62: event.vms: found the number 0; allowed: a whole number from 1 to 1000"];
     }
 }
@@ -448,11 +448,11 @@ mod references {
         network_twice: "name = \"core\"\n" => "name = \"san\"\n",
             ["t.toml:29: network.uplink: found \"core\", which no network has; allowed: the name of a network (such as fc, san)",
              "t.toml:35: network.name: found \"san\", as on line 29; allowed: one that no other network has"];
-        block_twice: "[[event]]" => "[[block]]\nname = \"mix\"\nprofile = \"hetero10\"\nhosts = [\"esx\"]\npools = [\"data\"]\n[[event]]",
-            ["t.toml:58: block.name: found \"mix\", as on line 52; allowed: one that no other block has"];
-        host_twice: "[[block]]" => "[[host]]\nname = \"esx\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[block]]",
+        vm_group_twice: "[[event]]" => "[[vm_group]]\nname = \"mix\"\nprofile = \"hetero10\"\nhosts = [\"esx\"]\npools = [\"data\"]\n[[event]]",
+            ["t.toml:58: vm_group.name: found \"mix\", as on line 52; allowed: one that no other VM group has"];
+        host_twice: "[[vm_group]]" => "[[host]]\nname = \"esx\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[vm_group]]",
             ["t.toml:52: host.name: found \"esx\", as on line 43; allowed: one that no other host has"];
-        host_of_a_numbered_name: "[[block]]" => "[[host]]\nname = \"esx2\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[block]]",
+        host_of_a_numbered_name: "[[vm_group]]" => "[[host]]\nname = \"esx2\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[vm_group]]",
             ["t.toml:52: host.name: found a host called \"esx2\", as from line 43; allowed: one that no other host has, with its number"];
         partner_is_itself: "partner = \"b\"" => "partner = \"a\"",
             ["t.toml:6: controller.partner: found itself; allowed: another controller"];
@@ -498,21 +498,21 @@ mod references {
         iscsi_on_fibre_channel: "ports = [{ network = \"san\", count = 3 }]" => "ports = [{ network = \"san\", count = 2 }, { network = \"fc\" }]",
             ["t.toml:43: host.initiator: found \"fc\", which can't carry that; allowed: initiator = \"fibre-channel\" on Fibre Channel, any other on Ethernet"];
         host_that_reaches_nothing: "ports = [{ network = \"san\", count = 2 }]" => "ports = [{ network = \"fc\", count = 2 }]",
-            ["t.toml:52: block.hosts: found host \"esx\", which has no network for storage in common with controller \"a\"; allowed: hosts that reach the controllers of its pools"];
+            ["t.toml:52: vm_group.hosts: found host \"esx\", which has no network for storage in common with controller \"a\"; allowed: hosts that reach the controllers of its pools"];
         network_that_carries_no_storage: "mtu = 9000" => "mtu = 9000\ncarries = \"lan\"",
-            ["t.toml:53: block.hosts: found host \"esx\", which has no network for storage in common with controller \"a\"; allowed: hosts that reach the controllers of its pools"];
-        block_without_hosts: "hosts = [\"esx\"]\n" => "",
-            ["t.toml:52: block.hosts is missing: give the name of a host (such as esx)"];
-        block_without_pools: "pools = [\"data\"]\n" => "",
-            ["t.toml:52: block.pools: found both or neither of pools and disk_pools; allowed: one of the two"];
-        block_with_both_pools: "pools = [\"data\"]" => "pools = [\"data\"]\ndisk_pools = [\"data\"]",
-            ["t.toml:52: block.pools: found both or neither of pools and disk_pools; allowed: one of the two"];
-        block_on_unknown_host: "hosts = [\"esx\"]" => "hosts = [\"esx1\"]",
-            ["t.toml:52: block.hosts: found \"esx1\", which no host has; allowed: the name of a host (such as esx)"];
-        block_on_unknown_pool: "pools = [\"data\"]" => "pools = [\"datum\"]",
-            ["t.toml:52: block.pools: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
-        block_on_unknown_disk_pool: "pools = [\"data\"]" => "disk_pools = [\"data\", \"datum\"]",
-            ["t.toml:52: block.pools: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
+            ["t.toml:53: vm_group.hosts: found host \"esx\", which has no network for storage in common with controller \"a\"; allowed: hosts that reach the controllers of its pools"];
+        vm_group_without_hosts: "hosts = [\"esx\"]\n" => "",
+            ["t.toml:52: vm_group.hosts is missing: give the name of a host (such as esx)"];
+        vm_group_without_pools: "pools = [\"data\"]\n" => "",
+            ["t.toml:52: vm_group.pools: found both or neither of pools and disk_pools; allowed: one of the two"];
+        vm_group_with_both_pools: "pools = [\"data\"]" => "pools = [\"data\"]\ndisk_pools = [\"data\"]",
+            ["t.toml:52: vm_group.pools: found both or neither of pools and disk_pools; allowed: one of the two"];
+        vm_group_on_unknown_host: "hosts = [\"esx\"]" => "hosts = [\"esx1\"]",
+            ["t.toml:52: vm_group.hosts: found \"esx1\", which no host has; allowed: the name of a host (such as esx)"];
+        vm_group_on_unknown_pool: "pools = [\"data\"]" => "pools = [\"datum\"]",
+            ["t.toml:52: vm_group.pools: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
+        vm_group_on_unknown_disk_pool: "pools = [\"data\"]" => "disk_pools = [\"data\", \"datum\"]",
+            ["t.toml:52: vm_group.pools: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
         event_after_the_end: "at = \"30 s\"" => "at = \"60 s\"",
             ["t.toml:58: event.at: found 60 s; allowed: a time of the run, before 60 s"];
         event_of_unknown_drive: "drive = \"sas-03\"" => "drive = \"sas-12\"",
@@ -525,22 +525,57 @@ mod references {
             ["t.toml:58: event.network: found \"sun\", which no network has; allowed: the name of a network (such as core, fc, san)"];
         event_of_unknown_link_host: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"link-up\"\nhost = \"esx9\"\nnetwork = \"san\"",
             ["t.toml:58: event.host: found \"esx9\", which no host has; allowed: the name of a host (such as esx1, esx2)"];
-        event_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"boot-storm\"\nblock = \"web\"",
-            ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
-        snapshot_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"snapshot\"\nblock = \"web\"",
-            ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
-        restore_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"restore\"\nblock = \"web\"",
-            ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
-        limit_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"web\"\niops = 50",
-            ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
-        limit_of_raw_luns: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = 50",
-            ["t.toml:58: event.block: found a limit of block \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
+        event_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"boot-storm\"\nvm_group = \"web\"",
+            ["t.toml:58: event.vm_group: found \"web\", which no VM group has; allowed: the name of a VM group (such as mix)"];
+        snapshot_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"snapshot\"\nvm_group = \"web\"",
+            ["t.toml:58: event.vm_group: found \"web\", which no VM group has; allowed: the name of a VM group (such as mix)"];
+        restore_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"restore\"\nvm_group = \"web\"",
+            ["t.toml:58: event.vm_group: found \"web\", which no VM group has; allowed: the name of a VM group (such as mix)"];
+        limit_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"web\"\niops = 50",
+            ["t.toml:58: event.vm_group: found \"web\", which no VM group has; allowed: the name of a VM group (such as mix)"];
+        limit_of_raw_luns: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nvm_group = \"mix\"\niops = 50",
+            ["t.toml:58: event.vm_group: found a limit of VM group \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
         limit_in_the_plan_of_raw_luns: "scale = 0.5" => "scale = 0.5\nlimit_iops = 50",
-            ["t.toml:52: block.limit_iops: found a limit of block \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
-        move_to_unknown_pool: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nblock = \"mix\"\nto = \"datum\"",
+            ["t.toml:52: vm_group.limit_iops: found a limit of VM group \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
+        move_to_unknown_pool: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nvm_group = \"mix\"\nto = \"datum\"",
             ["t.toml:58: event.to: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
         drain_of_unknown_host: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"drain\"\nhost = \"esx3\"",
             ["t.toml:58: event.host: found \"esx3\", which no host has; allowed: the name of a host (such as esx1, esx2)"];
+    }
+}
+
+mod old_names {
+    //! Keys of older files, with the change to make.
+    use super::{GOOD, case, messages};
+    use site::plan::{Setting, parse};
+
+    cases! {
+        of_vm_groups: "[[vm_group]]" => "[[block]]",
+            ["t.toml:52: block: found the old name of vm_group; allowed: vm_group in its place"];
+        of_the_key_of_an_event: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"snapshot\"\nblock = \"mix\"",
+            ["t.toml:61: event.block: found the old name of vm_group; allowed: vm_group in its place"];
+        in_a_variant: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"block.mix.count\" = 2 }\n",
+            ["t.toml:62: variant \"v\": found \"block\" is the old name of \"vm_group\": write \"vm_group.mix.count\"; allowed: a change that leaves the site possible"];
+        in_vary: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"block.mix.count\"\nvalues = [2]\n",
+            ["t.toml:62: variant \"block.mix.count = 2\": found \"block\" is the old name of \"vm_group\": write \"vm_group.mix.count\"; allowed: a change that leaves the site possible"];
+    }
+
+    #[test]
+    fn each_of_several_tables_is_named() {
+        let text = GOOD.replace("[[vm_group]]", "[[block]]\n[[block]]");
+        let lines: Vec<String> = messages(&text);
+        let lines: Vec<&str> = lines.iter().map(|line| &line[..15]).collect();
+        assert_eq!(lines, ["t.toml:52: bloc", "t.toml:53: bloc"]);
+    }
+
+    #[test]
+    fn in_a_setting() {
+        let setting = Setting::parse("block.mix.count=2").unwrap();
+        let error = parse("t.toml", GOOD, &[setting]).unwrap_err();
+        assert!(
+            error.to_string().contains("write \"vm_group.mix.count\""),
+            "{error}"
+        );
     }
 }
 
@@ -561,8 +596,8 @@ mod variants {
             ["t.toml:62: variant \"v\": found network.mtu: the number 70000; allowed: bytes of a frame of Ethernet, a whole number from 576 to 9216; allowed: a change that leaves the site possible"];
         variant_that_is_not_possible: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"pool.data.groups.0.count\" = 4 }\n",
             ["t.toml:62: variant \"v\": found drives.count: 12 drives, of which pools take 22; allowed: 22 or more; allowed: a change that leaves the site possible"];
-        variant_with_several_mistakes: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"block.mix.scale\" = 0, \"block.mix.count\" = 0 }\n",
-            ["t.toml:62: variant \"v\": found block.count: the number 0; allowed: a whole number from 1 to 10000 / block.scale: the number 0; allowed: a number above zero, at most 1000; allowed: a change that leaves the site possible"];
+        variant_with_several_mistakes: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"vm_group.mix.scale\" = 0, \"vm_group.mix.count\" = 0 }\n",
+            ["t.toml:62: variant \"v\": found vm_group.count: the number 0; allowed: a whole number from 1 to 10000 / vm_group.scale: the number 0; allowed: a number above zero, at most 1000; allowed: a change that leaves the site possible"];
         variant_with_an_empty_step: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"network..mtu\" = 1500 }\n",
             ["t.toml:62: variant \"v\": found \"network..mtu\" is no key: write TABLE.KEY or TABLE.NAME.KEY; allowed: a change that leaves the site possible"];
         variant_twice: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"network.san.mtu\" = 1500 }\n[[variant]]\nname = \"v\"\nset = { \"network.san.mtu\" = 4000 }\n",
@@ -574,7 +609,7 @@ mod variants {
         variant_with_more: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { }\nwhy = \"x\"\n",
             ["t.toml:62: variant: found something else; allowed: name and set, such as set = { \"network.san.mtu\" = 9000 }"];
         variant_named_table_of_an_unknown_kind: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"netwrok.x\" = { speed = \"1 Gb/s\" } }\n",
-            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, block, event, variant, vary; allowed: a change that leaves the site possible"];
+            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, vm_group, event, variant, vary; allowed: a change that leaves the site possible"];
         vary_into_nowhere: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.sun.mtu\"\nvalues = [1500]\n",
             ["t.toml:62: variant \"network.sun.mtu = 1500\": found there is no \"sun\" in \"network.sun.mtu\"; allowed: a change that leaves the site possible"];
         vary_a_wrong_value: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.san.mtu\"\nvalues = [1500, 1]\n",

@@ -25,7 +25,7 @@ uplink = { x = 1 }
 [[host]]
 x = 1
 ports = [{ x = 1 }]
-[[block]]
+[[vm_group]]
 x = 1
 "#;
 

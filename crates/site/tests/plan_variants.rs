@@ -31,7 +31,7 @@ cores = 16
 clock_ghz = 2.4
 memory = "192 GiB"
 ports = [{ network = "san" }]
-[[block]]
+[[vm_group]]
 name = "mix"
 profile = "hetero10"
 hosts = ["esx"]
@@ -60,7 +60,7 @@ fn refused(setting: &str) -> String {
 
 #[test]
 fn a_variant_changes_what_it_says_and_nothing_else() {
-    let text = "[[variant]]\nname = \"jumbo\"\nset = { \"network.san.mtu\" = 9000, \"block.mix.count\" = 3 }\n";
+    let text = "[[variant]]\nname = \"jumbo\"\nset = { \"network.san.mtu\" = 9000, \"vm_group.mix.count\" = 3 }\n";
     let described = described(text, &[]);
     let [variant] = described.variants.as_slice() else {
         panic!("one variant")
@@ -71,10 +71,10 @@ fn a_variant_changes_what_it_says_and_nothing_else() {
         plan.networks[0].kind,
         NetworkKind::Ethernet { mtu_bytes: 9000 }
     );
-    assert_eq!(plan.blocks[0].count, 3);
+    assert_eq!(plan.vm_groups[0].count, 3);
     // Put back, it is the site of the file, but for the lines.
     plan.networks[0].kind = described.base.networks[0].kind;
-    plan.blocks[0].count = 1;
+    plan.vm_groups[0].count = 1;
     assert_eq!(without_lines(plan), without_lines(described.base));
 }
 
@@ -85,7 +85,7 @@ fn without_lines(mut plan: Plan) -> Plan {
     plan.pools.iter_mut().for_each(|it| it.line = 0);
     plan.networks.iter_mut().for_each(|it| it.line = 0);
     plan.hosts.iter_mut().for_each(|it| it.line = 0);
-    plan.blocks.iter_mut().for_each(|it| it.line = 0);
+    plan.vm_groups.iter_mut().for_each(|it| it.line = 0);
     plan.events.iter_mut().for_each(|it| it.line = 0);
     plan
 }
@@ -94,7 +94,7 @@ fn without_lines(mut plan: Plan) -> Plan {
 fn vary_makes_a_variant_of_each_value_after_those_with_names() {
     let text = "[[vary]]\nkey = \"network.san.mtu\"\nvalues = [1500, 9000]\n\
         [[vary]]\nkey = \"pool.data.groups.1.level\"\nvalues = [\"10\"]\n\
-        [[variant]]\nname = \"more\"\nset = { \"block.mix.count\" = 2 }\n";
+        [[variant]]\nname = \"more\"\nset = { \"vm_group.mix.count\" = 2 }\n";
     let described = described(text, &[]);
     let names: Vec<&str> = described.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(
@@ -154,12 +154,16 @@ fn settings_change_the_site_and_its_variants() {
     let text = "[[vary]]\nkey = \"network.san.mtu\"\nvalues = [9000]\n";
     let described = described(
         text,
-        &["block.mix.scale=2", "run.seeds = 3", "site.about=for fun"],
+        &[
+            "vm_group.mix.scale=2",
+            "run.seeds = 3",
+            "site.about=for fun",
+        ],
     );
     assert_eq!(described.base.about.as_deref(), Some("for fun"));
     for plan in [&described.base, &described.variants[0].plan] {
         assert_eq!(plan.run.seeds, 3);
-        assert_eq!(plan.blocks[0].scale, 2.0);
+        assert_eq!(plan.vm_groups[0].scale, 2.0);
     }
 }
 
@@ -214,9 +218,9 @@ fn a_variant_that_a_setting_makes_impossible_is_left_out_and_named() {
     let late = r#"
 [[variant]]
 name = "late"
-set = { event = [{ at = "90 s", what = "boot-storm", block = "vms" }] }
+set = { event = [{ at = "90 s", what = "boot-storm", vm_group = "vms" }] }
 "#;
-    let late = late.replace("vms", &described("", &[]).base.blocks[0].name);
+    let late = late.replace("vms", &described("", &[]).base.vm_groups[0].name);
     assert_eq!(described(&late, &[]).variants.len(), 1);
     assert_eq!(described(&late, &[]).impossible, []);
     let shorter = ["run.warmup=\"1 s\"", "run.measure=\"20 s\""];

@@ -17,10 +17,10 @@ fn volume(
     gigabytes: u64,
     provisioning: Provisioning,
 ) -> Option<Volume<RigWorld>> {
-    let mut block = run.plan().ok()?.blocks.first()?.clone();
-    block.provisioning = provisioning;
+    let mut vm_group = run.plan().ok()?.vm_groups.first()?.clone();
+    vm_group.provisioning = provisioning;
     let pool = rig.pools.first()?;
-    let made = pool.make_volume(&block, "at-rest", gigabytes * MEMORY_GB);
+    let made = pool.make_volume(&vm_group, "at-rest", gigabytes * MEMORY_GB);
     rig.finish(made).ok()?.ok()
 }
 

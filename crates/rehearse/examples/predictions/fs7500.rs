@@ -20,7 +20,7 @@ const CLONE_EIGHT: Run = Run::of("fs7500-network", "clone of 8 over 8", (5, 900)
 /// How long clones took, minutes, if one had taken the published 60.
 fn clone_min(o: &Outcomes, run: Run) -> Option<f64> {
     let took = |run| {
-        let cloned = o.undertook(run, "clone of block")?;
+        let cloned = o.undertook(run, "clone of VM group")?;
         cloned.has_ended.then_some(cloned.took.as_secs_f64())
     };
     Some(60.0 * took(run)? / took(CLONE_ONE)?)
@@ -28,7 +28,7 @@ fn clone_min(o: &Outcomes, run: Run) -> Option<f64> {
 
 /// What one clone carried.
 fn clone_megabytes(o: &Outcomes) -> Option<f64> {
-    let cloned = o.undertook(CLONE_ONE, "clone of block")?;
+    let cloned = o.undertook(CLONE_ONE, "clone of VM group")?;
     Some(cloned.bytes as f64 / 1e6 / cloned.took.as_secs_f64())
 }
 

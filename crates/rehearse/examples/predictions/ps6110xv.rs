@@ -191,7 +191,7 @@ fn links() -> Vec<Row> {
             "two 1 GbE, ten VMs at once",
             "Gb/s",
             1.7,
-            |o| o.links_used(TEN_MOVE, "hyperv migration", "migration of block mix"),
+            |o| o.links_used(TEN_MOVE, "hyperv migration", "migration of VM group mix"),
             "given as 1.6 to 1.8; rehearsed under the load of the mix, which dirties memory: the \
              last two go by the same link",
         ),

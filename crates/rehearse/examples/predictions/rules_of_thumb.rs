@@ -17,40 +17,40 @@ const fn small(set: &'static [(&'static str, &'static str)]) -> Run {
 }
 
 const RAID_5_MIX: Run = small(&[
-    ("block.mix.profile", "rand-8k-90"),
+    ("vm_group.mix.profile", "rand-8k-90"),
     (
         "pool.array1.groups",
         "[{ level = \"5\", drives = 5, from = \"sas\", count = 4 }]",
     ),
     ("controller.active.write_cache", "64 MiB"),
-    ("block.mix.filled", "100"),
+    ("vm_group.mix.filled", "100"),
 ]);
 const RAID_5: Run = small(&[
-    ("block.mix.profile", "rand-4k-write"),
+    ("vm_group.mix.profile", "rand-4k-write"),
     (
         "pool.array1.groups",
         "[{ level = \"5\", drives = 5, from = \"sas\", count = 4 }]",
     ),
     ("controller.active.write_cache", "64 MiB"),
-    ("block.mix.filled", "100"),
+    ("vm_group.mix.filled", "100"),
 ]);
 const RAID_6: Run = small(&[
-    ("block.mix.profile", "rand-4k-write"),
+    ("vm_group.mix.profile", "rand-4k-write"),
     (
         "pool.array1.groups",
         "[{ level = \"6\", drives = 10, from = \"sas\", count = 2 }]",
     ),
     ("controller.active.write_cache", "64 MiB"),
-    ("block.mix.filled", "100"),
+    ("vm_group.mix.filled", "100"),
 ]);
 const RAID_10: Run = small(&[
-    ("block.mix.profile", "rand-4k-write"),
+    ("vm_group.mix.profile", "rand-4k-write"),
     (
         "pool.array1.groups",
         "[{ level = \"10\", drives = 20, from = \"sas\" }]",
     ),
     ("controller.active.write_cache", "64 MiB"),
-    ("block.mix.filled", "100"),
+    ("vm_group.mix.filled", "100"),
 ]);
 
 const RUNS: &[Run] = &[RAID_5_MIX, RAID_5, RAID_6, RAID_10];

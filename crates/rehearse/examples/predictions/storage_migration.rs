@@ -16,7 +16,7 @@ const BY_HOSTS_AWAY: Run = moved("storage migration to a second array without of
 
 /// How long the migration took; of one that had not ended, at its pace until then.
 fn migration_min(o: &Outcomes, run: Run) -> Option<f64> {
-    let moved = o.undertook(run, "move of block")?;
+    let moved = o.undertook(run, "move of VM group")?;
     let took = moved.took.as_secs_f64() / 60.0;
     match moved.has_ended {
         true => Some(took),

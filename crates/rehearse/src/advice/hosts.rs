@@ -147,10 +147,15 @@ fn no_witness(scene: &Scene<'_>, seen: &mut Seen) {
         .iter()
         .filter(|host| host.count == 2 && !host.witness)
     {
-        let is_windows = |block: &&site::plan::Block| {
-            block.adapter == Adapter::Vmbus && block.hosts.contains(&host.name)
+        let is_windows = |vm_group: &&site::plan::VmGroup| {
+            vm_group.adapter == Adapter::Vmbus && vm_group.hosts.contains(&host.name)
         };
-        if scene.plan.blocks.iter().any(|block| is_windows(&block)) {
+        if scene
+            .plan
+            .vm_groups
+            .iter()
+            .any(|vm_group| is_windows(&vm_group))
+        {
             seen.add(
                 host.line,
                 format!("the two hosts {:?} have no witness", host.name),
@@ -199,15 +204,18 @@ fn numa_spanning(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn emulated_adapter(scene: &Scene<'_>, seen: &mut Seen) {
-    for block in scene
+    for vm_group in scene
         .plan
-        .blocks
+        .vm_groups
         .iter()
-        .filter(|block| block.adapter == Adapter::LsiSas)
+        .filter(|vm_group| vm_group.adapter == Adapter::LsiSas)
     {
         seen.add(
-            block.line,
-            format!("VMs of block {:?} have an emulated LSI adapter", block.name),
+            vm_group.line,
+            format!(
+                "VMs of VM group {:?} have an emulated LSI adapter",
+                vm_group.name
+            ),
         );
     }
 }

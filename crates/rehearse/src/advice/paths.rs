@@ -517,20 +517,20 @@ fn iscsi_over_a_link_group(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn lun_queue_too_short(scene: &Scene<'_>, seen: &mut Seen) {
-    for (place, block) in scene.plan.blocks.iter().enumerate() {
+    for (place, vm_group) in scene.plan.vm_groups.iter().enumerate() {
         let Some(host) = scene
             .plan
             .hosts
             .iter()
-            .find(|host| block.hosts.contains(&host.name))
+            .find(|host| vm_group.hosts.contains(&host.name))
         else {
             continue;
         };
         let mut under_way: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        let vms = scene.demand.vms.iter().filter(|vm| vm.block == place);
+        let vms = scene.demand.vms.iter().filter(|vm| vm.vm_group == place);
         for (turn, vm) in vms.enumerate() {
             for (number, disk) in vm.disks.iter().enumerate() {
-                let lun = match block.luns {
+                let lun = match vm_group.luns {
                     Luns::PerDisk => (turn, number),
                     Luns::PerVm => (turn, 0),
                     Luns::Shared(luns) => (vm.host, turn % usize::from(luns)),
@@ -540,14 +540,14 @@ fn lun_queue_too_short(scene: &Scene<'_>, seen: &mut Seen) {
             }
         }
         let most = under_way.values().copied().fold(0.0, f64::max);
-        let is_shared = matches!(block.luns, Luns::Shared(_));
+        let is_shared = matches!(vm_group.luns, Luns::Shared(_));
         let queue = catalog::lun_queue(host, is_shared);
         if most > queue as f64 {
             seen.add(
-                block.line,
+                vm_group.line,
                 format!(
-                    "{most:.0} commands of block {:?} are meant for a LUN whose queue has {queue}",
-                    block.name
+                    "{most:.0} commands of VM group {:?} are meant for a LUN whose queue has {queue}",
+                    vm_group.name
                 ),
             );
         }

@@ -310,7 +310,7 @@ fn thin_and_thick(scene: &Scene<'_>, seen: &mut Seen) {
         let kinds: BTreeSet<bool> = scene
             .demand
             .disks_in(place)
-            .map(|(vm, _)| scene.plan.blocks[vm.block].provisioning == Provisioning::Thin)
+            .map(|(vm, _)| scene.plan.vm_groups[vm.vm_group].provisioning == Provisioning::Thin)
             .collect();
         if kinds.len() > 1 {
             seen.add(
@@ -394,17 +394,17 @@ fn stripe_unit_below_io(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn unwritten_disks(scene: &Scene<'_>, seen: &mut Seen) {
-    for block in scene
+    for vm_group in scene
         .plan
-        .blocks
+        .vm_groups
         .iter()
-        .filter(|block| block.filled_percent < 50)
+        .filter(|vm_group| vm_group.filled_percent < 50)
     {
         seen.add(
-            block.line,
+            vm_group.line,
             format!(
-                "disks of block {:?} are written to {} %",
-                block.name, block.filled_percent
+                "disks of VM group {:?} are written to {} %",
+                vm_group.name, vm_group.filled_percent
             ),
         );
     }

@@ -1,7 +1,7 @@
 //! The load of VMs on their hosts beside their I/O: busy cores, and memory.
 
 use super::Rig;
-use super::wiring::block_of;
+use super::wiring::vm_group_of;
 use crate::error::RehearseError;
 use crate::host::HostRig;
 use crate::vm::VmRig;
@@ -47,7 +47,7 @@ pub fn on(host: &HostRig, vms: &[Rc<VmRig>], more: &[&VmRig]) -> Result<Resident
 /// Whether all VMs fit where they are.
 ///
 /// # Errors
-/// `Site`, with the line of the block that is on a host that has too little.
+/// `Site`, with the line of the VM group that is on a host that has too little.
 pub(super) fn check(plan: &Plan, rig: &Rig) -> Result<(), RehearseError> {
     for host in &rig.hosts {
         let Err(unfit) = on(host, &rig.vms, &[]) else {
@@ -55,7 +55,7 @@ pub(super) fn check(plan: &Plan, rig: &Rig) -> Result<(), RehearseError> {
         };
         let mut here = rig.vms.iter().rev();
         let last = here.find(|vm| vm.host.borrow().name == host.name);
-        let line = last.map_or(1, |vm| block_of(plan, &vm.block).line);
+        let line = last.map_or(1, |vm| vm_group_of(plan, &vm.vm_group).line);
         let context = format!("host {:?}: {unfit}", host.name);
         return Err(RehearseError::site(line, context));
     }

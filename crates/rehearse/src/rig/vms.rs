@@ -1,4 +1,4 @@
-//! Hosts, and the VMs of the blocks with their volumes.
+//! Hosts, and the VMs of the VM groups with their volumes.
 
 use super::{Rig, residents};
 use crate::catalog;
@@ -12,7 +12,7 @@ use crate::profiles::Profiles;
 use crate::resident;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
-use site::plan::{Block, Host, Initiator, Luns, Plan};
+use site::plan::{Host, Initiator, Luns, Plan, VmGroup};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use workload::profile::VmProfile;
@@ -29,36 +29,39 @@ pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
     hosts
 }
 
-/// The VMs of a block as their profile has them, under names of their own.
+/// The VMs of a VM group as their profile has them, under names of their own.
 ///
 /// # Errors
 /// `Site` for a profile or role that does not exist.
-pub fn of_block(block: &Block, profiles: Profiles<'_>) -> Result<Vec<VmProfile>, RehearseError> {
-    let found = profiles(&block.profile);
+pub fn of_vm_group(
+    vm_group: &VmGroup,
+    profiles: Profiles<'_>,
+) -> Result<Vec<VmProfile>, RehearseError> {
+    let found = profiles(&vm_group.profile);
     let profile = found.map_err(|what| {
-        let context = format!("block {:?}: {what}", block.name);
-        RehearseError::site(block.line, context)
+        let context = format!("VM group {:?}: {what}", vm_group.name);
+        RehearseError::site(vm_group.line, context)
     })?;
-    for role in &block.roles {
+    for role in &vm_group.roles {
         if !profile.vms.iter().any(|vm| vm.name == *role) {
             let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
             let context = format!(
-                "block {:?}: profile {} has no role {role:?}; allowed: {}",
-                block.name,
-                block.profile,
+                "VM group {:?}: profile {} has no role {role:?}; allowed: {}",
+                vm_group.name,
+                vm_group.profile,
                 names.join(", ")
             );
-            return Err(RehearseError::site(block.line, context));
+            return Err(RehearseError::site(vm_group.line, context));
         }
     }
-    let wanted = |vm: &&VmProfile| block.has(&vm.name);
+    let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
     let mut vms = Vec::new();
-    for turn in 1..=block.count {
+    for turn in 1..=vm_group.count {
         for vm in profile.vms.iter().filter(wanted) {
-            let mut vm = resident::of(block, vm);
-            vm.name = match block.count {
-                1 => format!("{}-{}", block.name, vm.name),
-                _ => format!("{}{turn}-{}", block.name, vm.name),
+            let mut vm = resident::of(vm_group, vm);
+            vm.name = match vm_group.count {
+                1 => format!("{}-{}", vm_group.name, vm.name),
+                _ => format!("{}{turn}-{}", vm_group.name, vm.name),
             };
             vms.push(vm);
         }
@@ -66,25 +69,25 @@ pub fn of_block(block: &Block, profiles: Profiles<'_>) -> Result<Vec<VmProfile>,
     Ok(vms)
 }
 
-/// The VMs of all blocks, with their volumes laid out.
+/// The VMs of all VM groups, with their volumes laid out.
 pub(super) fn vms(
     plan: &Plan,
     rig: &Rig,
     profiles: Profiles<'_>,
 ) -> Result<Vec<Rc<VmRig>>, RehearseError> {
     let mut vms = Vec::new();
-    for (place, block) in plan.blocks.iter().enumerate() {
+    for (place, vm_group) in plan.vm_groups.iter().enumerate() {
         let hosts: Vec<(&Host, String)> = plan
             .hosts
             .iter()
-            .filter(|host| block.hosts.contains(&host.name))
+            .filter(|host| vm_group.hosts.contains(&host.name))
             .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
             .collect();
-        for (turn, profile) in of_block(block, profiles)?.into_iter().enumerate() {
+        for (turn, profile) in of_vm_group(vm_group, profiles)?.into_iter().enumerate() {
             let (host, host_name) = &hosts[(place + turn) % hosts.len()];
             let builder = Builder {
                 rig,
-                block,
+                vm_group,
                 host,
                 host_name,
                 turn,
@@ -97,10 +100,10 @@ pub(super) fn vms(
 
 struct Builder<'a> {
     rig: &'a Rig,
-    block: &'a Block,
+    vm_group: &'a VmGroup,
     host: &'a Host,
     host_name: &'a str,
-    /// The number of the VM in its block.
+    /// The number of the VM in its VM group.
     turn: usize,
 }
 
@@ -110,7 +113,7 @@ impl Builder<'_> {
         let Some(host) = hosts.iter().find(|host| host.name == self.host_name) else {
             unreachable!("every host of the plan is in the rig")
         };
-        let adapter = catalog::adapter(self.block.adapter);
+        let adapter = catalog::adapter(self.vm_group.adapter);
         let adapter_gate = Rc::new(Gate::new(usize::from(adapter.queue)));
         let life = Rc::new(Cell::new(0));
         let mut disks = Vec::new();
@@ -120,7 +123,7 @@ impl Builder<'_> {
         }
         Ok(Rc::new(VmRig {
             name: profile.name.clone(),
-            block: self.block.name.clone(),
+            vm_group: self.vm_group.name.clone(),
             compute: Cell::new(residents::compute(&profile.compute)),
             profile,
             disks,
@@ -129,7 +132,7 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
-            think: self.block.think,
+            think: self.vm_group.think,
         }))
     }
 
@@ -139,9 +142,9 @@ impl Builder<'_> {
         number: usize,
         (host, adapter_gate, life): (&Rc<HostRig>, &Rc<Gate>, &Rc<Cell<u32>>),
     ) -> Result<Rc<DiskRig>, RehearseError> {
-        let block = self.block;
-        let pools = match block.disk_pools.as_slice() {
-            [] => &block.pools[self.turn % block.pools.len()],
+        let vm_group = self.vm_group;
+        let pools = match vm_group.disk_pools.as_slice() {
+            [] => &vm_group.pools[self.turn % vm_group.pools.len()],
             of_disks => &of_disks[number % of_disks.len()],
         };
         let Some(pool) = self.rig.pools.iter().find(|pool| pool.name == *pools) else {
@@ -151,26 +154,26 @@ impl Builder<'_> {
         let size_bytes = nominal_bytes.next_multiple_of(1 << 20);
         let name = format!("{}-{number}", profile.name);
         let volume = self.volume(pool, &name, size_bytes)?;
-        let lun_name = match block.luns {
+        let lun_name = match vm_group.luns {
             Luns::PerDisk => name,
             Luns::PerVm => profile.name.clone(),
             Luns::Shared(count) => {
-                format!("{} {}", block.name, self.turn % usize::from(count))
+                format!("{} {}", vm_group.name, self.turn % usize::from(count))
             }
         };
         let wiring = &self.rig.wiring;
         let (host_name, controller) = (self.host_name, &pool.controller.name);
-        let lun = wiring.lun(host_name, controller, &block.name, &lun_name);
+        let lun = wiring.lun(host_name, controller, &vm_group.name, &lun_name);
         Ok(Rc::new(DiskRig {
             volume: RefCell::new(volume),
             pool: RefCell::new(Rc::clone(pool)),
             host: RefCell::new(Rc::clone(host)),
             lun: RefCell::new(lun),
             lun_name,
-            adapter: catalog::adapter(block.adapter),
+            adapter: catalog::adapter(vm_group.adapter),
             adapter_gate: Rc::clone(adapter_gate),
-            disk_gate: Gate::new(usize::from(catalog::adapter(block.adapter).disk_queue)),
-            limit: IopsLimit::new(block.limit_iops),
+            disk_gate: Gate::new(usize::from(catalog::adapter(vm_group.adapter).disk_queue)),
+            limit: IopsLimit::new(vm_group.limit_iops),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
             life: Rc::clone(life),
@@ -187,11 +190,11 @@ impl Builder<'_> {
         name: &str,
         size_bytes: u64,
     ) -> Result<engine::Volume<RigWorld>, RehearseError> {
-        let block = self.block;
-        let refused = |context: String| RehearseError::site(block.line, context);
-        let made = pool.make_volume(block, name, size_bytes);
+        let vm_group = self.vm_group;
+        let refused = |context: String| RehearseError::site(vm_group.line, context);
+        let made = pool.make_volume(vm_group, name, size_bytes);
         let volume = self.rig.finish(made)?.map_err(refused)?;
-        let filled = size_bytes / 100 * u64::from(block.filled_percent);
+        let filled = size_bytes / 100 * u64::from(vm_group.filled_percent);
         let filled = filled - filled % base::BLOCK_BYTES as u64;
         if filled > 0 {
             let laid_out = self.rig.finish(volume.lay_out(0..filled))?;

@@ -5,7 +5,7 @@ use super::network::Fabric;
 use crate::catalog;
 use crate::host::LunRig;
 use model::link::multipath::Policy;
-use site::plan::{Balance, Block, Host, Luns, Plan};
+use site::plan::{Balance, Host, Luns, Plan, VmGroup};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,10 +29,10 @@ pub fn host_of<'a>(plan: &'a Plan, name: &str) -> &'a Host {
     }
 }
 
-/// The block of a plan.
-pub fn block_of<'a>(plan: &'a Plan, name: &str) -> &'a Block {
-    match plan.blocks.iter().find(|block| block.name == name) {
-        Some(block) => block,
+/// The VM group of a plan.
+pub fn vm_group_of<'a>(plan: &'a Plan, name: &str) -> &'a VmGroup {
+    match plan.vm_groups.iter().find(|vm_group| vm_group.name == name) {
+        Some(vm_group) => vm_group,
         None => unreachable!("a plan's names lead somewhere: {name}"),
     }
 }
@@ -52,28 +52,28 @@ impl Wiring {
         !self.fabric.ways(host, controller).is_empty()
     }
 
-    /// The LUN called `name` of a block.
+    /// The LUN called `name` of a VM group.
     ///
     /// # Panics
     /// When the host does not reach the controller.
-    pub fn lun(&self, host: &str, controller: &str, block: &str, name: &str) -> Rc<LunRig> {
+    pub fn lun(&self, host: &str, controller: &str, vm_group: &str, name: &str) -> Rc<LunRig> {
         let key = (host.to_owned(), controller.to_owned(), name.to_owned());
         let number = self.luns.borrow().len();
         if let Some(lun) = self.luns.borrow().get(&key) {
             return Rc::clone(lun);
         }
-        let block = block_of(&self.plan, block);
-        let lun = Rc::new(self.make(host, controller, block, number));
+        let vm_group = vm_group_of(&self.plan, vm_group);
+        let lun = Rc::new(self.make(host, controller, vm_group, number));
         self.luns.borrow_mut().insert(key, Rc::clone(&lun));
         lun
     }
 
     /// All ways to its controller; of a group of links, the place that the rule gives it.
-    fn make(&self, host_name: &str, controller: &str, block: &Block, number: usize) -> LunRig {
+    fn make(&self, host_name: &str, controller: &str, vm_group: &VmGroup, number: usize) -> LunRig {
         let host = host_of(&self.plan, host_name);
         let ways = self.fabric.ways(host_name, controller);
         assert!(!ways.is_empty(), "a LUN of a host that does not reach it");
-        let is_shared = matches!(block.luns, Luns::Shared(_));
+        let is_shared = matches!(vm_group.luns, Luns::Shared(_));
         let depth = catalog::lun_queue(host, is_shared);
         match host.balance {
             Balance::RoundRobin => {

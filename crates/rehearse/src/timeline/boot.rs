@@ -17,14 +17,14 @@ pub(super) const OPERATIONS: u32 = boot_storm::OPERATIONS_PER_BOOT as u32;
 /// A VM whose I/O fails tries again after so long.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The VMs of a block start all at once.
-pub(super) async fn storm(scene: &Rc<Scene>, block: &str, operations: u32) {
-    let vms = scene.of_block(block).into_iter();
+/// The VMs of a VM group start all at once.
+pub(super) async fn storm(scene: &Rc<Scene>, vm_group: &str, operations: u32) {
+    let vms = scene.of_vm_group(vm_group).into_iter();
     let vms: Vec<Rc<VmRig>> = vms.filter(|vm| !vm.host.borrow().is_down()).collect();
     let more = format!("{}, {operations} operations each", count(vms.len(), "VM"));
     let storm = scene
         .log
-        .begin(format!("boot storm of block {block}"), &more);
+        .begin(format!("boot storm of VM group {vm_group}"), &more);
     vms.iter().for_each(|vm| vm.stop());
     rise(scene, &storm, vms, (operations, Duration::ZERO)).await;
     finish(scene, storm);

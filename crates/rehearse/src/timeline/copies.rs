@@ -11,7 +11,7 @@ use crate::disk::DiskRig;
 use crate::gate::Gate;
 use crate::halt::together;
 use crate::rig::PoolRig;
-use crate::rig::wiring::block_of;
+use crate::rig::wiring::vm_group_of;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::Volume;
@@ -87,10 +87,12 @@ fn ended(scene: &Scene, undertaking: Undertaking<'_>, why: &str) {
     }
 }
 
-/// Clones VMs of a block.
-pub(super) async fn clone(scene: &Rc<Scene>, (block, vms): (&str, Vec<Rc<VmRig>>), how: How) {
+/// Clones VMs of a VM group.
+pub(super) async fn clone(scene: &Rc<Scene>, (vm_group, vms): (&str, Vec<Rc<VmRig>>), how: How) {
     let more = format!("{} by {}", count(vms.len(), "VM"), how.who());
-    let cloning = scene.log.begin(format!("clone of block {block}"), &more);
+    let cloning = scene
+        .log
+        .begin(format!("clone of VM group {vm_group}"), &more);
     let (several, teller) = (vms.len() > 1, cloning.teller());
     let work = |vm: Rc<VmRig>| {
         let (scene, teller) = (Rc::clone(scene), teller.clone());
@@ -143,7 +145,7 @@ async fn copied(
     let made = make(scene, vm, (&pool, name), disk.size_bytes).await?;
     let from = disk.volume.borrow().clone();
     // On the datastore of its VM, where there is one.
-    let lun_name = match block_of(&scene.plan, &vm.block).luns {
+    let lun_name = match vm_group_of(&scene.plan, &vm.vm_group).luns {
         Luns::Shared(_) => &disk.lun_name,
         Luns::PerDisk | Luns::PerVm => name,
     };
@@ -152,30 +154,32 @@ async fn copied(
     Copying::new((from, to), how, bytes).run(scene).await
 }
 
-/// An empty volume like those of the VM's block.
+/// An empty volume like those of the VM's VM group.
 pub(super) async fn make(
     scene: &Scene,
     vm: &VmRig,
     (pool, name): (&PoolRig, &str),
     size_bytes: u64,
 ) -> Result<Volume<RigWorld>, String> {
-    let block = block_of(&scene.plan, &vm.block);
-    pool.make_volume(block, name, size_bytes).await
+    let vm_group = vm_group_of(&scene.plan, &vm.vm_group);
+    pool.make_volume(vm_group, name, size_bytes).await
 }
 
-/// Moves disks of a block to a pool, so many of each VM from the first on.
+/// Moves disks of a VM group to a pool, so many of each VM from the first on.
 pub(super) async fn move_storage(
     scene: &Rc<Scene>,
-    (block, disks): (&str, usize),
+    (vm_group, disks): (&str, usize),
     to: &str,
     how: How,
 ) {
     let to = scene.pool(to);
-    let vms = scene.of_block(block);
+    let vms = scene.of_vm_group(vm_group);
     let all: usize = vms.iter().map(|vm| vm.disks.len().min(disks)).sum();
     let (all_said, who) = (count(all, "disk"), how.who());
     let more = format!("{all_said} to pool {} by {who}", to.name);
-    let moving = scene.log.begin(format!("move of block {block}"), &more);
+    let moving = scene
+        .log
+        .begin(format!("move of VM group {vm_group}"), &more);
     let teller = moving.teller();
     let longest: Rc<Cell<Duration>> = Rc::default();
     let work = |vm: Rc<VmRig>| {

@@ -10,9 +10,9 @@ use crate::rig::residents;
 use model::scalability::Scalability;
 use std::rc::Rc;
 
-/// Gives each VM of a block so many more.
-pub(super) fn add(scene: &Rc<Scene>, block: &str, vcpus: u16, contention: f64) {
-    let (vms, law) = (scene.of_block(block), Scalability::amdahl(contention));
+/// Gives each VM of a VM group so many more.
+pub(super) fn add(scene: &Rc<Scene>, vm_group: &str, vcpus: u16, contention: f64) {
+    let (vms, law) = (scene.of_vm_group(vm_group), Scalability::amdahl(contention));
     let (mut least, mut most) = (f64::MAX, f64::MIN);
     let mut refused = 0;
     for vm in &vms {
@@ -40,14 +40,14 @@ pub(super) fn add(scene: &Rc<Scene>, block: &str, vcpus: u16, contention: f64) {
     let given = vms.len() - refused;
     if given > 0 {
         scene.log.tell(format!(
-            "block {block}: {} get {} more each, and ask for {least:.2} to {most:.2} times as much",
+            "VM group {vm_group}: {} get {} more each, and ask for {least:.2} to {most:.2} times as much",
             count(given, "VM"),
             count(vcpus.into(), "vCPU")
         ));
     }
     if refused > 0 {
         scene.log.tell(format!(
-            "block {block}: {} get no more vCPUs: their host has too few cores",
+            "VM group {vm_group}: {} get no more vCPUs: their host has too few cores",
             count(refused, "VM")
         ));
     }

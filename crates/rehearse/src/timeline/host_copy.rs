@@ -37,7 +37,9 @@ pub(super) fn seen(
 ) -> Rc<DiskRig> {
     let host = Rc::clone(&vm.host.borrow());
     let acting = pool.controller.serving();
-    let lun = scene.wiring.lun(&host.name, &acting.name, &vm.block, name);
+    let lun = scene
+        .wiring
+        .lun(&host.name, &acting.name, &vm.vm_group, name);
     let size_bytes = volume.size_bytes();
     Rc::new(DiskRig {
         volume: RefCell::new(volume),

@@ -6,9 +6,9 @@ use crate::error::RehearseError;
 use crate::vm::VmRig;
 use std::rc::Rc;
 
-/// The VMs that an event means: all of a block, or the one that it names.
-fn meant(scene: &Scene, block: &str, vm: Option<&str>) -> Vec<Rc<VmRig>> {
-    let mut vms = scene.of_block(block);
+/// The VMs that an event means: all of a VM group, or the one that it names.
+fn meant(scene: &Scene, vm_group: &str, vm: Option<&str>) -> Vec<Rc<VmRig>> {
+    let mut vms = scene.of_vm_group(vm_group);
     if let Some(name) = vm {
         vms.retain(|vm| vm.name == name);
     }
@@ -18,19 +18,19 @@ fn meant(scene: &Scene, block: &str, vm: Option<&str>) -> Vec<Rc<VmRig>> {
 /// The VM is there.
 ///
 /// # Errors
-/// `Site` for a VM that the block does not have.
+/// `Site` for a VM that the VM group does not have.
 pub(super) fn check(
     scene: &Scene,
     line: usize,
-    (block, vm): (&str, Option<&str>),
+    (vm_group, vm): (&str, Option<&str>),
 ) -> Result<(), RehearseError> {
-    if !meant(scene, block, vm).is_empty() {
+    if !meant(scene, vm_group, vm).is_empty() {
         return Ok(());
     }
-    let all = scene.of_block(block);
+    let all = scene.of_vm_group(vm_group);
     let names: Vec<&str> = all.iter().map(|vm| vm.name.as_str()).collect();
     let context = format!(
-        "event limit-iops: block {block:?} has no VM {:?}; allowed: {}",
+        "event limit-iops: VM group {vm_group:?} has no VM {:?}; allowed: {}",
         vm.unwrap_or_default(),
         names.join(", ")
     );
@@ -39,14 +39,14 @@ pub(super) fn check(
 
 /// Gives each disk another limit. It holds from now on for what comes to it; it has ended,
 /// as told, when all that had passed before is back.
-pub(super) async fn set(scene: &Scene, (block, vm): (&str, Option<&str>), iops: Option<u32>) {
-    let vms = meant(scene, block, vm);
+pub(super) async fn set(scene: &Scene, (vm_group, vm): (&str, Option<&str>), iops: Option<u32>) {
+    let vms = meant(scene, vm_group, vm);
     let disks: Vec<_> = vms.iter().flat_map(|vm| &vm.disks).collect();
     let passed: u64 = disks.iter().map(|disk| disk.limit.set(iops)).sum();
     let limit = iops.map_or("no limit".to_owned(), |iops| format!("{iops} IO/s"));
     let whose = match vm {
         Some(name) => format!("VM {name}"),
-        None => format!("block {block}"),
+        None => format!("VM group {vm_group}"),
     };
     let more = format!(
         "{limit} for {}, {passed} I/Os are past it",

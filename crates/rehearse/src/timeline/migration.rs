@@ -34,7 +34,7 @@ struct Way {
     to: Rc<HostRig>,
 }
 
-/// A host's VMs move to the others of their blocks.
+/// A host's VMs move to the others of their VM groups.
 pub(super) async fn drain(scene: &Rc<Scene>, name: &str, how: plan::Migration) {
     let running = scene.on_host(name).into_iter().filter(|vm| !vm.off.get());
     let all: Vec<Rc<VmRig>> = running.collect();
@@ -66,17 +66,17 @@ fn reserved(ways: &[Way]) -> Vec<(Rc<HostRig>, Rc<VmRig>)> {
     both.collect()
 }
 
-/// VMs of a block move to a host, as many as it has room for.
+/// VMs of a VM group move to a host, as many as it has room for.
 pub(super) async fn to_host(
     scene: &Rc<Scene>,
-    (block, most): (&str, usize),
+    (vm_group, most): (&str, usize),
     to: &str,
     how: plan::Migration,
 ) {
     let to = scene.host(to);
     let elsewhere = |vm: &Rc<VmRig>| !vm.off.get() && vm.host.borrow().name != to.name;
     let wanted = scene
-        .of_block(block)
+        .of_vm_group(vm_group)
         .into_iter()
         .filter(elsewhere)
         .take(most);
@@ -96,7 +96,7 @@ pub(super) async fn to_host(
     let more = format!("{} move to host {}", count(ways.len(), "VM"), to.name);
     let moving = scene
         .log
-        .begin(format!("migration of block {block}"), &more);
+        .begin(format!("migration of VM group {vm_group}"), &more);
     if stay > 0 {
         moving.stage(&format!("{} stay: the host has no room", count(stay, "VM")));
     }

@@ -34,7 +34,7 @@ use workload::kpi::Window;
 ///
 /// # Errors
 /// `Site` for an event that would take something where its hosts do not reach it, or that
-/// names a VM that its block does not have.
+/// names a VM that its VM group does not have.
 pub fn start(
     plan: &Plan,
     rig: &Rig,
@@ -78,29 +78,26 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
             controller,
             takeover,
         } => takeover::controller_fails(scene, &controller, takeover).await,
-        Happening::Snapshot { block } => snapshots::snapshot(scene, number, &block).await,
-        Happening::Restore { block } => snapshots::restore(scene, &block).await,
+        Happening::Snapshot { vm_group } => snapshots::snapshot(scene, number, &vm_group).await,
+        Happening::Restore { vm_group } => snapshots::restore(scene, &vm_group).await,
         Happening::Clone {
-            block,
+            vm_group,
             vms,
             at_once,
             offload,
             copy,
         } => {
-            let vms: Vec<_> = scene
-                .of_block(&block)
-                .into_iter()
-                .take(vms.into())
-                .collect();
+            let all = scene.of_vm_group(&vm_group).into_iter();
+            let vms: Vec<_> = all.take(vms.into()).collect();
             let how = copies::How {
                 by_host: (!offload).then_some(copy),
                 at_once: at_once.into(),
                 number,
             };
-            copies::clone(scene, (&block, vms), how).await;
+            copies::clone(scene, (&vm_group, vms), how).await;
         }
         Happening::MoveStorage {
-            block,
+            vm_group,
             to,
             disks,
             at_once,
@@ -113,29 +110,32 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
                 number,
             };
             let disks = disks.map_or(usize::MAX, usize::from);
-            copies::move_storage(scene, (&block, disks), &to, how).await;
+            copies::move_storage(scene, (&vm_group, disks), &to, how).await;
         }
-        Happening::BootStorm { block, operations } => {
-            boot::storm(scene, &block, operations.unwrap_or(boot::OPERATIONS)).await;
+        Happening::BootStorm {
+            vm_group,
+            operations,
+        } => {
+            boot::storm(scene, &vm_group, operations.unwrap_or(boot::OPERATIONS)).await;
         }
         Happening::Drain { host, migration } => migration::drain(scene, &host, migration).await,
         Happening::LiveMigration {
-            block,
+            vm_group,
             vms,
             to,
             migration,
         } => {
             let most = vms.map_or(usize::MAX, usize::from);
-            migration::to_host(scene, (&block, most), &to, migration).await;
+            migration::to_host(scene, (&vm_group, most), &to, migration).await;
         }
-        Happening::LimitIops { block, vm, iops } => {
-            limits::set(scene, (&block, vm.as_deref()), iops).await;
+        Happening::LimitIops { vm_group, vm, iops } => {
+            limits::set(scene, (&vm_group, vm.as_deref()), iops).await;
         }
         Happening::AddCpu {
-            block,
+            vm_group,
             vcpus,
             contention,
-        } => cpu::add(scene, &block, vcpus, contention),
+        } => cpu::add(scene, &vm_group, vcpus, contention),
     }
 }
 
@@ -170,46 +170,54 @@ fn link(scene: &Scene, host: &str, network: &str, down: bool) {
 
 /// Hosts reach what an event has them use, and VMs that it names are there.
 fn possible(scene: &Scene, event: &Event) -> Result<(), RehearseError> {
-    let check = |block: &str, hosts: Vec<String>, controller: &str| {
+    let check = |vm_group: &str, hosts: Vec<String>, controller: &str| {
         let lost = hosts
             .iter()
             .find(|host| !scene.wiring.reaches(host, controller));
         lost.map_or(Ok(()), |host| {
             let context = format!(
-                "host {host:?} of block {block:?} does not reach controller {controller:?}: \
+                "host {host:?} of VM group {vm_group:?} does not reach controller {controller:?}: \
                  connect it, or leave the event out"
             );
             Err(RehearseError::site(event.line, context))
         })
     };
     match &event.what {
-        Happening::MoveStorage { block, to, .. } => {
+        Happening::MoveStorage { vm_group, to, .. } => {
             let pool = scene.pool(to);
-            check(block, scene.hosts_of_block(block), &pool.controller.name)
+            check(
+                vm_group,
+                scene.hosts_of_vm_group(vm_group),
+                &pool.controller.name,
+            )
         }
         Happening::ControllerFails { controller, .. } => {
             let Some(partner) = scene.partner(controller) else {
                 return Ok(());
             };
-            scene.plan.blocks.iter().try_for_each(|block| {
-                let pools = block.pools.iter().chain(&block.disk_pools);
+            scene.plan.vm_groups.iter().try_for_each(|vm_group| {
+                let pools = vm_group.pools.iter().chain(&vm_group.disk_pools);
                 let mut of = pools.map(|pool| scene.pool(pool));
                 match of.any(|pool| pool.controller.name == *controller) {
                     true => check(
-                        &block.name,
-                        scene.hosts_of_block(&block.name),
+                        &vm_group.name,
+                        scene.hosts_of_vm_group(&vm_group.name),
                         &partner.name,
                     ),
                     false => Ok(()),
                 }
             })
         }
-        Happening::LimitIops { block, vm, .. } => {
-            limits::check(scene, event.line, (block, vm.as_deref()))
+        Happening::LimitIops { vm_group, vm, .. } => {
+            limits::check(scene, event.line, (vm_group, vm.as_deref()))
         }
-        Happening::LiveMigration { block, to, .. } => {
-            let block = scene.plan.blocks.iter().find(|other| other.name == *block);
-            let pools = block.map(|block| block.pools.iter().chain(&block.disk_pools));
+        Happening::LiveMigration { vm_group, to, .. } => {
+            let vm_group = scene
+                .plan
+                .vm_groups
+                .iter()
+                .find(|other| other.name == *vm_group);
+            let pools = vm_group.map(|vm_group| vm_group.pools.iter().chain(&vm_group.disk_pools));
             pools.into_iter().flatten().try_for_each(|pool| {
                 check(
                     "the one that moves",

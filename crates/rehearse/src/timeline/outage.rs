@@ -66,7 +66,7 @@ pub(super) async fn host_fails(scene: &Rc<Scene>, name: &str, restart: Restart) 
     let placed = place(scene, &vms);
     if placed.len() < vms.len() {
         let left = count(vms.len() - placed.len(), "VM");
-        outage.stage(&format!("{left} stay off: no host of the block has room"));
+        outage.stage(&format!("{left} stay off: no host of the group has room"));
     }
     if placed.is_empty() {
         return outage.fail("no VM is started elsewhere");
@@ -104,12 +104,12 @@ fn place(scene: &Scene, vms: &[Rc<VmRig>]) -> Vec<Rc<VmRig>> {
     placed
 }
 
-/// Whether the cluster goes on: all hosts of the blocks of these VMs, less those that are
+/// Whether the cluster goes on: all hosts of the VM groups of these VMs, less those that are
 /// down, lost in the order of the file. It has a witness if the file says so of one of them.
 fn goes_on(scene: &Scene, vms: &[Rc<VmRig>]) -> bool {
-    let blocks: BTreeSet<&str> = vms.iter().map(|vm| vm.block.as_str()).collect();
-    let of_blocks = blocks.iter().flat_map(|block| scene.hosts_of_block(block));
-    let nodes: BTreeSet<String> = of_blocks.collect();
+    let groups: BTreeSet<&str> = vms.iter().map(|vm| vm.vm_group.as_str()).collect();
+    let of_groups = groups.iter().flat_map(|of| scene.hosts_of_vm_group(of));
+    let nodes: BTreeSet<String> = of_groups.collect();
     let nodes: Vec<String> = nodes.into_iter().collect();
     let witness = match nodes.iter().any(|node| host_of(&scene.plan, node).witness) {
         true => Witness::Disk,

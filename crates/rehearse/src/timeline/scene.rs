@@ -4,7 +4,7 @@ use super::log::Log;
 use super::watch;
 use crate::controller::ControllerRig;
 use crate::host::HostRig;
-use crate::rig::wiring::block_of;
+use crate::rig::wiring::vm_group_of;
 use crate::rig::{Fabric, PoolRig, Rig, Wiring, residents};
 use crate::run::{Told, Undertook};
 use crate::vm::{Ledger, StreamRun, VmRig};
@@ -83,9 +83,9 @@ impl Scene {
         self.now() >= self.window.end
     }
 
-    pub(super) fn of_block(&self, block: &str) -> Vec<Rc<VmRig>> {
-        let of_block = self.vms.iter().filter(|vm| vm.block == block);
-        of_block.cloned().collect()
+    pub(super) fn of_vm_group(&self, vm_group: &str) -> Vec<Rc<VmRig>> {
+        let of_vm_group = self.vms.iter().filter(|vm| vm.vm_group == vm_group);
+        of_vm_group.cloned().collect()
     }
 
     pub(super) fn on_host(&self, host: &str) -> Vec<Rc<VmRig>> {
@@ -93,12 +93,12 @@ impl Scene {
         here.cloned().collect()
     }
 
-    /// The hosts that a block's VMs may be on.
-    pub(super) fn hosts_of_block(&self, block: &str) -> Vec<String> {
-        let block = block_of(&self.plan, block);
+    /// The hosts that a VM group's VMs may be on.
+    pub(super) fn hosts_of_vm_group(&self, vm_group: &str) -> Vec<String> {
+        let vm_group = vm_group_of(&self.plan, vm_group);
         let hosts = self.plan.hosts.iter();
-        let of_block = hosts.filter(|host| block.hosts.contains(&host.name));
-        of_block.flat_map(|host| host.names()).collect()
+        let of_vm_group = hosts.filter(|host| vm_group.hosts.contains(&host.name));
+        of_vm_group.flat_map(|host| host.names()).collect()
     }
 
     pub(super) fn pool(&self, name: &str) -> Rc<PoolRig> {
@@ -131,10 +131,10 @@ impl Scene {
 
     /// Whether a VM runs under Hyper-V, by the way that it sees its disks.
     pub(super) fn is_hyper_v(&self, vm: &VmRig) -> bool {
-        block_of(&self.plan, &vm.block).adapter == Adapter::Vmbus
+        vm_group_of(&self.plan, &vm.vm_group).adapter == Adapter::Vmbus
     }
 
-    /// Another host of its block for a VM, from the `turn`th on: one that is up and has the
+    /// Another host of its VM group for a VM, from the `turn`th on: one that is up and has the
     /// memory and the cores.
     pub(super) fn place(&self, vm: &VmRig, turn: usize) -> Option<Rc<HostRig>> {
         self.place_beside(vm, turn, &[])
@@ -149,7 +149,7 @@ impl Scene {
     ) -> Option<Rc<HostRig>> {
         let here = vm.host.borrow().name.clone();
         let others: Vec<Rc<HostRig>> = self
-            .hosts_of_block(&vm.block)
+            .hosts_of_vm_group(&vm.vm_group)
             .iter()
             .filter(|name| **name != here)
             .map(|name| self.host(name))

@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Snapshots all disks of a block, VM by VM; those of a VM in one pool at one instant.
-pub(super) async fn snapshot(scene: &Rc<Scene>, number: usize, block: &str) {
-    let vms = scene.of_block(block);
+/// Snapshots all disks of a VM group, VM by VM; those of a VM in one pool at one instant.
+pub(super) async fn snapshot(scene: &Rc<Scene>, number: usize, vm_group: &str) {
+    let vms = scene.of_vm_group(vm_group);
     let disks: usize = vms.iter().map(|vm| vm.disks.len()).sum();
     let more = format!("{} of {}", count(disks, "disk"), count(vms.len(), "VM"));
-    let taking = scene.log.begin(format!("snapshot of block {block}"), &more);
+    let taking = scene
+        .log
+        .begin(format!("snapshot of VM group {vm_group}"), &more);
     let mut longest = Duration::ZERO;
     for vm in &vms {
         let began = scene.world.now();
@@ -62,17 +64,19 @@ fn name(disk: &DiskRig) -> String {
     disk.volume.borrow().info().name
 }
 
-/// Restores all disks of a block from their last snapshots. Its VMs stop for it: what they
+/// Restores all disks of a VM group from their last snapshots. Its VMs stop for it: what they
 /// have in memory is of another time.
-pub(super) async fn restore(scene: &Rc<Scene>, block: &str) {
-    let vms = scene.of_block(block);
+pub(super) async fn restore(scene: &Rc<Scene>, vm_group: &str) {
+    let vms = scene.of_vm_group(vm_group);
     let disks: usize = vms.iter().map(|vm| vm.disks.len()).sum();
     let more = format!(
         "{} stop for {}",
         count(vms.len(), "VM"),
         count(disks, "disk")
     );
-    let restoring = scene.log.begin(format!("restore of block {block}"), &more);
+    let restoring = scene
+        .log
+        .begin(format!("restore of VM group {vm_group}"), &more);
     vms.iter().for_each(|vm| vm.halt.hold());
     for disk in vms.iter().flat_map(|vm| &vm.disks) {
         disk.quiet(&scene.world).await;

@@ -31,7 +31,7 @@ cores = 16
 clock_ghz = 2.4
 memory = "192 GiB"
 ports = [{ network = "san" }]
-[[block]]
+[[vm_group]]
 name = "mix"
 profile = "hetero10"
 hosts = ["esx"]
@@ -76,11 +76,11 @@ fn names_of_models_and_workloads_lead_somewhere() {
     );
     says(
         &[("profile = \"hetero10\"", "profile = \"hetero11\"")],
-        "29: block.profile: found \"hetero11\", which no profile has; allowed: one of hetero10",
+        "29: vm_group.profile: found \"hetero11\", which no profile has; allowed: one of hetero10",
     );
     says(
         &[("count = 1\n", "roles = [\"NET01\", \"NET09\"]\n")],
-        "29: block.roles: found \"NET09\", which no VM of hetero10 has; allowed: one of NET01, EXCH01",
+        "29: vm_group.roles: found \"NET09\", which no VM of hetero10 has; allowed: one of NET01, EXCH01",
     );
 }
 
@@ -97,12 +97,12 @@ fn disks_have_a_pool_each() {
     )];
     says(
         &pools,
-        "29: block.disk_pools: found a list of 1 for the 2 disks of FS01; allowed: a pool for each disk",
+        "29: vm_group.disk_pools: found a list of 1 for the 2 disks of FS01; allowed: a pool for each disk",
     );
 }
 
 #[test]
-fn names_of_blocks_leave_room_for_those_of_volumes_and_snapshots() {
+fn names_of_vm_groups_leave_room_for_those_of_volumes_and_snapshots() {
     let named = |bytes: usize| {
         let name = format!("name = \"{}\"\nprofile", "n".repeat(bytes));
         messages(&[("name = \"mix\"\nprofile", name.as_str())])
@@ -111,7 +111,7 @@ fn names_of_blocks_leave_room_for_those_of_volumes_and_snapshots() {
     let said = named(48);
     let name = "n".repeat(48);
     let expected = format!(
-        "29: block.name: found a name of 48 bytes, with which a snapshot would be called \
+        "29: vm_group.name: found a name of 48 bytes, with which a snapshot would be called \
          \"{name}1-LYNC01-1@event0\"; allowed: 47 bytes at most"
     );
     assert_eq!(said, [expected]);
@@ -135,18 +135,18 @@ fn pools_have_room_for_what_is_written() {
 fn no_vm_is_larger_than_its_host() {
     says(
         &[("memory = \"192 GiB\"", "memory = \"40 GiB\"")],
-        "29: block.memory: found VM DSS01 with 48 GiB on host \"esx\" with 40 GiB; allowed: no VM larger than its host",
+        "29: vm_group.memory: found VM DSS01 with 48 GiB on host \"esx\" with 40 GiB; allowed: no VM larger than its host",
     );
     says(
         &[("count = 1\n", "memory = \"193 GiB\"\n")],
-        "29: block.memory: found VM WEB02 with 193 GiB on host \"esx\" with 192 GiB",
+        "29: vm_group.memory: found VM WEB02 with 193 GiB on host \"esx\" with 192 GiB",
     );
 }
 
 #[test]
 fn a_variant_that_does_not_fit_is_named() {
     let text = format!(
-        "{GOOD}[[variant]]\nname = \"twice\"\nset = {{ \"block.mix.count\" = 2 }}\n\
+        "{GOOD}[[variant]]\nname = \"twice\"\nset = {{ \"vm_group.mix.count\" = 2 }}\n\
          [[variant]]\nname = \"once\"\nset = {{ \"run.seeds\" = 2 }}\n"
     );
     let described = site::plan::parse("t.toml", &text, &[]);

@@ -7,7 +7,7 @@ use rehearse::Outcome;
 use rehearse::disk::Stage;
 
 fn outcome(settings: &[&str]) -> Outcome {
-    let all = [&["block.vm.adapter=vmbus"], settings].concat();
+    let all = [&["vm_group.vm.adapter=vmbus"], settings].concat();
     run(&plan(&all), 1).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn rate(outcome: &Outcome, vm: &str, second: usize) -> u64 {
 #[test]
 fn a_limit_in_the_plan_holds_and_the_wait_is_one_in_queues() {
     let free = outcome(&[]);
-    let limited = outcome(&["block.vm.limit_iops=20"]);
+    let limited = outcome(&["vm_group.vm.limit_iops=20"]);
     let per_s = |of: &Outcome| of.load.total.reads_per_s + of.load.total.writes_per_s;
     assert!(per_s(&free) > 200.0, "{}", per_s(&free));
     assert!((per_s(&limited) - 20.0).abs() <= 0.5, "{}", per_s(&limited));
@@ -35,7 +35,10 @@ fn a_limit_in_the_plan_holds_and_the_wait_is_one_in_queues() {
 
 #[test]
 fn a_large_io_counts_as_several_of_hyper_v() {
-    let large = ["block.vm.profile=seq-read-256k", "block.vm.limit_iops=320"];
+    let large = [
+        "vm_group.vm.profile=seq-read-256k",
+        "vm_group.vm.limit_iops=320",
+    ];
     let limited = outcome(&large);
     // 32 of 8 KiB each.
     let reads = limited.load.total.reads_per_s;
@@ -45,9 +48,9 @@ fn a_large_io_counts_as_several_of_hyper_v() {
 #[test]
 fn a_limit_that_is_set_holds_within_the_second_and_others_get_the_rest() {
     let events = "event=[\
-        { at = \"2 s\", what = \"limit-iops\", block = \"vm\", vm = \"vm1-VM01\", iops = 20 },\
-        { at = \"6 s\", what = \"limit-iops\", block = \"vm\", iops = \"none\" }]";
-    let two_vms = ["block.vm.count=2", "run.measure=9 s"];
+        { at = \"2 s\", what = \"limit-iops\", vm_group = \"vm\", vm = \"vm1-VM01\", iops = 20 },\
+        { at = \"6 s\", what = \"limit-iops\", vm_group = \"vm\", iops = \"none\" }]";
+    let two_vms = ["vm_group.vm.count=2", "run.measure=9 s"];
     let free = outcome(&two_vms);
     let outcome = outcome(&[&two_vms[..], &[events]].concat());
     let [one, two] = ["vm1-VM01", "vm2-VM01"];
@@ -68,19 +71,18 @@ fn a_limit_that_is_set_holds_within_the_second_and_others_get_the_rest() {
     let held = outcome.told[1].at - outcome.told[0].at;
     assert!(held.as_secs_f64() < 1.0, "{held:?}");
     assert!(
-        texts[2].contains(" block vm begins: no limit for 2 disks"),
+        texts[2].contains(" VM group vm begins: no limit for 2 disks"),
         "{texts:?}"
     );
 }
 
 #[test]
 fn a_vm_that_is_not_there_is_refused_with_its_line() {
-    let event =
-        "event=[{ at = \"1 s\", what = \"limit-iops\", block = \"vm\", vm = \"web\", iops = 20 }]";
-    let error = run(&plan(&["block.vm.adapter=vmbus", event]), 1).unwrap_err();
+    let event = "event=[{ at = \"1 s\", what = \"limit-iops\", vm_group = \"vm\", vm = \"web\", iops = 20 }]";
+    let error = run(&plan(&["vm_group.vm.adapter=vmbus", event]), 1).unwrap_err();
     assert_eq!(
         error.context,
-        "event limit-iops: block \"vm\" has no VM \"web\"; allowed: vm-VM01"
+        "event limit-iops: VM group \"vm\" has no VM \"web\"; allowed: vm-VM01"
     );
     assert!(error.line.is_some());
 }

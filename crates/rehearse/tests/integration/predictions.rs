@@ -48,8 +48,8 @@ fn a_line_has_what_is_published_what_is_rehearsed_and_the_error() {
 #[test]
 fn a_run_is_asked_what_happened_and_what_links_and_drives_did() {
     let moves = Run::of("hyperv-r2-lab", "8 GiB over 10 GbE with RDMA", (80, 30)).with(&[
-        ("block.disks.outstanding", "1"),
-        ("block.disks.think", "100 ms"),
+        ("vm_group.disks.outstanding", "1"),
+        ("vm_group.disks.think", "100 ms"),
     ]);
     let outcomes = Outcomes::of_all(vec![moves]);
     assert_eq!(outcomes.failures().count(), 0);
@@ -84,7 +84,7 @@ fn a_thin_volume_holds_what_was_written_and_is_cleared_at_once() {
 #[test]
 fn a_setting_or_a_variant_that_a_site_does_not_have_gives_no_figure() {
     let wrong = [
-        LAB.with(&[("block.nobody.scale", "2")]),
+        LAB.with(&[("vm_group.nobody.scale", "2")]),
         Run::of("hyperv-r2-lab", "nothing like it", (1, 1)),
     ];
     let outcomes = Outcomes::of_all(wrong.to_vec());

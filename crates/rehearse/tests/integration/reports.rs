@@ -138,8 +138,8 @@ fn a_page_is_well_formed_holds_all_and_runs_nothing() {
 fn a_search_keeps_what_it_tried_and_says_when_nothing_meets_the_cap() {
     let plan = plan(&[
         SHORT,
-        "block.vm.profile=hetero10",
-        "block.vm.roles=[\"SQL01\"]",
+        "vm_group.vm.profile=hetero10",
+        "vm_group.vm.roles=[\"SQL01\"]",
     ]);
     let cap = (Capped::Mean, 20.0);
     let search = search::find(&plan, (1, &profile), cap, |_, _| ()).unwrap();
@@ -322,7 +322,7 @@ fn the_load_that_was_found_is_marked_on_the_curve() {
 #[test]
 fn variants_stand_side_by_side_as_a_table_and_as_bars() {
     let deep = rehearsal("as it stands", &[SHORT], 1);
-    let lone = rehearsal("one under way", &[SHORT, "block.vm.outstanding=1"], 1);
+    let lone = rehearsal("one under way", &[SHORT, "vm_group.vm.outstanding=1"], 1);
     let iops = |rehearsal: &Rehearsal| rehearsal.summary().iops.mean;
     let share = iops(&lone) / iops(&deep);
     let said = compared(&[deep, lone]);

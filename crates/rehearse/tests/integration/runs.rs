@@ -210,9 +210,9 @@ fn a_drive_that_fails_is_told_and_the_spare_takes_its_place() {
 
 #[test]
 fn a_slower_network_shows_as_slower() {
-    let fast = run(&plan(&["block.vm.profile=seq-read-256k"]), 1).unwrap();
+    let fast = run(&plan(&["vm_group.vm.profile=seq-read-256k"]), 1).unwrap();
     let slow = [
-        "block.vm.profile=seq-read-256k",
+        "vm_group.vm.profile=seq-read-256k",
         "network.san.speed=\"100 Mb/s\"",
     ];
     let slow = run(&plan(&slow), 1).unwrap();
@@ -247,13 +247,13 @@ fn what_no_model_knows_is_refused_with_its_line() {
         (
             "profile = \"rand-8k-67\"",
             "profile = \"idle\"",
-            "[[block]]",
+            "[[vm_group]]",
             "hetero10",
         ),
         (
             "profile = \"rand-8k-67\"",
             "profile = \"rand-8k-67\"\nroles = [\"DB\"]",
-            "[[block]]",
+            "[[vm_group]]",
             "VM01",
         ),
     ] {
@@ -278,7 +278,7 @@ fn what_no_model_knows_is_refused_with_its_line() {
 /// The interactive response time law: N = X (R + Z), for loops that think for Z.
 #[test]
 fn closed_loops_think_between_operations() {
-    let outcome = run(&plan(&["block.vm.think=\"30 ms\""]), 1).unwrap();
+    let outcome = run(&plan(&["vm_group.vm.think=\"30 ms\""]), 1).unwrap();
     let total = &outcome.load.total;
     let per_s = total.reads_per_s + total.writes_per_s;
     let response_s = total.queue_length / per_s;
@@ -302,7 +302,7 @@ fn a_trace_is_replayed_at_its_own_times_and_scaled() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("host.csv");
     std::fs::write(&file, trace_of_a_hundred_writes()).unwrap();
-    let profile = format!("block.vm.profile=\"trace:{}\"", file.display());
+    let profile = format!("vm_group.vm.profile=\"trace:{}\"", file.display());
     let settings = [
         profile.as_str(),
         "run.warmup=\"0 ms\"",
@@ -315,7 +315,7 @@ fn a_trace_is_replayed_at_its_own_times_and_scaled() {
     );
     let twice = [
         &settings[..],
-        &["block.vm.scale=2", "run.measure=\"50 ms\""],
+        &["vm_group.vm.scale=2", "run.measure=\"50 ms\""],
     ]
     .concat();
     // Fifty milliseconds hold all of it at twice its speed.

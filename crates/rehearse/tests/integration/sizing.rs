@@ -47,7 +47,7 @@ fn verdicts(tried: &[Tried]) -> Vec<(u16, bool)> {
 fn the_smallest_meets_the_limits_and_one_group_fewer_does_not() {
     let plan = plan(&[
         "run.limit=\"11 ms\"",
-        "block.vm.outstanding=64",
+        "vm_group.vm.outstanding=64",
         "run.measure=\"1 s\"",
     ]);
     let sized = size(&plan, &raid_5("sas-10k-600"));
@@ -77,7 +77,7 @@ fn a_limit_that_no_disk_meets_is_told_with_the_figures() {
 
 #[test]
 fn volumes_that_120_drives_do_not_hold_are_told() {
-    let plan = plan(&["block.vm.count=1000"]);
+    let plan = plan(&["vm_group.vm.count=1000"]);
     let why = fewest(&plan, "data", &raid_5("slc-100"), &shipped).unwrap_err();
     assert!(why.contains("do not hold"), "{why}");
 }
@@ -107,8 +107,8 @@ fn a_pool_that_has_room_by_arithmetic_only_is_not_rehearsed() {
     // Large pages are quickly laid out.
     let office = |write_cache: &str| {
         plan(&[
-            "block.vm.profile=\"hetero10\"",
-            "block.vm.roles=[\"MBX01\", \"SQL01\", \"WEB01\", \"WEB02\"]",
+            "vm_group.vm.profile=\"hetero10\"",
+            "vm_group.vm.roles=[\"MBX01\", \"SQL01\", \"WEB01\", \"WEB02\"]",
             "host.esx.memory=\"1 TiB\"",
             "pool.data.page=\"16 MiB\"",
             write_cache,
@@ -141,11 +141,11 @@ fn a_pool_that_has_room_by_arithmetic_only_is_not_rehearsed() {
 
 /// Two web servers, whose rates are multiplied.
 fn web(scale: &str, limit: &str) -> Plan {
-    let scale = format!("block.vm.scale={scale}");
+    let scale = format!("vm_group.vm.scale={scale}");
     let limit = format!("run.limit=\"{limit}\"");
     plan(&[
-        "block.vm.profile=\"hetero10\"",
-        "block.vm.roles=[\"WEB01\", \"WEB02\"]",
+        "vm_group.vm.profile=\"hetero10\"",
+        "vm_group.vm.roles=[\"WEB01\", \"WEB02\"]",
         "run.measure=\"15 s\"",
         &scale,
         &limit,

@@ -21,7 +21,7 @@ fn profile(mix: Mix, pacing: Pacing) -> Profile {
 }
 
 /// A plan of one pool with `groups`, on lots of each kind.
-fn plan(groups: &str, block: &str) -> Plan {
+fn plan(groups: &str, vm_group: &str) -> Plan {
     let text = format!(
         "[site]\nname = \"t\"\n\
          [[controller]]\nname = \"a\"\nmodel = \"ashlar\"\nports = [{{ network = \"n\" }}]\n\
@@ -32,14 +32,14 @@ fn plan(groups: &str, block: &str) -> Plan {
          [[pool]]\nname = \"data\"\ncontroller = \"a\"\ngroups = [{groups}]\n\
          [[network]]\nname = \"n\"\nkind = \"ethernet\"\nspeed = \"10 Gb/s\"\n\
          [[host]]\nname = \"h\"\ncores = 4\nclock_ghz = 2\nmemory = \"64 GiB\"\nports = [{{ network = \"n\" }}]\n\
-         [[block]]\nname = \"vms\"\nprofile = \"p\"\nhosts = [\"h\"]\npools = [\"data\"]\n{block}\n"
+         [[vm_group]]\nname = \"vms\"\nprofile = \"p\"\nhosts = [\"h\"]\npools = [\"data\"]\n{vm_group}\n"
     );
     let described = site::plan::parse("t.toml", &text, &[]);
     described.unwrap_or_else(|error| panic!("{error}")).base
 }
 
-fn of(groups: &str, block: &str, mix: Mix, pacing: Pacing) -> PoolThumb {
-    let plan = plan(groups, block);
+fn of(groups: &str, vm_group: &str, mix: Mix, pacing: Pacing) -> PoolThumb {
+    let plan = plan(groups, vm_group);
     let profile = profile(mix, pacing);
     let demand = Demand::of(&plan, &|_| Ok(profile.clone()));
     thumb::pools(&plan, &demand).remove(0)
@@ -107,8 +107,8 @@ fn scale_and_count_multiply_the_rate() {
 #[test]
 fn loops_are_as_deep_as_in_a_run() {
     let profile = profile(Mix::new(8192, 100, 67), Pacing::Closed { outstanding: 16 });
-    let deep = |block: &str| {
-        let demand = Demand::of(&plan(SAS, block), &|_| Ok(profile.clone()));
+    let deep = |vm_group: &str| {
+        let demand = Demand::of(&plan(SAS, vm_group), &|_| Ok(profile.clone()));
         let vm = &demand.vms[0];
         (vm.outstanding_max, vm.disks[0].flows[0].outstanding)
     };

@@ -59,7 +59,7 @@ cores = 8
 clock_ghz = 2.4
 memory = "4 GiB"
 ports = [{ network = "san", count = 1 }, { network = "lan", count = 1 }]
-[[block]]
+[[vm_group]]
 name = "web"
 profile = "rand-8k-90"
 count = 3
@@ -163,24 +163,24 @@ fn a_snapshot_and_a_restore_are_the_engines_and_vms_stop_for_the_second() {
 [[event]]
 at = "2 s"
 what = "snapshot"
-block = "web"
+vm_group = "web"
 [[event]]
 at = "4 s"
 what = "restore"
-block = "web"
+vm_group = "web"
 "#;
     let outcome = with(6, events);
     assert_eq!(
-        text(&outcome, "snapshot of block web begins"),
-        "snapshot of block web begins: 3 disks of 3 VMs"
+        text(&outcome, "snapshot of VM group web begins"),
+        "snapshot of VM group web begins: 3 disks of 3 VMs"
     );
-    let taken = text(&outcome, "snapshot of block web has ended");
+    let taken = text(&outcome, "snapshot of VM group web has ended");
     assert!(taken.contains("3 disks taken"), "{taken}");
     let quiet = told(
         &outcome,
-        "restore of block web: what was under way has ended",
+        "restore of VM group web: what was under way has ended",
     );
-    let ended = told(&outcome, "restore of block web has ended");
+    let ended = told(&outcome, "restore of VM group web has ended");
     assert!(
         quiet > Duration::from_secs(4) && ended > quiet,
         "{quiet:?} {ended:?}"
@@ -193,18 +193,18 @@ block = "web"
 fn the_array_clones_at_once_and_a_host_copies_what_is_written_over_its_links() {
     let event = |offload| {
         format!(
-            "[[event]]\nat = \"2 s\"\nwhat = \"clone\"\nblock = \"web\"\nvms = 1\noffload = {offload}\ntransfer = \"1 MiB\""
+            "[[event]]\nat = \"2 s\"\nwhat = \"clone\"\nvm_group = \"web\"\nvms = 1\noffload = {offload}\ntransfer = \"1 MiB\""
         )
     };
     let by_array = with(30, &event(true));
-    let said = text(&by_array, "clone of block web has ended");
+    let said = text(&by_array, "clone of VM group web has ended");
     assert!(said.contains("1 VM, by reference"), "{said}");
-    let ended = told(&by_array, "clone of block web has ended");
+    let ended = told(&by_array, "clone of VM group web has ended");
     assert!(ended < Duration::from_millis(2100), "{ended:?}");
     let by_host = with(30, &event(false));
-    let said = text(&by_host, "clone of block web has ended");
+    let said = text(&by_host, "clone of VM group web has ended");
     assert!(said.contains("MB/s copied"), "{said}");
-    let ended = told(&by_host, "clone of block web has ended");
+    let ended = told(&by_host, "clone of VM group web has ended");
     assert!(
         ended > Duration::from_secs(4),
         "gigabytes take a time: {ended:?}"
@@ -224,7 +224,7 @@ fn the_array_clones_at_once_and_a_host_copies_what_is_written_over_its_links() {
 
 fn move_event(offload: bool) -> String {
     format!(
-        "[[event]]\nat = \"2 s\"\nwhat = \"move-storage\"\nblock = \"web\"\nto = \"two\"\noffload = {offload}\ntransfer = \"1 MiB\""
+        "[[event]]\nat = \"2 s\"\nwhat = \"move-storage\"\nvm_group = \"web\"\nto = \"two\"\noffload = {offload}\ntransfer = \"1 MiB\""
     )
 }
 
@@ -245,9 +245,9 @@ fn disks_that_move_are_served_by_the_other_pool_afterwards() {
         let alone = "[[event]]\nat = \"52 s\"\nwhat = \"controller-fails\"\ncontroller = \"a\"";
         let outcome = try_with(56, &format!("{}\n{alone}", move_event(offload)), &[ONE]);
         let outcome = outcome.unwrap();
-        let said = text(&outcome, "move of block web has ended");
+        let said = text(&outcome, "move of VM group web has ended");
         assert!(said.contains("1 disk; a disk stood still for"), "{said}");
-        let ended = told(&outcome, "move of block web has ended");
+        let ended = told(&outcome, "move of VM group web has ended");
         assert!(
             ended > Duration::from_secs(4),
             "gigabytes take a time: {ended:?}"
@@ -323,9 +323,9 @@ fn so_many_disks_of_each_vm_move() {
         move_event(true).replace("\"two\"", "\"one\"")
     );
     let outcome = try_with(4, &event, &eight).unwrap();
-    let said = text(&outcome, "move of block web begins");
+    let said = text(&outcome, "move of VM group web begins");
     assert!(said.contains(": 2 disks to pool one"), "{said}");
-    text(&outcome, "move of block web: web-VM01-1-moved0 is there");
+    text(&outcome, "move of VM group web: web-VM01-1-moved0 is there");
     let third = "web-VM01-2-moved0";
     let told = outcome.told.iter().any(|told| told.text.contains(third));
     assert!(!told, "{:?}", outcome.told);
@@ -334,7 +334,7 @@ fn so_many_disks_of_each_vm_move() {
 #[test]
 fn a_host_clones_vms_at_once() {
     let one_host = ("count = 3\ncores = 8", "count = 1\ncores = 8");
-    let event = "[[event]]\nat = \"2 s\"\nwhat = \"clone\"\nblock = \"web\"\nvms = 2\noffload = false\noutstanding = 2\ntransfer = \"1 MiB\"\nat_once = ";
+    let event = "[[event]]\nat = \"2 s\"\nwhat = \"clone\"\nvm_group = \"web\"\nvms = 2\noffload = false\noutstanding = 2\ntransfer = \"1 MiB\"\nat_once = ";
     let took = ["1", "2"].map(|at_once| {
         let event = format!("{event}{at_once}");
         let little = (
@@ -373,17 +373,17 @@ fn what_a_vm_writes_below_its_hosts_copy_goes_to_both_pools_at_once() {
 }
 
 #[test]
-fn a_boot_storm_boots_all_vms_of_a_block_and_then_their_load_goes_on() {
+fn a_boot_storm_boots_all_vms_of_a_group_and_then_their_load_goes_on() {
     let event = r#"
 [[event]]
 at = "2 s"
 what = "boot-storm"
-block = "web"
+vm_group = "web"
 operations = 600
 "#;
     let outcome = with(20, event);
-    let first = told(&outcome, "boot storm of block web: the first of 3 is up");
-    let all = told(&outcome, "boot storm of block web: all 3 are up");
+    let first = told(&outcome, "boot storm of VM group web: the first of 3 is up");
+    let all = told(&outcome, "boot storm of VM group web: all 3 are up");
     assert!(
         Duration::from_secs(2) < first && first < all,
         "{first:?} {all:?}"
@@ -396,7 +396,7 @@ operations = 600
         "no load of their own while they boot"
     );
     assert!(rate(&outcome, after) > 100 && rate(&quiet, second) > 100);
-    let said = text(&outcome, "boot storm of block web has ended");
+    let said = text(&outcome, "boot storm of VM group web has ended");
     assert!(said.contains("of boot I/O"), "{said}");
 }
 
@@ -531,21 +531,21 @@ fn a_drain_takes_as_long_as_its_memory_takes_over_the_link() {
 
 #[test]
 fn vms_move_to_a_host_as_far_as_it_has_room() {
-    let event = "[[event]]\nat = \"2 s\"\nwhat = \"live-migration\"\nblock = \"web\"\nto = \"esx3\"\nmethod = \"rdma\"";
+    let event = "[[event]]\nat = \"2 s\"\nwhat = \"live-migration\"\nvm_group = \"web\"\nto = \"esx3\"\nmethod = \"rdma\"";
     let outcome = with(40, event);
     text(
         &outcome,
-        "migration of block web: web1-VM01 is on host esx3",
+        "migration of VM group web: web1-VM01 is on host esx3",
     );
     text(
         &outcome,
-        "migration of block web: web2-VM01 is on host esx3",
+        "migration of VM group web: web2-VM01 is on host esx3",
     );
     let small = ("memory = \"4 GiB\"", "memory = \"2 GiB\"");
     let outcome = try_with(40, event, &[small]).unwrap();
     text(
         &outcome,
-        "migration of block web: 1 VM stay: the host has no room",
+        "migration of VM group web: 1 VM stay: the host has no room",
     );
 }
 
@@ -553,7 +553,7 @@ fn vms_move_to_a_host_as_far_as_it_has_room() {
 fn what_is_dirtied_while_a_link_is_busy_is_sent_again() {
     let moved = |vms: u32| {
         let event = format!(
-            "[[event]]\nat = \"2 s\"\nwhat = \"live-migration\"\nblock = \"web\"\nto = \"esx3\"\nvms = {vms}"
+            "[[event]]\nat = \"2 s\"\nwhat = \"live-migration\"\nvm_group = \"web\"\nto = \"esx3\"\nvms = {vms}"
         );
         let outcome = with(40, &event);
         let moved = outcome.undertook[0].clone();
@@ -575,18 +575,18 @@ fn what_is_dirtied_while_a_link_is_busy_is_sent_again() {
 
 #[test]
 fn vcpus_that_are_added_have_vms_ask_for_more() {
-    let event = "[[event]]\nat = \"5 s\"\nwhat = \"add-cpu\"\nblock = \"web\"\nvcpus = 2\n";
+    let event = "[[event]]\nat = \"5 s\"\nwhat = \"add-cpu\"\nvm_group = \"web\"\nvcpus = 2\n";
     let outcome = with(10, event);
     text(
         &outcome,
-        "block web: 3 VMs get 2 vCPUs more each, and ask for 2.00 to 2.00 times",
+        "VM group web: 3 VMs get 2 vCPUs more each, and ask for 2.00 to 2.00 times",
     );
     let (before, after) = (rate(&outcome, 3), rate(&outcome, 8));
     assert!(after * 10 > before * 12, "{before} before, {after} after");
     let outcome = with(10, &format!("{event}contention = 1"));
     text(
         &outcome,
-        "block web: 3 VMs get 2 vCPUs more each, and ask for 1.00 to 1.00 times",
+        "VM group web: 3 VMs get 2 vCPUs more each, and ask for 1.00 to 1.00 times",
     );
     let (before, after) = (rate(&outcome, 3), rate(&outcome, 8));
     assert!(after * 10 < before * 12, "{before} before, {after} after");
@@ -596,7 +596,7 @@ fn vcpus_that_are_added_have_vms_ask_for_more() {
 fn what_has_not_ended_with_the_run_is_told_so() {
     for offload in [false, true] {
         let outcome = with(4, &move_event(offload));
-        let said = text(&outcome, "move of block web has not ended");
+        let said = text(&outcome, "move of VM group web has not ended");
         assert!(said.contains("so far"), "{offload}: {said}");
         let moving = &outcome.undertook[0];
         assert!(!moving.has_ended && moving.bytes > 1 << 20, "{moving:?}");

@@ -5,7 +5,7 @@
 
 use super::read::Rows;
 use super::types::{
-    Adapter, Balance, Block, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports,
+    Adapter, Balance, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports, VmGroup,
 };
 use crate::diagnostic::Diagnostic;
 use crate::references::{one_of, plural, push};
@@ -20,12 +20,12 @@ pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     pools(rows, found);
     networks(plan, found);
     hosts(plan, found);
-    blocks(plan, found);
+    vm_groups(plan, found);
     events(plan, found);
     // Of names that lead nowhere it would only say the same again.
     if found.is_empty() {
-        for block in &plan.blocks {
-            reachable(plan, block, found);
+        for vm_group in &plan.vm_groups {
+            reachable(plan, vm_group, found);
         }
     }
 }
@@ -59,8 +59,8 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             Box::new(plan.hosts.iter().map(|h| (h.name.as_str(), h.line))),
         ),
         (
-            "block",
-            Box::new(plan.blocks.iter().map(|b| (b.name.as_str(), b.line))),
+            "VM group",
+            Box::new(plan.vm_groups.iter().map(|g| (g.name.as_str(), g.line))),
         ),
     ];
     for (kind, named) in kinds {
@@ -69,7 +69,11 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             if let Some(earlier) = first.insert(name, line) {
                 let what = format!("{name:?}, as on line {earlier}");
                 let allowed = format!("one that no other {kind} has");
-                let table = kind.rsplit(' ').next().unwrap_or(kind);
+                let table = match kind {
+                    "lot of drives" => "drives",
+                    "VM group" => "vm_group",
+                    kind => kind,
+                };
                 push(found, line, &format!("{table}.name"), what, allowed);
             }
         }
@@ -284,56 +288,35 @@ fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
+fn vm_groups(plan: &Plan, found: &mut Vec<Diagnostic>) {
     let hosts = plan.hosts.iter().map(|host| host.name.as_str());
     let pools = plan.pools.iter().map(|pool| pool.name.as_str());
-    for block in &plan.blocks {
-        if block.hosts.is_empty() {
+    for group in &plan.vm_groups {
+        let at = |key| (group.line, key);
+        if group.hosts.is_empty() {
             let allowed = one_of("host", hosts.clone());
-            push(
-                found,
-                block.line,
-                "block.hosts",
-                "nothing".to_owned(),
-                allowed,
-            );
+            let (line, key) = at("vm_group.hosts");
+            push(found, line, key, "nothing".to_owned(), allowed);
         }
-        if block.pools.is_empty() == block.disk_pools.is_empty() {
+        if group.pools.is_empty() == group.disk_pools.is_empty() {
             let what = "both or neither of pools and disk_pools".to_owned();
-            push(
-                found,
-                block.line,
-                "block.pools",
-                what,
-                "one of the two".to_owned(),
-            );
+            let (line, key) = at("vm_group.pools");
+            push(found, line, key, what, "one of the two".to_owned());
         }
-        if block.limit_iops.is_some() {
-            limitable(block, (block.line, "block.limit_iops"), found);
+        if group.limit_iops.is_some() {
+            limitable(group, at("vm_group.limit_iops"), found);
         }
-        for host in &block.hosts {
-            lookup(
-                host,
-                "host",
-                hosts.clone(),
-                (block.line, "block.hosts"),
-                found,
-            );
+        for host in &group.hosts {
+            lookup(host, "host", hosts.clone(), at("vm_group.hosts"), found);
         }
-        for pool in block.pools.iter().chain(&block.disk_pools) {
-            lookup(
-                pool,
-                "pool",
-                pools.clone(),
-                (block.line, "block.pools"),
-                found,
-            );
+        for pool in group.pools.iter().chain(&group.disk_pools) {
+            lookup(pool, "pool", pools.clone(), at("vm_group.pools"), found);
         }
     }
 }
 
-/// Every host of a block has a network in common with every controller of its pools.
-fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
+/// Every host of a VM group has a network in common with every controller of its pools.
+fn reachable(plan: &Plan, vm_group: &VmGroup, found: &mut Vec<Diagnostic>) {
     let networks = |ports: &[Ports]| -> BTreeSet<String> {
         let ways = ports.iter().filter_map(|p| way_up(plan, &p.network));
         let carries = |name: &String| network(plan, name).is_some_and(|n| n.carries.storage());
@@ -341,9 +324,9 @@ fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
             .flatten()
             .collect()
     };
-    let of_block = |name: &String| block.hosts.contains(name);
-    for host in plan.hosts.iter().filter(|host| of_block(&host.name)) {
-        for pool in block.pools.iter().chain(&block.disk_pools) {
+    let of_vm_group = |name: &String| vm_group.hosts.contains(name);
+    for host in plan.hosts.iter().filter(|host| of_vm_group(&host.name)) {
+        for pool in vm_group.pools.iter().chain(&vm_group.disk_pools) {
             let pool = plan.pools.iter().find(|other| other.name == *pool);
             let controller = pool.and_then(|pool| {
                 let mut controllers = plan.controllers.iter();
@@ -358,7 +341,7 @@ fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
                     host.name, controller.name
                 );
                 let allowed = "hosts that reach the controllers of its pools".to_owned();
-                push(found, block.line, "block.hosts", what, allowed);
+                push(found, vm_group.line, "vm_group.hosts", what, allowed);
                 return;
             }
         }
@@ -366,7 +349,6 @@ fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
 }
 
 fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
-    let blocks = || plan.blocks.iter().map(|block| block.name.as_str());
     let hosts = plan.host_names();
     let hosts = || hosts.iter().map(String::as_str);
     let end = plan.run.warmup + plan.run.measure;
@@ -401,29 +383,28 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 let names = plan.networks.iter().map(|n| n.name.as_str());
                 lookup(network, "network", names, (line, "event.network"), found);
             }
-            Happening::Snapshot { block }
-            | Happening::Clone { block, .. }
-            | Happening::AddCpu { block, .. }
-            | Happening::BootStorm { block, .. } => {
-                lookup(block, "block", blocks(), (line, "event.block"), found);
+            Happening::Snapshot { vm_group }
+            | Happening::Clone { vm_group, .. }
+            | Happening::AddCpu { vm_group, .. }
+            | Happening::BootStorm { vm_group, .. } => {
+                group_of(plan, vm_group, line, found);
             }
-            Happening::LimitIops { block, .. } => {
-                if lookup(block, "block", blocks(), (line, "event.block"), found) {
-                    let limited = plan.blocks.iter().filter(|other| other.name == *block);
-                    limited.for_each(|block| limitable(block, (line, "event.block"), found));
+            Happening::LimitIops { vm_group, .. } => {
+                if let Some(vm_group) = group_of(plan, vm_group, line, found) {
+                    limitable(vm_group, (line, "event.vm_group"), found);
                 }
             }
-            Happening::Restore { block } => {
-                if lookup(block, "block", blocks(), (line, "event.block"), found) {
-                    snapshot_before(plan, event, block, found);
+            Happening::Restore { vm_group } => {
+                if group_of(plan, vm_group, line, found).is_some() {
+                    snapshot_before(plan, event, vm_group, found);
                 }
             }
-            Happening::LiveMigration { block, to, .. } => {
-                lookup(block, "block", blocks(), (line, "event.block"), found);
+            Happening::LiveMigration { vm_group, to, .. } => {
+                group_of(plan, vm_group, line, found);
                 lookup(to, "host", hosts(), (line, "event.to"), found);
             }
-            Happening::MoveStorage { block, to, .. } => {
-                lookup(block, "block", blocks(), (line, "event.block"), found);
+            Happening::MoveStorage { vm_group, to, .. } => {
+                group_of(plan, vm_group, line, found);
                 let pools = plan.pools.iter().map(|pool| pool.name.as_str());
                 lookup(to, "pool", pools, (line, "event.to"), found);
             }
@@ -431,12 +412,24 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The VM group that an event names.
+fn group_of<'a>(
+    plan: &'a Plan,
+    name: &str,
+    line: usize,
+    found: &mut Vec<Diagnostic>,
+) -> Option<&'a VmGroup> {
+    let names = plan.vm_groups.iter().map(|group| group.name.as_str());
+    lookup(name, "VM group", names, (line, "event.vm_group"), found);
+    plan.vm_groups.iter().find(|group| group.name == name)
+}
+
 /// A hypervisor limits what it hands out.
-fn limitable(block: &Block, (line, key): (usize, &str), found: &mut Vec<Diagnostic>) {
-    if block.adapter == Adapter::None {
+fn limitable(vm_group: &VmGroup, (line, key): (usize, &str), found: &mut Vec<Diagnostic>) {
+    if vm_group.adapter == Adapter::None {
         let what = format!(
-            "a limit of block {:?}, whose disks are raw LUNs",
-            block.name
+            "a limit of VM group {:?}, whose disks are raw LUNs",
+            vm_group.name
         );
         let allowed = "disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \
                        \"vmbus\" or \"virtio\"";
@@ -445,14 +438,14 @@ fn limitable(block: &Block, (line, key): (usize, &str), found: &mut Vec<Diagnost
 }
 
 /// There is something to restore.
-fn snapshot_before(plan: &Plan, event: &Event, block: &str, found: &mut Vec<Diagnostic>) {
+fn snapshot_before(plan: &Plan, event: &Event, vm_group: &str, found: &mut Vec<Diagnostic>) {
     let taken = plan.events.iter().any(|other| {
         other.at < event.at
-            && matches!(&other.what, Happening::Snapshot { block: of } if of == block)
+            && matches!(&other.what, Happening::Snapshot { vm_group: of } if of == vm_group)
     });
     if !taken {
-        let what = format!("block {block:?}, of which there is no snapshot by then");
-        let allowed = "a block with an event \"snapshot\" before".to_owned();
-        push(found, event.line, "event.block", what, allowed);
+        let what = format!("VM group {vm_group:?}, of which there is no snapshot by then");
+        let allowed = "a VM group with an event \"snapshot\" before".to_owned();
+        push(found, event.line, "event.vm_group", what, allowed);
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
     })
 }
 
-fn block(reader: &mut TableReader<'_, '_>) -> String {
-    word(reader, "block", "a block's name")
+fn vm_group(reader: &mut TableReader<'_, '_>) -> String {
+    word(reader, "vm_group", "a VM group's name")
 }
 
 fn host(reader: &mut TableReader<'_, '_>) -> String {
@@ -79,7 +79,7 @@ fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> 
             network: network(reader),
         },
         "boot-storm" => Happening::BootStorm {
-            block: block(reader),
+            vm_group: vm_group(reader),
             operations: operations(reader),
         },
         "drain" => Happening::Drain {
@@ -87,7 +87,7 @@ fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> 
             migration: migration(reader),
         },
         "live-migration" => Happening::LiveMigration {
-            block: block(reader),
+            vm_group: vm_group(reader),
             vms: vms(reader),
             to: word(reader, "to", "a host's name"),
             migration: migration(reader),
@@ -98,24 +98,24 @@ fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> 
     })
 }
 
-/// What happens to the disks of a block.
+/// What happens to the disks of a VM group.
 fn of_volumes(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> {
     Some(match what {
         "snapshot" => Happening::Snapshot {
-            block: block(reader),
+            vm_group: vm_group(reader),
         },
         "restore" => Happening::Restore {
-            block: block(reader),
+            vm_group: vm_group(reader),
         },
         "clone" => Happening::Clone {
-            block: block(reader),
+            vm_group: vm_group(reader),
             vms: vms(reader).unwrap_or(1),
             at_once: at_once(reader).unwrap_or(CLONES_AT_ONCE),
             offload: offload(reader),
             copy: host_copy(reader),
         },
         "move-storage" => Happening::MoveStorage {
-            block: block(reader),
+            vm_group: vm_group(reader),
             to: word(reader, "to", "a pool's name"),
             disks: disks(reader),
             at_once: at_once(reader).unwrap_or(STORAGE_MOVES_AT_ONCE),
@@ -134,7 +134,7 @@ fn add_cpu(reader: &mut TableReader<'_, '_>) -> Happening {
         number(value).filter(|share| (0.0..=1.0).contains(share))
     });
     Happening::AddCpu {
-        block: block(reader),
+        vm_group: vm_group(reader),
         vcpus: vcpus.unwrap_or(1),
         contention: contention.unwrap_or(0.0),
     }
@@ -149,7 +149,7 @@ fn limit_iops(reader: &mut TableReader<'_, '_>) -> Happening {
         _ => counted(value, 0, IOPS_MAX),
     });
     Happening::LimitIops {
-        block: block(reader),
+        vm_group: vm_group(reader),
         vm,
         iops: iops.filter(|iops| *iops > 0),
     }

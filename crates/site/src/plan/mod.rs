@@ -7,7 +7,7 @@
 //!
 //! Invariants of a [`Plan`]: names are unique and lead somewhere; a lot has as many drives
 //! as are taken from it; a level can have the drives of its groups; networks make no loop;
-//! hosts reach the controllers of their blocks.
+//! hosts reach the controllers of their VM groups.
 
 mod check;
 mod event;
@@ -17,9 +17,9 @@ mod types;
 mod variants;
 
 pub use types::{
-    Adapter, Balance, Block, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host,
-    HostCopy, Initiator, Lot, Luns, Method, Migration, Network, NetworkKind, Plan, Pool, Ports,
-    Run, TRACE, Taken, Uplink,
+    Adapter, Balance, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host, HostCopy,
+    Initiator, Lot, Luns, Method, Migration, Network, NetworkKind, Plan, Pool, Ports, Run, TRACE,
+    Taken, Uplink, VmGroup,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};

@@ -3,8 +3,8 @@
 use super::event;
 use super::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use super::types::{
-    Adapter, Balance, Block, Bus, Carries, Controller, Costs, Groups, Host, Initiator, Lot, Luns,
-    Network, NetworkKind, Plan, Pool, Ports, Run, TRACE, Taken, Uplink,
+    Adapter, Balance, Bus, Carries, Controller, Costs, Groups, Host, Initiator, Lot, Luns, Network,
+    NetworkKind, Plan, Pool, Ports, Run, TRACE, Taken, Uplink, VmGroup,
 };
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, is_name};
@@ -43,7 +43,7 @@ pub(super) fn plan(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     let pools = tables(&mut file, lines, "pool", pool);
     let networks = items(tables(&mut file, lines, "network", network));
     let hosts = items(tables(&mut file, lines, "host", host));
-    let blocks = items(tables(&mut file, lines, "block", block));
+    let vm_groups = items(tables(&mut file, lines, "vm_group", vm_group));
     let events = items(tables(&mut file, lines, "event", event::event));
     // Read by `variants`, which takes them out before anything else is read.
     for key in ["variant", "vary"] {
@@ -56,9 +56,9 @@ pub(super) fn plan(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         ("pool", pools.len()),
         ("network", networks.len()),
         ("host", hosts.len()),
-        ("block", blocks.len()),
+        ("vm_group", vm_groups.len()),
     ] {
-        if count == 0 && file.line_of(key).is_none() {
+        if count == 0 && !file.is_there(key) {
             let rule = format!("one or more tables [[{key}]]");
             file.report(1, key, "nothing".to_owned(), &rule);
         }
@@ -75,7 +75,7 @@ pub(super) fn plan(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         pools,
         networks,
         hosts,
-        blocks,
+        vm_groups,
         events,
     };
     Rows { plan, group_lines }
@@ -424,7 +424,7 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
     })
 }
 
-fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
+fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
     let rule = format!("a workload profile's name, {NAME_RULE}, or \"{TRACE}FILE\"");
@@ -468,7 +468,7 @@ fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
     let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
     let rule = "I/Os per second, a whole number from 1 to 1000000";
     let limit_iops = reader.optional("limit_iops", rule, |value| counted(value, 1, IOPS_MAX));
-    reader.finish(Block {
+    reader.finish(VmGroup {
         name,
         line,
         profile,

@@ -26,7 +26,7 @@ pub struct Plan {
     /// Machines that VMs run on; one or more.
     pub hosts: Vec<Host>,
     /// VMs with their loads; one or more.
-    pub blocks: Vec<Block>,
+    pub vm_groups: Vec<VmGroup>,
     /// What happens while it runs, in the order of the file.
     pub events: Vec<Event>,
 }
@@ -309,12 +309,12 @@ pub enum Luns {
     Shared(u16),
 }
 
-/// What stands before the file of a trace, where a block replays one.
+/// What stands before the file of a trace, where a VM group replays one.
 pub const TRACE: &str = "trace:";
 
 /// VMs with a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub struct VmGroup {
     /// Unique over the site.
     pub name: String,
     /// Where the file describes it.
@@ -434,20 +434,20 @@ pub enum Happening {
         /// Name of the network.
         network: String,
     },
-    /// All disks of a block's VMs are snapshotted.
+    /// All disks of a VM group's VMs are snapshotted.
     Snapshot {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
     },
     /// They are restored from the last snapshot.
     Restore {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
     },
-    /// VMs of a block are cloned.
+    /// VMs of a VM group are cloned.
     Clone {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
         /// How many of its VMs.
         vms: u16,
         /// VMs that a host works on at once.
@@ -457,11 +457,11 @@ pub enum Happening {
         /// How the host copies, if it does.
         copy: HostCopy,
     },
-    /// The disks of a block's VMs move to a pool, which may be the one that they are in: to
+    /// The disks of a VM group's VMs move to a pool, which may be the one that they are in: to
     /// another volume there.
     MoveStorage {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
         /// Name of the pool.
         to: String,
         /// How many disks of each VM, from the first on; all where none is said.
@@ -473,10 +473,10 @@ pub enum Happening {
         /// How the host copies, if it does.
         copy: HostCopy,
     },
-    /// The VMs of a block start all at once.
+    /// The VMs of a VM group start all at once.
     BootStorm {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
         /// I/Os of a VM's boot, where other than those measured.
         operations: Option<u32>,
     },
@@ -487,10 +487,10 @@ pub enum Happening {
         /// How the VMs move, and how many at once.
         migration: Migration,
     },
-    /// VMs of a block move to a host.
+    /// VMs of a VM group move to a host.
     LiveMigration {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
         /// How many of its VMs that are elsewhere; all where none is said.
         vms: Option<u16>,
         /// Name of the host.
@@ -500,17 +500,17 @@ pub enum Happening {
     },
     /// The hypervisor's limit of virtual disks is another one from now on.
     LimitIops {
-        /// Name of the block.
-        block: String,
-        /// Name of the VM; all of the block where none is said.
+        /// Name of the VM group.
+        vm_group: String,
+        /// Name of the VM; all of the VM group where none is said.
         vm: Option<String>,
         /// Of each disk, I/Os per second; none lifts it.
         iops: Option<u32>,
     },
-    /// VMs of a block get more virtual processors while they run.
+    /// VMs of a VM group get more virtual processors while they run.
     AddCpu {
-        /// Name of the block.
-        block: String,
+        /// Name of the VM group.
+        vm_group: String,
         /// How many more, each.
         vcpus: u16,
         /// Share of the work that one processor can do at a time, 0 to 1.
@@ -543,7 +543,7 @@ impl Lot {
     }
 }
 
-impl Block {
+impl VmGroup {
     /// Whether it has the VM of its profile that is called so.
     pub fn has(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)

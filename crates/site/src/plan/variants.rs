@@ -2,6 +2,7 @@
 
 use super::{Plan, Setting, Variant, one};
 use crate::diagnostic::{Diagnostic, Lines};
+use crate::table::renamed;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -65,6 +66,7 @@ pub(super) fn variants(text: &str, document: &Table) -> (Vec<Variant>, Vec<Diagn
 pub(super) fn changed(document: &Table, settings: &[Setting]) -> Result<(Table, Plan), String> {
     let mut changed = document.clone();
     for setting in settings {
+        has_known_name(&setting.key)?;
         set(&mut changed, setting)?;
     }
     let plain = without_variants(&changed);
@@ -77,6 +79,18 @@ pub(super) fn changed(document: &Table, settings: &[Setting]) -> Result<(Table, 
         said.join(" / ")
     })?;
     Ok((changed, plan))
+}
+
+/// That the table of `key` is not called by a name of older files.
+fn has_known_name(key: &str) -> Result<(), String> {
+    let table = key.split('.').next().unwrap_or_default();
+    let Some(new) = renamed("", table) else {
+        return Ok(());
+    };
+    let key = key.replacen(table, new, 1);
+    Err(format!(
+        "{table:?} is the old name of {new:?}: write {key:?}"
+    ))
 }
 
 fn without_variants(document: &Table) -> Table {

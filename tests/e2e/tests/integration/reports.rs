@@ -103,7 +103,7 @@ fn the_report_of_a_plan_fits_its_window() {
     let mut arguments = vec!["plan", shop.to_str().unwrap(), "--drive", "slc-200"];
     let few = [
         "run.seeds=1",
-        "block.office.roles=[\"WEB01\"]",
+        "vm_group.office.roles=[\"WEB01\"]",
         "variant=[]",
         "vary=[]",
     ];

@@ -75,7 +75,7 @@ witness = true
 initiator = "iscsi"
 balance = "round-robin"
 ports = [{ network = "san-a" }, { network = "san-b" }, { network = "lan" }]
-[[block]]
+[[vm_group]]
 name = "app"
 profile = "app"
 count = 2
@@ -318,7 +318,7 @@ pub const CASES: &[Case] = &[
         check: "thin-and-thick",
         edits: &[(
             "[[event]]",
-            "[[block]]\nname = \"thin\"\nprofile = \"app\"\nhosts = [\"kvm\"]\ndisk_pools = [\"data\", \"log\"]\nprovisioning = \"thin\"\n[[event]]",
+            "[[vm_group]]\nname = \"thin\"\nprofile = \"app\"\nhosts = [\"kvm\"]\ndisk_pools = [\"data\", \"log\"]\nprovisioning = \"thin\"\n[[event]]",
         )],
         about: "[[pool]]\nname = \"data\"",
         what: "pool \"data\" has thin and thick disks",
@@ -354,8 +354,8 @@ pub const CASES: &[Case] = &[
             "provisioning = \"thick\"",
             "provisioning = \"thin\"\nfilled = 20",
         )],
-        about: "[[block]]",
-        what: "disks of block \"app\" are written to 20 %",
+        about: "[[vm_group]]",
+        what: "disks of VM group \"app\" are written to 20 %",
     },
     Case {
         check: "single-controller",
@@ -514,8 +514,8 @@ pub const CASES: &[Case] = &[
                 "balance = \"round-robin\"\nlun_queue = 100",
             ),
         ],
-        about: "[[block]]",
-        what: "200 commands of block \"app\" are meant for a LUN whose queue has 100",
+        about: "[[vm_group]]",
+        what: "200 commands of VM group \"app\" are meant for a LUN whose queue has 100",
     },
     Case {
         check: "memory-overcommitted",
@@ -565,8 +565,8 @@ pub const CASES: &[Case] = &[
     Case {
         check: "emulated-adapter",
         edits: &[("adapter = \"virtio\"", "adapter = \"lsi-sas\"")],
-        about: "[[block]]",
-        what: "VMs of block \"app\" have an emulated LSI adapter",
+        about: "[[vm_group]]",
+        what: "VMs of VM group \"app\" have an emulated LSI adapter",
     },
     Case {
         check: "no-migration-network",

@@ -68,7 +68,7 @@ memory = "64 GiB"
 balance = "round-robin"
 ports = [{ network = "san", count = 2 }]
 
-[[block]]
+[[vm_group]]
 name = "vm"
 profile = "rand-8k-67"
 hosts = ["esx"]
