@@ -8,7 +8,7 @@ use crate::overcommitment::Before;
 use api::{SiteAction, SiteDifference, SiteText};
 use rehearse::advice::{self, Finding, Severity};
 use rehearse::demand::Demand;
-use rehearse::{fit, thumb};
+use rehearse::{fit, report, thumb};
 use site::plan::{self, Described};
 use site::{Site, SiteError, counted};
 use std::fs::Metadata;
@@ -98,12 +98,16 @@ fn show(client: &Client, format: Format) -> Result<(), Failure> {
 
 fn check(file: &Path) -> Result<(), Failure> {
     // What can't be read, or is no TOML, `site::load` says below.
-    let is_plan = std::fs::read_to_string(file).is_ok_and(|text| plan::is_plan(&text));
-    if is_plan {
-        return check_plan(file);
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let purposes = plan::purposes(&text);
+    if purposes.served || !purposes.modelled {
+        let site = load(file)?;
+        output::print(&format!("{}: good: {}\n", file.display(), summary(&site)))?;
     }
-    let site = load(file)?;
-    output::print(&format!("{}: good: {}\n", file.display(), summary(&site)))
+    match purposes.modelled {
+        true => check_plan(file),
+        false => Ok(()),
+    }
 }
 
 /// Reads a site file.
@@ -264,6 +268,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
     let findings = advice::advise_all(&described, &crate::rehearse::profile);
     let mut text = format!("{file}: to rehearse: {}\n", plan_summary(&described));
     text += &by_rule_of_thumb(&described);
+    text += &report::assumed(&described.base.assumed);
     for severity in Severity::ALL {
         let ours = findings
             .iter()

@@ -333,3 +333,40 @@ fn a_mix_that_is_too_small_is_rejected_while_others_are_sized() {
     }
     assert!(large.iter().all(|mix| !mix.tried.is_empty()));
 }
+
+#[test]
+fn the_demo_that_is_served_is_rehearsed_and_what_is_assumed_is_named() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sites/demo.toml");
+    let example = std::fs::read_to_string(demo).unwrap();
+    let shop = Shop::with(&example, &[]);
+    let short = ["--set", "run.warmup=100 ms", "--set", "run.measure=1 s"];
+    let (code, said, wrong) = shop.rehearse(&short);
+    assert_eq!((code, wrong.as_str()), (Some(0), ""));
+    let (_, assumed) = said
+        .split_once("\nAssumed, because the file does not say it\n")
+        .unwrap();
+    let keys: Vec<&str> = assumed
+        .lines()
+        .map(|line| line.split(':').next().unwrap().trim())
+        .collect();
+    assert_eq!(
+        keys,
+        ["network", "controller", "bus", "drive.model", "host"]
+    );
+    let (_, json, _) = shop.rehearse(&[&short[..], &["--json", "-"]].concat());
+    let document: Document = serde_json::from_str(&json).unwrap();
+    let of_json: Vec<&str> = document
+        .assumed
+        .iter()
+        .map(|one| one.key.as_str())
+        .collect();
+    assert_eq!(of_json, keys);
+    // What the file says is assumed no more.
+    let said = "network.lan={ kind = \"ethernet\", speed = \"25 Gb/s\" }";
+    let (_, json, _) = shop.rehearse(&[&short[..], &["--set", said, "--json", "-"]].concat());
+    let document: Document = serde_json::from_str(&json).unwrap();
+    assert!(
+        document.assumed.iter().all(|one| one.key != "network"),
+        "{json}"
+    );
+}

@@ -148,33 +148,57 @@ fn what_is_no_toml_or_not_there_is_named() {
 }
 
 #[test]
-fn a_file_for_other_commands_is_one_line_that_names_them() {
+fn a_command_says_which_keys_a_file_lacks_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let (array, plan) = (shipped("demo.toml"), shipped("ps6110xv.toml"));
-    for (arguments, file, commands) in [
-        (
-            vec!["rehearse"],
-            &array,
-            "`ashlar serve --site` and `ashlar site apply` take it",
-        ),
-        (
-            vec!["plan"],
-            &array,
-            "`ashlar serve --site` and `ashlar site apply` take it",
-        ),
+    let (array, plan) = (shipped("conformance.toml"), shipped("ps6110xv.toml"));
+    let load = ["vm_group"];
+    let served = ["portal", "drive", "pool.level", "pool.drives"];
+    for (arguments, file, missing) in [
+        (vec!["rehearse"], &array, &load[..]),
+        (vec!["plan"], &array, &load[..]),
         (
             vec!["serve", "--data", data.to_str().unwrap(), "--site"],
             &plan,
-            "`ashlar rehearse` and `ashlar plan` take it",
+            &served[..],
         ),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ashlar"));
         let output = command.args(&arguments).arg(file).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let wrong = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(wrong.lines().count(), 1, "{wrong}");
-        assert!(wrong.ends_with(&format!("{commands}\n")), "{wrong}");
+        assert_eq!(wrong.lines().count(), missing.len(), "{wrong}");
+        for key in missing {
+            assert!(
+                wrong.contains(&format!(": {key} is missing: give ")),
+                "{wrong}"
+            );
+        }
     }
     assert!(!data.exists());
+}
+
+#[test]
+fn a_site_with_both_is_checked_for_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let more =
+        "\n[[network]]\nname = \"lan\"\nkind = \"ethernet\"\nspeed = \"25 Gb/s\"\n[[portal]]\n";
+    let edits = [("\n[[portal]]\n", more)];
+    let file = edited(directory.path(), "demo.toml", &edits);
+    let (code, said, _) = check(&file);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].contains("demo.toml: good: 8 drives"), "{said}");
+    assert!(
+        lines[1].contains("demo.toml: to rehearse: 1 controller, 8 drives"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\nAssumed, because the file does not say it\n"),
+        "{said}"
+    );
+    assert!(matches!(code, Some(0 | 1)), "{said}");
+    let more = more.replace("25 Gb/s", "25");
+    let wrong = edited(directory.path(), "demo.toml", &[("\n[[portal]]\n", &more)]);
+    let (code, said, _) = check(&wrong);
+    assert_eq!((code, said.as_str()), (Some(2), ""));
 }

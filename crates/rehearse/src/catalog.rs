@@ -9,7 +9,7 @@ use model::flash::Flash;
 use model::hdd::Hdd;
 use model::host::{Adapter, Initiator, Processor};
 use model::link::{Ethernet, Link};
-use site::plan::{self, Host, Lot, Network, NetworkKind, Plan};
+use site::plan::{self, Lot, Machine, Network, NetworkKind, Plan};
 
 /// The names for drives that a lot may use, with their models.
 pub const DRIVES: [(&str, DriveKind); 6] = [
@@ -47,6 +47,12 @@ pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
             unknown(lot.line, "drive model", &lot.model, names)
         }
     }
+}
+
+/// Bytes that each drive of a lot offers: the model's, or what the file says of smaller ones.
+pub fn capacity_bytes(lot: &Lot, kind: &DriveKind) -> u64 {
+    let said = lot.drive_bytes.unwrap_or(u64::MAX);
+    said.min(kind.capacity_bytes())
 }
 
 /// A bus.
@@ -136,7 +142,7 @@ pub fn takes_sums_along(said: &plan::Controller) -> bool {
 }
 
 /// The host model for a `host` of the plan; its frames are those of its first storage network.
-pub fn host(plan: &Plan, said: &Host) -> HostModel {
+pub fn host(plan: &Plan, said: &Machine) -> HostModel {
     let initiator = initiator(said.initiator);
     let storage: Vec<&plan::Ports> = said.ports.iter().filter(|p| is_storage(plan, p)).collect();
     let network = storage.first().and_then(|ports| {
@@ -177,7 +183,7 @@ pub fn initiator(said: plan::Initiator) -> Initiator {
 }
 
 /// Commands that a host has under way to a LUN, which several VMs share or not.
-pub fn lun_queue(host: &Host, is_shared: bool) -> usize {
+pub fn lun_queue(host: &Machine, is_shared: bool) -> usize {
     let initiator = initiator(host.initiator);
     let of_model = match is_shared {
         true => initiator.shared_lun_queue,

@@ -28,7 +28,7 @@ pub fn layout(plan: &Plan, rig: &Rig) -> LayoutReport {
 }
 
 fn hosts(plan: &Plan, rig: &Rig) -> Vec<HostLayout> {
-    let of_host = |host: &site::plan::Host| {
+    let of_host = |host: &site::plan::Machine| {
         let named = |name: String| {
             let vms = rig.vms.iter().filter(|vm| vm.host.borrow().name == name);
             HostLayout {
@@ -71,7 +71,7 @@ fn controller(controller: &site::plan::Controller) -> ControllerLayout {
     }
 }
 
-fn pool((rig, plan): (&Rc<PoolRig>, &site::plan::Pool)) -> PoolLayout {
+fn pool((rig, plan): (&Rc<PoolRig>, &site::plan::Layout)) -> PoolLayout {
     let spares: usize = plan
         .spares
         .iter()

@@ -1,4 +1,4 @@
-//! The VMs of a VM group: the profile's, with the load and memory that the VM group sets.
+//! The VMs of a VM group: the profile's, with the load, memory and disks that the VM group sets.
 //!
 //! Invariant: what a run does and what is added up without one ([`crate::demand`]) come from
 //! here, so that both are of the same load.
@@ -23,6 +23,9 @@ pub fn of(vm_group: &VmGroup, vm: &VmProfile) -> VmProfile {
         if let Some(trace) = &mut stream.trace {
             Arc::make_mut(trace).speed *= vm_group.scale;
         }
+    }
+    for (disk, bytes) in vm.disks.iter_mut().zip(&vm_group.disk_bytes) {
+        disk.nominal_bytes = *bytes;
     }
     if let Some(memory_bytes) = vm_group.memory_bytes {
         vm.compute.memory_bytes = memory_bytes;

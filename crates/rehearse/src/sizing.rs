@@ -199,6 +199,8 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
         model: candidate.model.clone(),
         count: active + spares,
         bus: bus.unwrap_or_default(),
+        names: Vec::new(),
+        drive_bytes: None,
     });
     built.pools[place].groups = vec![Groups {
         level: candidate.level,

@@ -18,7 +18,7 @@ use crate::demand::{Demand, Flow};
 use crate::drive::DriveKind;
 use model::flash::Flash;
 use site::Level;
-use site::plan::{Lot, Plan, Pool};
+use site::plan::{Layout, Lot, Plan};
 
 /// Most of the rule of thumb that is planned for.
 pub const PLANNED_MOST: f64 = 0.66;
@@ -118,7 +118,7 @@ pub fn pools(plan: &Plan, demand: &Demand) -> Vec<PoolThumb> {
 }
 
 /// I/Os a second of the active drives of `pool` by the rule; none without a rule for one.
-pub fn drives_per_s(plan: &Plan, pool: &Pool) -> Option<f64> {
+pub fn drives_per_s(plan: &Plan, pool: &Layout) -> Option<f64> {
     let groups = pool.groups.iter().map(|groups| {
         let kind = catalog::drive(lot(plan, &groups.from)?).ok()?;
         Some(drive_per_s(&kind)? * f64::from(groups.drives) * f64::from(groups.count))
@@ -132,11 +132,15 @@ pub(crate) fn lot<'a>(plan: &'a Plan, name: &str) -> Option<&'a Lot> {
 }
 
 /// Bytes that each of `pool.groups` holds, in order; 0 of drives that are not known.
-pub fn group_bytes(plan: &Plan, pool: &Pool) -> Vec<u64> {
+pub fn group_bytes(plan: &Plan, pool: &Layout) -> Vec<u64> {
     let bytes = |groups: &site::plan::Groups| -> Option<u64> {
         let kind = catalog::drive(lot(plan, &groups.from)?).ok()?;
         let data = groups.level.data_drives(usize::from(groups.drives))?;
-        Some(kind.capacity_bytes() * data as u64 * u64::from(groups.count))
+        Some(
+            catalog::capacity_bytes(lot(plan, &groups.from)?, &kind)
+                * data as u64
+                * u64::from(groups.count),
+        )
     };
     pool.groups
         .iter()
@@ -144,7 +148,7 @@ pub fn group_bytes(plan: &Plan, pool: &Pool) -> Vec<u64> {
         .collect()
 }
 
-fn of_pool(plan: &Plan, demand: &Demand, place: usize, pool: &Pool) -> PoolThumb {
+fn of_pool(plan: &Plan, demand: &Demand, place: usize, pool: &Layout) -> PoolThumb {
     let mut sum = Sum::default();
     let bytes = group_bytes(plan, pool);
     let all: u64 = bytes.iter().sum();

@@ -1,8 +1,9 @@
 //! Reads hosts, host groups, CHAP accounts, and the access rules of exports.
 
 use crate::diagnostic::{Diagnostic, Lines};
+use crate::hardware;
 use crate::names::{NAME_RULE, is_initiator_name, is_name};
-use crate::read::{Rows, name};
+use crate::read::{HostRow, Rows, name};
 use crate::references::{one_of, push, unique};
 use crate::secret::{CHAP_NAME_RULE, ChapAccount, Credential, SECRET_RULE, Secret, is_chap_name};
 use crate::table::{Row, TableReader};
@@ -13,15 +14,17 @@ use std::collections::BTreeMap;
 pub(crate) const INITIATOR_RULE: &str = "an iSCSI name (iqn., eui. or naa.), in lower case";
 
 /// Reads `[[host]]`.
-pub(crate) fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
+pub(crate) fn host(mut reader: TableReader<'_, '_>) -> Row<HostRow> {
     let name = name(&mut reader, "name");
-    let initiators = reader.list("initiators", INITIATOR_RULE, is_initiator_name);
+    let initiators = reader.list_if_there("initiators", INITIATOR_RULE, is_initiator_name);
     let chap = account(&mut reader, "chap", "host.chap");
-    reader.finish(Host {
+    let machine = hardware::machine(&mut reader);
+    let host = Host {
         name,
         initiators: initiators.unwrap_or_default(),
         chap,
-    })
+    };
+    reader.finish(HostRow { host, machine })
 }
 
 /// Reads `[[host_group]]`.
@@ -139,7 +142,7 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         &rows.hosts,
         "host",
         "name",
-        |host| Some(host.name.clone()),
+        |row| Some(row.host.name.clone()),
         found,
     );
     unique(
@@ -150,7 +153,7 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         found,
     );
     host_initiators(rows, found);
-    let hosts = || rows.hosts.iter().map(|row| row.item.name.as_str());
+    let hosts = || rows.hosts.iter().map(|row| row.item.host.name.as_str());
     let groups = || rows.host_groups.iter().map(|row| row.item.name.as_str());
     for row in &rows.host_groups {
         named(
@@ -207,8 +210,8 @@ fn named<'a, T, N: Iterator<Item = &'a str>>(
 fn host_initiators(rows: &Rows, found: &mut Vec<Diagnostic>) {
     let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
     for row in &rows.hosts {
-        for (index, initiator) in row.item.initiators.iter().enumerate() {
-            if let Some(other) = hosts.insert(initiator, &row.item.name) {
+        for (index, initiator) in row.item.host.initiators.iter().enumerate() {
+            if let Some(other) = hosts.insert(initiator, &row.item.host.name) {
                 let line = row.element_line("initiators", index);
                 let what = format!("{initiator:?}, which host {other:?} has already");
                 let allowed = "an initiator of no other host".to_owned();
@@ -238,7 +241,7 @@ fn export_portals(rows: &Rows, found: &mut Vec<Diagnostic>) {
 fn shared_secrets(rows: &Rows, found: &mut Vec<Diagnostic>) {
     let of_hosts = rows.hosts.iter().map(|row| {
         let line = row.line_of_table("chap");
-        (line, "host.chap.mutual_secret", row.item.chap.as_ref())
+        (line, "host.chap.mutual_secret", row.item.host.chap.as_ref())
     });
     let of_exports = rows.exports.iter().map(|row| {
         let line = row.line_of_table("chap");

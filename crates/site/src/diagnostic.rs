@@ -23,8 +23,6 @@ pub enum SiteErrorKind {
     Unreadable,
     /// The file is read and wrong.
     Invalid,
-    /// The file is for other commands: an array to serve, or a site to rehearse.
-    OtherKind,
 }
 
 /// A site file that can't be used: everything that is wrong with it, in the
@@ -35,7 +33,7 @@ pub struct SiteError {
     pub kind: SiteErrorKind,
     /// The file, as the caller named it.
     pub file: String,
-    /// Why it can't be read, or which commands take it; empty for an invalid one.
+    /// Why it can't be read; empty for an invalid one.
     pub context: String,
     /// What is wrong; empty unless it is an invalid one.
     pub diagnostics: Vec<Diagnostic>,
@@ -47,15 +45,6 @@ impl SiteError {
             kind: SiteErrorKind::Unreadable,
             file: path.display().to_string(),
             context: error.to_string(),
-            diagnostics: Vec::new(),
-        }
-    }
-
-    pub(crate) fn other_kind(file: &str, context: String) -> Self {
-        SiteError {
-            kind: SiteErrorKind::OtherKind,
-            file: file.to_owned(),
-            context,
             diagnostics: Vec::new(),
         }
     }
@@ -98,7 +87,6 @@ impl fmt::Display for SiteError {
             SiteErrorKind::Unreadable => {
                 return write!(f, "{file}: can't read the site file: {context}");
             }
-            SiteErrorKind::OtherKind => return write!(f, "{file}: {context}"),
             SiteErrorKind::Invalid => {}
         }
         for (index, diagnostic) in self.diagnostics.iter().enumerate() {

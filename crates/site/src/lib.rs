@@ -1,19 +1,22 @@
-//! The site file: a described installation, as TOML.
+//! The site file: a described installation, as TOML. One file is served and rehearsed.
 //!
-//! [`load`] reads one and gives a [`Site`] that keeps every rule of
-//! `docs`-level validity, or a [`SiteError`] with *all* that is wrong, each with
-//! file, line, key, what was found and what is allowed. Nothing here touches a
-//! drive; a site that has been loaded is consistent in itself, and whether it
-//! fits what exists is [`diff`]'s question.
+//! [`load`] reads one to serve it and gives a [`Site`]; [`plan::load`] reads the same to rehearse it
+//! and gives a plan. What they give keeps every rule of `docs`-level validity. Otherwise there is a
+//! [`SiteError`] with *all* that is wrong, each with file, line, key, what was found and what is
+//! allowed. Nothing here touches a drive; a site that has been loaded is consistent in itself, and
+//! whether it fits what exists is [`diff`]'s question.
 
 mod access;
 mod api_address;
 mod diagnostic;
 pub mod diff;
-mod kind;
+mod event;
+mod hardware;
 mod limits;
 mod names;
+mod needs;
 pub mod plan;
+mod quantity;
 mod read;
 pub mod reference;
 mod references;
@@ -70,21 +73,10 @@ pub fn load(path: &Path) -> Result<Site, SiteError> {
 /// Checks the text of a site file; `file` is its name in messages.
 ///
 /// # Errors
-/// [`SiteErrorKind::Invalid`] with every diagnostic, [`SiteErrorKind::OtherKind`] when it is a site
-/// to rehearse.
+/// [`SiteErrorKind::Invalid`] with every diagnostic.
 pub fn parse(file: &str, text: &str) -> Result<Site, SiteError> {
-    let lines = diagnostic::Lines::of(text);
-    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);
-    if !syntax_errors.is_empty() {
-        let found = syntax_errors
-            .iter()
-            .map(|error| lines.syntax(error))
-            .collect();
-        return Err(SiteError::invalid(file, found));
-    }
-    kind::Kind::Array.check(file, document.get_ref())?;
-    let mut found = Vec::new();
-    let rows = read::site(document.get_ref(), &lines, &mut found);
+    let (rows, mut found) = read::rows(text).map_err(|found| SiteError::invalid(file, found))?;
+    needs::to_serve(&rows, &mut found);
     references::check(&rows, &mut found);
     if found.is_empty() {
         Ok(rows.into_site())

@@ -5,6 +5,7 @@
 use crate::access;
 use crate::api_address::ApiAddress;
 use crate::diagnostic::{Diagnostic, Lines};
+use crate::hardware::{self, Hardware, MachineRow, PoolHardware};
 use crate::limits;
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 use crate::size::{self, DRIVE_SIZES, SIZE_RULE, SizeLimits};
@@ -36,6 +37,7 @@ const RESERVED_FILE_PREFIX: &str = "ashlar";
 /// A site whose values are each right, not yet checked against each other.
 pub(crate) struct Rows {
     pub(crate) name: String,
+    pub(crate) about: Option<String>,
     pub(crate) shards: Option<u16>,
     pub(crate) trash: Duration,
     pub(crate) api: Api,
@@ -44,14 +46,25 @@ pub(crate) struct Rows {
     pub(crate) chap: (Chap, usize),
     pub(crate) limits: Limits,
     pub(crate) portals: Vec<Row<Portal>>,
-    pub(crate) drives: Vec<Row<Drive>>,
+    pub(crate) drives: Vec<Row<DriveRow>>,
     pub(crate) pools: Vec<Row<PoolRow>>,
     pub(crate) volumes: Vec<Row<Volume>>,
     pub(crate) groups: Vec<Row<ConsistencyGroup>>,
-    pub(crate) hosts: Vec<Row<Host>>,
+    pub(crate) hosts: Vec<Row<HostRow>>,
     pub(crate) host_groups: Vec<Row<HostGroup>>,
     pub(crate) exports: Vec<Row<Export>>,
     pub(crate) vms: Vec<Row<Vm>>,
+    /// What is only modelled.
+    pub(crate) hardware: Hardware,
+    /// Which tables there are.
+    pub(crate) file: Row<()>,
+}
+
+/// A drive, and how it is modelled.
+pub(crate) struct DriveRow {
+    pub(crate) drive: Drive,
+    pub(crate) model: Option<String>,
+    pub(crate) bus: Option<String>,
 }
 
 /// A pool, and where its groups after the first are described.
@@ -59,6 +72,15 @@ pub(crate) struct PoolRow {
     pub(crate) pool: Pool,
     /// `[[pool.group]]`: the groups of `pool` after the first.
     pub(crate) more: Vec<Row<Group>>,
+    /// How it is modelled.
+    pub(crate) modelled: PoolHardware,
+}
+
+/// A host, and how it is modelled.
+pub(crate) struct HostRow {
+    /// Without initiators where it is only modelled.
+    pub(crate) host: Host,
+    pub(crate) machine: MachineRow,
 }
 
 impl Rows {
@@ -75,11 +97,19 @@ impl Rows {
             chap: self.chap.0,
             limits: self.limits,
             portals: items(self.portals),
-            drives: items(self.drives),
+            drives: items(self.drives)
+                .into_iter()
+                .map(|row| row.drive)
+                .collect(),
             pools: items(self.pools).into_iter().map(|row| row.pool).collect(),
             volumes: items(self.volumes),
             groups: items(self.groups),
-            hosts: items(self.hosts),
+            // A host without initiators is only modelled.
+            hosts: items(self.hosts)
+                .into_iter()
+                .map(|row| row.host)
+                .filter(|host| !host.initiators.is_empty())
+                .collect(),
             host_groups: items(self.host_groups),
             exports: items(self.exports),
             vms: items(self.vms),
@@ -87,11 +117,26 @@ impl Rows {
     }
 }
 
-/// Reads the whole document; what is wrong goes to `found`, and wrong values are
+/// Reads the text of a site file; what is wrong goes to the list, and wrong values are
 /// replaced by defaults that never leave this crate.
-pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagnostic>) -> Rows {
+///
+/// # Errors
+/// It is no TOML.
+pub(crate) fn rows(text: &str) -> Result<(Rows, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let lines = Lines::of(text);
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
+        let errors = syntax_errors.iter();
+        return Err(errors.map(|error| lines.syntax(error)).collect());
+    }
+    let mut found = Vec::new();
+    let rows = document_rows(document.get_ref(), &lines, &mut found);
+    Ok((rows, found))
+}
+
+fn document_rows(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagnostic>) -> Rows {
     let mut file = TableReader::new("", 1, document, lines, found);
-    let (name, shards, trash) = site_table(&mut file, lines);
+    let (name, about, shards, trash) = site_table(&mut file, lines);
     let api = api_table(&mut file, lines);
     let images = images_table(&mut file, lines);
     let chap = access::chap(&mut file, lines);
@@ -105,23 +150,10 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     let host_groups = tables(&mut file, lines, "host_group", access::host_group);
     let exports = tables(&mut file, lines, "export", export);
     let vms = tables(&mut file, lines, "vm", vm);
-    for (key, count) in [
-        ("portal", portals.len()),
-        ("drive", drives.len()),
-        ("pool", pools.len()),
-    ] {
-        if count == 0 && file.line_of(key).is_none() {
-            file.report(
-                1,
-                key,
-                "nothing".to_owned(),
-                &format!("one or more tables [[{key}]]"),
-            );
-        }
-    }
-    file.finish(());
+    let hardware = hardware::read(&mut file, lines);
     Rows {
         name,
+        about,
         shards,
         trash,
         api,
@@ -137,6 +169,8 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         host_groups,
         exports,
         vms,
+        hardware,
+        file: file.finish(()),
     }
 }
 
@@ -153,7 +187,10 @@ pub(crate) fn tables<T>(
         .collect()
 }
 
-fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<u16>, Duration) {
+/// `[site]`: its name, what it is, threads and the trash.
+type SiteTable = (String, Option<String>, Option<u16>, Duration);
+
+fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> SiteTable {
     let Some((line, table)) = file.table("site") else {
         if file.line_of("site").is_none() {
             file.report(
@@ -163,10 +200,13 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<
                 "a table [site] with a name",
             );
         }
-        return (String::new(), None, TRASH_DEFAULT);
+        return (String::new(), None, None, TRASH_DEFAULT);
     };
     let mut reader = TableReader::new("site", line, table, lines, file.found());
     let name = name(&mut reader, "name");
+    let about = reader.optional("about", "a sentence", |value| {
+        value.as_str().map(str::to_owned)
+    });
     let shards = reader.optional(
         "shards",
         &format!("a whole number from 1 to {SHARDS_MAX}"),
@@ -178,7 +218,7 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<
         _ => value.as_str().and_then(span::parse),
     });
     let trash = trash.unwrap_or(TRASH_DEFAULT);
-    reader.finish((name, shards, trash)).item
+    reader.finish((name, about, shards, trash)).item
 }
 
 fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {
@@ -243,7 +283,7 @@ fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
     })
 }
 
-fn drive(mut reader: TableReader<'_, '_>) -> Row<Drive> {
+fn drive(mut reader: TableReader<'_, '_>) -> Row<DriveRow> {
     let name = name(&mut reader, "name");
     let file = reader.optional("file", FILE_RULE, |value| {
         value.as_str().and_then(drive_file)
@@ -263,7 +303,10 @@ fn drive(mut reader: TableReader<'_, '_>) -> Row<Drive> {
             size_bytes: size_bytes.unwrap_or(DRIVE_SIZES.min_bytes),
         },
     };
-    reader.finish(Drive { name, source })
+    let model = hardware::word_if_there(&mut reader, "model", "a drive model's name");
+    let bus = hardware::word_if_there(&mut reader, "bus", "a bus's name");
+    let drive = Drive { name, source };
+    reader.finish(DriveRow { drive, model, bus })
 }
 
 /// What the key `size` of a table takes; near the size that is there, if that is a size.
@@ -319,14 +362,8 @@ pub(crate) fn level_of(value: &DeValue<'_>) -> Option<Level> {
 
 fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let name = name(&mut reader, "name");
-    let level = reader.required("level", LEVEL_RULE, level_of);
-    let level = level.unwrap_or(Level::Simple);
-    let drive_rule = format!("a drive's name, {NAME_RULE}");
-    let drives = reader.list("drives", &drive_rule, is_name);
-    let spares = match reader.line_of("spares") {
-        Some(_) => reader.list("spares", &drive_rule, is_name),
-        None => reader.optional("spares", "", |_| None),
-    };
+    let modelled = hardware::pool(&mut reader);
+    let (level, drives, spares) = pool_drives(&mut reader);
     let stripe_unit_bytes = power_of_two(&mut reader, "stripe_unit", 4 << 10, 1 << 20);
     let page_bytes = power_of_two(&mut reader, "page", 4 << 10, 16 << 20);
     let cache_rule = format!("\"none\", or {SIZE_RULE}, up to \"1 TiB\"");
@@ -364,17 +401,14 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         .into_iter()
         .map(|table| group(reader.nested("pool.group", table), level))
         .collect();
-    let first = Group {
-        level,
-        drives: drives.unwrap_or_default(),
-    };
+    let first = Group { level, drives };
     let usual = Pool::usual();
     let pool = Pool {
         name,
         groups: std::iter::once(first)
             .chain(more.iter().map(|row| row.item.clone()))
             .collect(),
-        spares: spares.unwrap_or_default(),
+        spares,
         lanes: lanes.unwrap_or(usual.lanes),
         stripe_unit_bytes: stripe_unit_bytes.unwrap_or(usual.stripe_unit_bytes),
         page_bytes: page_bytes.unwrap_or(usual.page_bytes),
@@ -386,7 +420,48 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         warn_at,
         alarm_at,
     };
-    reader.finish(PoolRow { pool, more })
+    reader.finish(PoolRow {
+        pool,
+        more,
+        modelled,
+    })
+}
+
+/// Level and drives of the first group, and spares, of a pool that names its drives; nothing of
+/// one that takes them from lots.
+fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<String>) {
+    let rule = drives_rule();
+    let is_of_lots = reader.line_of("groups").is_some();
+    let level = match is_of_lots {
+        true => reader.optional("level", LEVEL_RULE, level_of),
+        false => reader.required("level", LEVEL_RULE, level_of),
+    };
+    let drives = match is_of_lots {
+        true => reader.list_if_there("drives", &rule, is_name),
+        false => reader.list("drives", &rule, is_name),
+    };
+    let of_lots = "or tables, such as { from = \"sas\", count = 2 }";
+    let spares = match reader.lists_tables("spares") {
+        // Read as drives of lots.
+        true => None,
+        false => reader.list_if_there("spares", &format!("{rule}; {of_lots}"), is_name),
+    };
+    if let Some(line) = reader.line_of("drives").filter(|_| is_of_lots) {
+        let found = "drives beside groups".to_owned();
+        let rule = "one of the two: drives by their names, or groups out of lots";
+        reader.report(line, "drives", found, rule);
+    }
+    let level = level.unwrap_or(Level::Simple);
+    (
+        level,
+        drives.unwrap_or_default(),
+        spares.unwrap_or_default(),
+    )
+}
+
+/// What names a drive of a pool, for messages.
+pub(crate) fn drives_rule() -> String {
+    format!("a drive's name, {NAME_RULE}")
 }
 
 /// A limit of work in the background.

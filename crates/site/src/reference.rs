@@ -5,9 +5,11 @@
 //! - Every key that the reader knows is described here, and no other (a test compares them).
 
 mod keys;
+mod modelled;
 
 use crate::diagnostic::Diagnostic;
-use keys::{Key, SECTIONS, Section};
+use keys::{Key, SERVED, Section};
+use modelled::MODELLED;
 
 /// A value that no key takes, so that the reader says which ones it takes.
 const WRONG: &str = "1979-05-27";
@@ -23,6 +25,10 @@ A site file is TOML. It describes an array: drives, pools, volumes, exports and 
 `ashlar serve --site FILE` creates what the file describes. Later, `ashlar site diff FILE` compares the
 file with the running array, and `ashlar site apply FILE` applies it. `ashlar site check FILE` checks
 a file, and names the line and the key of each mistake.
+
+The same file can say which hardware the array, its hosts and its networks have, and which load its VMs
+are. `ashlar rehearse FILE` and `ashlar plan FILE` use that. The array ignores it. [Rehearsed
+sites](plans.md) says what a rehearsal assumes if the file does not say it.
 
 Sizes have a unit: `\"40 GiB\"`, `\"40G\"` (the same), or `\"40 GB\"` (decimal). Times have one, too:
 `\"30 s\"`, `\"15 min\"`, `\"24 h\"`, `\"7 d\"`.
@@ -61,12 +67,19 @@ fn allowed(section: &Section, key: &Key, said: &[Diagnostic]) -> String {
     found.map_or_else(String::new, |one| one.allowed.clone())
 }
 
+/// The heading of the tables that are only modelled.
+const MODELLED_HEAD: &str = "\
+# Hardware and load
+
+Only a rehearsal uses the tables that follow. The array reads them and ignores them.
+";
+
 /// Tables whose keys are settings: a running array changes them.
 const SETTINGS: [&str; 5] = ["site", "api", "images", "chap", "limits"];
 
 /// Every setting as `table.key`, with its default in words. Accounts are no settings.
 pub fn settings() -> Vec<(String, &'static str)> {
-    let of = SECTIONS
+    let of = SERVED
         .iter()
         .filter(|section| section.inside.is_none() && SETTINGS.contains(&section.name));
     let named = of.flat_map(|section| {
@@ -79,17 +92,29 @@ pub fn settings() -> Vec<(String, &'static str)> {
 /// The page, as Markdown.
 pub fn reference() -> String {
     let mut text = HEAD.to_owned();
-    for section in SECTIONS {
-        let said = section.said();
-        text += &format!("\n## `{}`\n\n{}\n\n", section.heading, section.about);
-        text += "| Key | Meaning | Default | Values |\n|---|---|---|---|\n";
-        for key in section.keys {
-            let values = allowed(section, key, &said).replace('|', "\\|");
-            let (name, about, default) = (key.name, key.about, key.default);
-            text += &format!("| `{name}` | {about} | {default} | {values} |\n");
-        }
-    }
+    SERVED
+        .iter()
+        .for_each(|section| describe(section, &mut text));
+    text += &format!("\n{MODELLED_HEAD}");
+    MODELLED
+        .iter()
+        .for_each(|section| describe(section, &mut text));
     text
+}
+
+/// Describes a table.
+fn describe(section: &Section, text: &mut String) {
+    *text += &format!("\n## `{}`\n\n{}\n", section.heading, section.about);
+    if section.keys.is_empty() {
+        return;
+    }
+    let said = section.said();
+    *text += "\n| Key | Meaning | Default | Values |\n|---|---|---|---|\n";
+    for key in section.keys {
+        let values = allowed(section, key, &said).replace('|', "\\|");
+        let (name, about, default) = (key.name, key.about, key.default);
+        *text += &format!("| `{name}` | {about} | {default} | {values} |\n");
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +124,9 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_no_other() {
-        for section in SECTIONS {
+        // What variants have is read elsewhere.
+        let all = SERVED.iter().chain(MODELLED);
+        for section in all.filter(|section| !section.keys.is_empty()) {
             let said = section.said();
             let unknown = format!("{}.{UNKNOWN}", section.name);
             let unknown = said.iter().find(|one| one.key == unknown).unwrap();
@@ -118,7 +145,8 @@ mod tests {
         let error = crate::parse("site.toml", "unknown-key = 1").unwrap_err();
         let unknown = error.diagnostics.iter().find(|one| one.key == UNKNOWN);
         let known: BTreeSet<&str> = unknown.unwrap().allowed.split(", ").collect();
-        let tables = SECTIONS.iter().filter(|section| section.inside.is_none());
+        let all = SERVED.iter().chain(MODELLED);
+        let tables = all.filter(|section| section.inside.is_none());
         let described: BTreeSet<&str> = tables.map(|section| section.name).collect();
         assert_eq!(described, known);
     }

@@ -25,7 +25,7 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         &rows.drives,
         "drive",
         "name",
-        |d| Some(d.name.clone()),
+        |d| Some(d.drive.name.clone()),
         found,
     );
     unique(
@@ -121,7 +121,7 @@ pub(crate) fn unique<T>(
 fn drive_places(rows: &Rows, found: &mut Vec<Diagnostic>) {
     let mut first = BTreeMap::new();
     for row in &rows.drives {
-        let (key, path) = match &row.item.source {
+        let (key, path) = match &row.item.drive.source {
             DriveSource::File { path, .. } => ("file", path),
             DriveSource::Device { path } => ("device", path),
         };
@@ -206,9 +206,9 @@ fn pool_members(rows: &Rows, found: &mut Vec<Diagnostic>) {
         .all(|pool| described(pool).iter().all(|group| group.line.is_some()));
     for drive in &rows.drives {
         if let Some(line) = drive.line("name").filter(|_| all_read)
-            && !users.contains_key(drive.item.name.as_str())
+            && !users.contains_key(drive.item.drive.name.as_str())
         {
-            let what = format!("{:?}, which no pool lists", drive.item.name);
+            let what = format!("{:?}, which no pool lists", drive.item.drive.name);
             push(
                 found,
                 line,
@@ -229,7 +229,7 @@ fn members<'a>(
     users: &mut BTreeMap<&'a str, &'a str>,
     found: &mut Vec<Diagnostic>,
 ) {
-    let drives = || rows.drives.iter().map(|row| row.item.name.as_str());
+    let drives = || rows.drives.iter().map(|row| row.item.drive.name.as_str());
     for (name, line) in listed {
         if !drives().any(|drive| drive == name) {
             let what = format!("{name:?}, which no drive has");
@@ -370,9 +370,12 @@ fn shape(rows: &Rows, group: &Described<'_>) -> Option<(engine::pool::Level, usi
     let level = group.group.level;
     let mut smallest = u64::MAX;
     for name in &group.group.drives {
-        let drive = rows.drives.iter().find(|drive| drive.item.name == *name)?;
+        let drive = rows
+            .drives
+            .iter()
+            .find(|row| row.item.drive.name == *name)?;
         drive.line("size")?;
-        match &drive.item.source {
+        match &drive.item.drive.source {
             DriveSource::File { size_bytes, .. } => smallest = smallest.min(*size_bytes),
             DriveSource::Device { .. } => return None,
         }

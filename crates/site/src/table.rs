@@ -28,9 +28,20 @@ pub(crate) struct Row<T> {
     pub(crate) item: T,
     header_line: usize,
     lines: BTreeMap<(&'static str, usize), usize>,
+    given: Vec<&'static str>,
 }
 
 impl<T> Row<T> {
+    /// Whether `key` was given, well or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.given.contains(&key)
+    }
+
+    /// Whether any of `keys` was given.
+    pub(crate) fn has_any(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.has(key))
+    }
+
     /// The line of `key`, when it was given and was read well.
     pub(crate) fn line(&self, key: &'static str) -> Option<usize> {
         self.lines.get(&(key, 0)).copied()
@@ -143,7 +154,21 @@ impl<'a, 'd> TableReader<'a, 'd> {
         None
     }
 
-    /// The list under `key`: one or more strings that pass `is_good`, none twice.
+    /// The list under `key`, which may be absent: one or more strings that pass `is_good`, none
+    /// twice.
+    pub(crate) fn list_if_there(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        is_good: impl Fn(&str) -> bool,
+    ) -> Option<Vec<String>> {
+        match self.line_of(key) {
+            Some(_) => self.list(key, rule, is_good),
+            None => self.optional(key, rule, |_| None),
+        }
+    }
+
+    /// The same, where it has to be there.
     pub(crate) fn list(
         &mut self,
         key: &'static str,
@@ -349,6 +374,13 @@ impl<'a, 'd> TableReader<'a, 'd> {
         self.value(key).and_then(|(_, value)| value.as_str())
     }
 
+    /// Whether `key` is a list of tables, and not of values.
+    pub(crate) fn lists_tables(&self, key: &str) -> bool {
+        let value = self.value(key).and_then(|(_, value)| value.as_array());
+        let first = value.and_then(|elements| elements.first());
+        first.is_some_and(|element| element.get_ref().is_table())
+    }
+
     /// The line that the table starts on.
     pub(crate) fn header_line(&self) -> usize {
         self.header_line
@@ -380,9 +412,11 @@ impl<'a, 'd> TableReader<'a, 'd> {
                 None => self.report(line, key, "a key that isn't known".to_owned(), &allowed),
             }
         }
+        let known = known.into_iter();
         Row {
             item,
             header_line: self.header_line,
+            given: known.filter(|key| self.is_there(key)).collect(),
             lines: self.read,
         }
     }

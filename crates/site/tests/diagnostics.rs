@@ -140,9 +140,9 @@ cases! {
     key_given_twice: "shards = 2\n" => "shards = 2\nshards = 3\n",
         ["t.toml:4: syntax: found duplicate key; allowed: TOML 1.1 (toml.io)"];
     unknown_key: "shards = 2\n" => "shard = 2\n",
-        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
+        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, about, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
-        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm"];
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, variant, vary"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
         [format!("t.toml:1: site.name is missing: give {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",
@@ -406,29 +406,6 @@ fn an_empty_file_says_what_a_site_needs() {
             "t.toml:1: pool is missing: give one or more tables [[pool]]",
         ]
     );
-}
-
-#[test]
-fn a_site_to_rehearse_is_named_as_one() {
-    let text = "site = { name = \"a\" }\nrun = { seed = 1 }\n[[drives]]\nname = \"d\"\n";
-    let error = parse("t.toml", text).unwrap_err();
-    assert_eq!(error.kind, SiteErrorKind::OtherKind);
-    assert_eq!(
-        error.to_string(),
-        "t.toml: this file describes a site to rehearse (it has drives, run): `ashlar rehearse` \
-         and `ashlar plan` take it"
-    );
-    assert!(site::plan::is_plan(text));
-    // With keys of an array, a key of the other kind is a mistake as any.
-    let both = format!("{GOOD}[[controller]]\nname = \"a\"\n");
-    let expected = "controller: found a key that isn't known; allowed:";
-    assert_eq!(messages(&both).len(), 1);
-    assert!(
-        messages(&both)[0].contains(expected),
-        "{:?}",
-        messages(&both)
-    );
-    assert!(!site::plan::is_plan(&both));
 }
 
 #[test]

@@ -100,25 +100,19 @@ macro_rules! cases {
 #[test]
 fn the_right_file_is_right() {
     assert_eq!(messages(GOOD), [""; 0]);
-    assert!(site::plan::is_plan(GOOD));
 }
 
 #[test]
 fn an_empty_file_says_what_a_plan_needs() {
     let mut expected =
         vec!["t.toml:1: site is missing: give a table [site] with a name".to_owned()];
-    for kind in [
-        "controller",
-        "bus",
-        "drives",
-        "pool",
-        "network",
-        "host",
-        "vm_group",
+    for missing in [
+        "pool is missing: give one or more tables [[pool]]",
+        "drive is missing: give one or more tables [[drive]], or lots of drives [[drives]]",
+        "vm_group is missing: give the load: one or more tables [[vm_group]] with a profile, or \
+         [[vm]] with the profile and role of a VM",
     ] {
-        expected.push(format!(
-            "t.toml:1: {kind} is missing: give one or more tables [[{kind}]]"
-        ));
+        expected.push(format!("t.toml:1: {missing}"));
     }
     assert_eq!(messages(""), expected);
 }
@@ -162,19 +156,6 @@ fn too_many_variants_are_refused() {
 }
 
 #[test]
-fn the_site_file_of_an_array_is_named_as_one() {
-    let text = "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[pool]]\n[[drive]]\n";
-    let error = parse("t.toml", text, &[]).unwrap_err();
-    assert_eq!(error.kind, SiteErrorKind::OtherKind);
-    assert_eq!(
-        error.to_string(),
-        "t.toml: this file is the site file of an array (it has portal, drive): `ashlar serve \
-         --site` and `ashlar site apply` take it"
-    );
-    assert!(!site::plan::is_plan(text));
-}
-
-#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = site::plan::load(std::path::Path::new("no/such/plan.toml"), &[]).unwrap_err();
     assert_eq!(error.kind, SiteErrorKind::Unreadable);
@@ -192,13 +173,13 @@ proptest::proptest! {
         let end = (at + len).min(text.len());
         text.replace_range(at..end, &junk);
         let _ = parse("t.toml", &text, &[]);
-        let _ = site::plan::is_plan(&text);
+        let _ = site::plan::purposes(&text);
     }
 
     #[test]
     fn never_panics_on_any_text(text in ".{0,200}") {
         let _ = parse("t.toml", &text, &[]);
-        let _ = site::plan::is_plan(&text);
+        let _ = site::plan::purposes(&text);
     }
 
     // Any key, and a value of any kind for it.
@@ -224,7 +205,7 @@ mod values {
         unknown_key: "count = 12" => "count = 12\nraid = 5",
             ["t.toml:22: drives.raid: found a key that isn't known; allowed: name, model, count, bus"];
         unknown_table: "[[bus]]" => "[[shelves]]\nname = \"x\"\n[[bus]]",
-            ["t.toml:15: shelves: found a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, vm_group, event, variant, vary"];
+            ["t.toml:15: shelves: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, variant, vary"];
         no_site: "[site]\nname = \"test\"\n" => "",
             ["t.toml:1: site is missing: give a table [site] with a name"];
         site_as_list: "[site]" => "[[site]]",
@@ -282,7 +263,8 @@ mod values {
         drives_too_many: "count = 12" => "count = 20001",
             ["t.toml:21: drives.count: found the number 20001; allowed: a whole number from 1 to 20000"];
         pool_without_groups: "groups = [{ level = \"5\", drives = 5, from = \"sas\", count = 2 }]\n" => "",
-            ["t.toml:23: pool.groups is missing: give a list of groups, such as { level = \"5\", drives = 5, from = \"sas\", count = 8 }"];
+            ["t.toml:23: pool.level is missing: give \"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)",
+             "t.toml:23: pool.drives is missing: give a list of: a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         pool_level_unknown: "level = \"5\"" => "level = \"7\"",
             ["t.toml:27: pool.groups.level: found \"7\"; allowed: \"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)"];
         pool_level_as_number: "level = \"5\"" => "level = 5",
@@ -296,7 +278,7 @@ mod values {
         pool_spares_none: "spares = [{ from = \"sas\", count = 2 }]" => "spares = [{ from = \"sas\", count = 0 }]",
             ["t.toml:28: pool.spares.count: found the number 0; allowed: a whole number from 1 to 1000"];
         pool_spares_no_list: "spares = [{ from = \"sas\", count = 2 }]" => "spares = 2",
-            ["t.toml:28: pool.spares: found the number 2; allowed: a list such as { from = \"sas\", count = 2 }"];
+            ["t.toml:28: pool.spares: found the number 2; allowed: a list, not empty, of: a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit; or tables, such as { from = \"sas\", count = 2 }"];
         pool_stripe_unit_odd: "stripe_unit = \"64 KiB\"" => "stripe_unit = \"65 KiB\"",
             ["t.toml:26: pool.stripe_unit: found \"65 KiB\"; allowed: a power of two from \"4 KiB\" to \"1 MiB\""];
         pool_page_too_large: "stripe_unit = \"64 KiB\"" => "page = \"32 MiB\"",
@@ -331,8 +313,8 @@ mod values {
             ["t.toml:34: network.uplink.links: found the number 0; allowed: a whole number from 1 to 64"];
         hosts_none: "count = 2\ncores" => "count = 0\ncores",
             ["t.toml:45: host.count: found the number 0; allowed: a whole number from 1 to 10000"];
-        host_without_cores: "cores = 16\n" => "",
-            ["t.toml:43: host.cores is missing: give a whole number from 1 to 1024"];
+        host_of_no_cores: "cores = 16\n" => "cores = 0\n",
+            ["t.toml:46: host.cores: found the number 0; allowed: a whole number from 1 to 1024"];
         host_clock_none: "clock_ghz = 2.4" => "clock_ghz = 0",
             ["t.toml:47: host.clock_ghz: found the number 0; allowed: a number from 0.1 to 10"];
         host_clock_nan: "clock_ghz = 2.4" => "clock_ghz = nan",
@@ -358,7 +340,7 @@ mod values {
         host_lun_queue: "balance = \"ip-hash\"" => "lun_queue = 4097",
             ["t.toml:50: host.lun_queue: found the number 4097; allowed: a whole number from 1 to 4096"];
         host_without_ports: "ports = [{ network = \"san\", count = 3 }]\n" => "",
-            ["t.toml:43: host.ports is missing: give a list of ports, such as { network = \"san\", count = 2 }"];
+            ["t.toml:43: host.balance: found a group of links over one port; allowed: two ports or more, or balance = \"round-robin\""];
         vm_group_without_profile: "profile = \"hetero10\"\n" => "",
             ["t.toml:52: vm_group.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
         vm_group_roles_empty: "scale = 0.5" => "roles = []",
@@ -451,7 +433,7 @@ mod references {
         vm_group_twice: "[[event]]" => "[[vm_group]]\nname = \"mix\"\nprofile = \"hetero10\"\nhosts = [\"esx\"]\npools = [\"data\"]\n[[event]]",
             ["t.toml:58: vm_group.name: found \"mix\", as on line 52; allowed: one that no other VM group has"];
         host_twice: "[[vm_group]]" => "[[host]]\nname = \"esx\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[vm_group]]",
-            ["t.toml:52: host.name: found \"esx\", as on line 43; allowed: one that no other host has"];
+            ["t.toml:53: host.name: found \"esx\", as on line 44; allowed: one that no other host has"];
         host_of_a_numbered_name: "[[vm_group]]" => "[[host]]\nname = \"esx2\"\ncores = 1\nclock_ghz = 1\nmemory = \"1 GiB\"\nports = [{ network = \"san\" }]\n[[vm_group]]",
             ["t.toml:52: host.name: found a host called \"esx2\", as from line 43; allowed: one that no other host has, with its number"];
         partner_is_itself: "partner = \"b\"" => "partner = \"a\"",
@@ -477,7 +459,7 @@ mod references {
         level_without_sets: "level = \"5\", drives = 5" => "level = \"50\", drives = 5",
             ["t.toml:27: pool.groups.drives: found 5 drives; allowed: 6 to 32 drives that make equal sets of 3 or more for level \"50\" (6, 8, 9, 10, 12, …)"];
         page_below_stripe_unit: "stripe_unit = \"64 KiB\"" => "stripe_unit = \"64 KiB\"\npage = \"32 KiB\"",
-            ["t.toml:23: pool.page: found a page smaller than a stripe unit; allowed: a page of one or more stripe units"];
+            ["t.toml:27: pool.page: found a page of 32 KiB, smaller than a stripe unit of 64 KiB; allowed: a page of one or more stripe units"];
         uplink_nowhere: "to = \"core\"" => "to = \"care\"",
             ["t.toml:29: network.uplink: found \"care\", which no network has; allowed: the name of a network (such as core, fc, san)"];
         uplink_to_itself: "to = \"core\"" => "to = \"san\"",
@@ -609,7 +591,7 @@ mod variants {
         variant_with_more: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { }\nwhy = \"x\"\n",
             ["t.toml:62: variant: found something else; allowed: name and set, such as set = { \"network.san.mtu\" = 9000 }"];
         variant_named_table_of_an_unknown_kind: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"netwrok.x\" = { speed = \"1 Gb/s\" } }\n",
-            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, vm_group, event, variant, vary; allowed: a change that leaves the site possible"];
+            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, variant, vary; allowed: a change that leaves the site possible"];
         vary_into_nowhere: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.sun.mtu\"\nvalues = [1500]\n",
             ["t.toml:62: variant \"network.sun.mtu = 1500\": found there is no \"sun\" in \"network.sun.mtu\"; allowed: a change that leaves the site possible"];
         vary_a_wrong_value: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.san.mtu\"\nvalues = [1500, 1]\n",

@@ -94,7 +94,7 @@ fn every_shipped_file_is_a_site_or_a_plan_that_a_test_knows() {
     for entry in std::fs::read_dir(sites()).unwrap() {
         let entry = entry.unwrap();
         let text = std::fs::read_to_string(entry.path()).unwrap();
-        if site::plan::is_plan(&text) {
+        if site::plan::purposes(&text).modelled {
             plans.push(entry.file_name().into_string().unwrap());
         } else {
             site::load(&entry.path()).unwrap_or_else(|error| panic!("{error}"));

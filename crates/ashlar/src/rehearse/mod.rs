@@ -35,7 +35,7 @@ pub fn profile(name: &str) -> Result<Profile, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The site file: hardware, layout, VMs
+    /// The site file. Hardware that it does not say is assumed, and named in the report
     file: PathBuf,
     /// Change a key of the file first, such as network.san.mtu=9000; may be given more than
     /// once
@@ -112,7 +112,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let chosen = chosen(&args, described)?;
     let files = Files::create(args.json.as_deref(), args.html.as_deref())?;
-    let (text, variants) = match args.find_load {
+    let (mut text, variants) = match args.find_load {
         Some(cap) => find_load(&args, &chosen, cap)?,
         None => {
             let rehearsals = rehearsed(&args, &chosen)?;
@@ -126,6 +126,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let Some(first) = chosen.first() else {
         unreachable!("something was chosen")
     };
+    text += &report::assumed(&first.plan.assumed);
     let document = report::document(&first.plan, Some(source), variants);
     let has_printed = files.write(&document)?;
     match has_printed {

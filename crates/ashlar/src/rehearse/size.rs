@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The site file: hardware, layout, VMs
+    /// The site file. Hardware that it does not say is assumed, and named in the report
     file: PathBuf,
     /// The pool to size [default: the first of the file]
     #[arg(long, value_name = "NAME")]
@@ -82,7 +82,8 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let document = report::sized(&plan, Some(source), &pool, &sized);
     let text = document.sizing.as_ref().map(report::proposal);
     if !files.write(&document)? {
-        output::print(&text.unwrap_or_default())?;
+        let assumed = report::assumed(&plan.assumed);
+        output::print(&(text.unwrap_or_default() + &assumed))?;
     }
     Ok(!sizing::ranked(&sized).is_empty())
 }

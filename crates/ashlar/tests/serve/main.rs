@@ -32,6 +32,7 @@ mod memory;
 mod moved;
 mod moves;
 mod older_server;
+mod one_file;
 mod one_truth;
 mod openapi;
 mod panics;

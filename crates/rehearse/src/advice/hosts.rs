@@ -4,7 +4,7 @@ use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, NUMA, QUORUM, Scene, Seen, VCPUS};
 use crate::demand::Vm;
 use site::human;
-use site::plan::{Adapter, Host, Plan};
+use site::plan::{Adapter, Machine, Plan};
 
 /// Virtual processors for each core.
 const VCPUS_MOST: f64 = 5.0;
@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Each host by number, as VMs name them.
-fn numbered(plan: &Plan) -> Vec<(&Host, String)> {
+fn numbered(plan: &Plan) -> Vec<(&Machine, String)> {
     let hosts = plan.hosts.iter();
     hosts
         .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
@@ -85,7 +85,7 @@ fn numbered(plan: &Plan) -> Vec<(&Host, String)> {
 }
 
 /// A finding for the first of the hosts that are described together.
-fn once(seen: &mut Seen, said: &mut Vec<usize>, host: &Host, what: String) {
+fn once(seen: &mut Seen, said: &mut Vec<usize>, host: &Machine, what: String) {
     if !said.contains(&host.line) {
         said.push(host.line);
         seen.add(host.line, what);

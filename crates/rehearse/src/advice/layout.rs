@@ -6,7 +6,7 @@ use crate::catalog;
 use crate::drive::DriveKind;
 use crate::thumb::{drive_per_s, lot};
 use site::Level;
-use site::plan::{Groups, Pool};
+use site::plan::{Groups, Layout};
 use std::collections::BTreeSet;
 
 /// Drives for which there is one spare.
@@ -144,25 +144,25 @@ fn kind(scene: &Scene<'_>, from: &str) -> Option<DriveKind> {
 }
 
 /// Groups that all of a VM's disks have something to do with: those of pools in use.
-fn pools<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = &'a Pool> {
+fn pools<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = &'a Layout> {
     scene.plan.pools.iter()
 }
 
-fn drives(pool: &Pool) -> u32 {
+fn drives(pool: &Layout) -> u32 {
     let groups = pool.groups.iter();
     groups
         .map(|groups| u32::from(groups.drives) * u32::from(groups.count))
         .sum()
 }
 
-fn spares(pool: &Pool) -> u32 {
+fn spares(pool: &Layout) -> u32 {
     pool.spares
         .iter()
         .map(|spares| u32::from(spares.count))
         .sum()
 }
 
-fn is_redundant(pool: &Pool) -> bool {
+fn is_redundant(pool: &Layout) -> bool {
     pool.groups
         .iter()
         .all(|groups| groups.level != Level::Simple)
@@ -271,7 +271,7 @@ fn raid5_large_nearline(scene: &Scene<'_>, seen: &mut Seen) {
     });
 }
 
-fn each_group(scene: &Scene<'_>, mut look: impl FnMut(&Pool, &Groups)) {
+fn each_group(scene: &Scene<'_>, mut look: impl FnMut(&Layout, &Groups)) {
     for pool in pools(scene) {
         for groups in &pool.groups {
             look(pool, groups);
@@ -351,7 +351,7 @@ fn uneven_groups(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn pool_behind_one_bus(scene: &Scene<'_>, seen: &mut Seen) {
-    let used = |pool: &Pool| -> BTreeSet<String> {
+    let used = |pool: &Layout| -> BTreeSet<String> {
         let lots = pool
             .groups
             .iter()

@@ -4,7 +4,7 @@ use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, FAN_IN, FS7500, IP_HASH, ISCSI, Scene, Seen};
 use crate::catalog;
 use crate::demand::Vm;
-use site::plan::{Balance, Carries, Host, Initiator, Luns, Network, NetworkKind, Plan, Ports};
+use site::plan::{Balance, Carries, Initiator, Luns, Machine, Network, NetworkKind, Plan, Ports};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of host ports for each bit of controller ports.
@@ -471,7 +471,7 @@ fn flows(vm: &Vm) -> impl Iterator<Item = &crate::demand::Flow> {
     vm.disks.iter().flat_map(|disk| &disk.flows)
 }
 
-fn several_links(scene: &Scene<'_>, host: &Host) -> bool {
+fn several_links(scene: &Scene<'_>, host: &Machine) -> bool {
     count(storage(scene.plan, &host.ports)) > 1
 }
 

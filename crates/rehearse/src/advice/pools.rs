@@ -5,7 +5,7 @@ use super::{COMMON, Check, RULES, SQL, Scene, Seen, VNX_RAID};
 use crate::catalog;
 use crate::demand::{Disk, Vm};
 use crate::thumb::{PLANNED_MOST, group_bytes, lot};
-use site::plan::Pool;
+use site::plan::Layout;
 use site::{Level, Provisioning, human};
 use std::collections::BTreeSet;
 
@@ -128,7 +128,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn pools<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = (usize, &'a Pool)> {
+fn pools<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = (usize, &'a Layout)> {
     scene.plan.pools.iter().enumerate()
 }
 
@@ -153,7 +153,7 @@ fn over_66_percent(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn drives(pool: &Pool) -> f64 {
+fn drives(pool: &Layout) -> f64 {
     let groups = pool.groups.iter();
     groups
         .map(|groups| f64::from(groups.drives) * f64::from(groups.count))
@@ -209,7 +209,7 @@ fn raid6_many_writes(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 /// Whether arms move: on flash, what shares drives costs little.
-fn seeks(scene: &Scene<'_>, pool: &Pool) -> bool {
+fn seeks(scene: &Scene<'_>, pool: &Layout) -> bool {
     let lots = pool
         .groups
         .iter()
@@ -218,7 +218,7 @@ fn seeks(scene: &Scene<'_>, pool: &Pool) -> bool {
         .any(|drive| drive.is_rotational())
 }
 
-fn has_level(pool: &Pool, levels: &[Level]) -> bool {
+fn has_level(pool: &Layout, levels: &[Level]) -> bool {
     pool.groups
         .iter()
         .any(|groups| levels.contains(&groups.level))
@@ -265,7 +265,7 @@ fn tempdb_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
 /// Disks that `is_one` and lie on parity of drives that seek.
 fn on_parity(scene: &Scene<'_>, seen: &mut Seen, what: &str, is_one: fn(&Disk) -> bool) {
     let parity = [Level::Raid5, Level::Raid50, Level::Raid6];
-    let wanted = |pool: &Pool| has_level(pool, &parity) && seeks(scene, pool);
+    let wanted = |pool: &Layout| has_level(pool, &parity) && seeks(scene, pool);
     for (place, pool) in pools(scene).filter(|(_, pool)| wanted(pool)) {
         let disks = scene.demand.disks_in(place);
         let vms = names(disks.filter(|(_, disk)| is_one(disk)).map(|(vm, _)| vm));
@@ -321,7 +321,7 @@ fn thin_and_thick(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn room(scene: &Scene<'_>, pool: &Pool) -> u64 {
+fn room(scene: &Scene<'_>, pool: &Layout) -> u64 {
     group_bytes(scene.plan, pool).iter().sum()
 }
 

@@ -4,7 +4,7 @@ use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, REHEARSAL, Scene, Seen};
 use crate::catalog;
 use site::Level;
-use site::plan::{Event, Happening, Host, Plan};
+use site::plan::{Event, Happening, Machine, Plan};
 use std::time::Duration;
 
 /// Seeds from which on an interval of confidence says something.
@@ -194,7 +194,7 @@ fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
 
 fn drive_without_redundancy(plan: &Plan, drive: &str) -> Option<String> {
     let (lot, _) = drive.rsplit_once('-')?;
-    let bare = |pool: &&site::plan::Pool| {
+    let bare = |pool: &&site::plan::Layout| {
         pool.groups
             .iter()
             .any(|groups| groups.from == lot && groups.level == Level::Simple)
@@ -206,14 +206,14 @@ fn drive_without_redundancy(plan: &Plan, drive: &str) -> Option<String> {
     ))
 }
 
-fn host_of<'a>(plan: &'a Plan, name: &str) -> Option<&'a Host> {
+fn host_of<'a>(plan: &'a Plan, name: &str) -> Option<&'a Machine> {
     plan.hosts
         .iter()
         .find(|host| host.names().iter().any(|other| other == name))
 }
 
 /// Ports for storage.
-fn ports(plan: &Plan, host: &Host) -> u32 {
+fn ports(plan: &Plan, host: &Machine) -> u32 {
     let is_storage = |name: &str| {
         plan.networks
             .iter()

@@ -65,6 +65,7 @@ pub struct DriveRig {
     /// Unique over the site.
     pub name: String,
     kind: DriveKind,
+    capacity_bytes: u64,
     world: RigWorld,
     device: Rc<Device>,
     bus: Rc<BusRig>,
@@ -78,11 +79,12 @@ pub struct DriveRig {
 }
 
 impl DriveRig {
-    /// A drive that holds nothing yet, behind its bus and controller.
+    /// A drive that holds nothing yet, behind its bus and controller. It offers as many bytes,
+    /// which may be less than its model has.
     pub fn new(
         world: &RigWorld,
         name: String,
-        kind: DriveKind,
+        (kind, capacity_bytes): (DriveKind, u64),
         (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),
         parity: bool,
     ) -> Rc<DriveRig> {
@@ -90,6 +92,7 @@ impl DriveRig {
         Rc::new(DriveRig {
             name,
             kind,
+            capacity_bytes,
             world: world.clone(),
             device: Device::new(world.clone(), model),
             bus: Rc::clone(bus),
@@ -178,7 +181,7 @@ impl DriveRig {
     fn check(&self, request: Request) -> Result<(), DriveError> {
         let block = BLOCK_BYTES as u64;
         let end = request.at.0.checked_add(request.len_bytes);
-        let inside = end.is_some_and(|end| end <= self.kind.capacity_bytes());
+        let inside = end.is_some_and(|end| end <= self.capacity_bytes);
         let whole = request.at.0.is_multiple_of(block) && request.len_bytes.is_multiple_of(block);
         if self.dead.get() {
             return Err(self.error(request, DriveErrorKind::Gone));
@@ -212,7 +215,7 @@ pub struct RigDrive(pub Rc<DriveRig>);
 impl Drive for RigDrive {
     fn geometry(&self) -> Geometry {
         Geometry {
-            capacity_bytes: self.0.kind.capacity_bytes(),
+            capacity_bytes: self.0.capacity_bytes,
             rotational: self.0.kind.is_rotational(),
             discards: !self.0.kind.is_rotational(),
         }

@@ -1,8 +1,9 @@
 //! The conversion of outcomes to the schema.
 
 use super::schema::{
-    Document, EstimateReport, FailedReport, FindingReport, SCHEMA, SearchReport, SeedReport,
-    ShareReport, SourceReport, StageReport, SummaryReport, ToldReport, TriedReport, VariantReport,
+    AssumptionReport, Document, EstimateReport, FailedReport, FindingReport, SCHEMA, SearchReport,
+    SeedReport, ShareReport, SourceReport, StageReport, SummaryReport, ToldReport, TriedReport,
+    VariantReport,
 };
 use crate::confidence::Estimate;
 use crate::disk::Stage;
@@ -26,9 +27,19 @@ pub fn document(
         source,
         site: plan.name.clone(),
         about: plan.about.clone(),
+        assumed: assumed(plan),
         variants,
         sizing: None,
     }
+}
+
+/// What the file of `plan` does not say.
+pub(super) fn assumed(plan: &Plan) -> Vec<AssumptionReport> {
+    let one = |one: &site::plan::Assumption| AssumptionReport {
+        key: one.key.clone(),
+        value: one.value.clone(),
+    };
+    plan.assumed.iter().map(one).collect()
 }
 
 /// What came of a site or a variant.

@@ -8,7 +8,7 @@ mod text;
 
 pub use document::{document, rehearsed, searched};
 pub use proposal::{proposal, sized};
-pub use text::{compared, found, one};
+pub use text::{assumed, compared, found, one};
 
 use crate::confidence::Estimate;
 

@@ -27,12 +27,25 @@ pub struct Document {
     pub site: String,
     /// What it is, in a sentence.
     pub about: Option<String>,
+    /// Hardware that the file does not say, and that was modelled as usual; left out where there
+    /// is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<AssumptionReport>,
     /// The site as it stands, and its variants, in the order of the file.
     pub variants: Vec<VariantReport>,
     /// The mixes of drives that were tried for a pool; left out where none was. The good ones
     /// are the variants then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizing: Option<SizingReport>,
+}
+
+/// Something that the file does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssumptionReport {
+    /// The key that would say it.
+    pub key: String,
+    /// What was modelled, and where.
+    pub value: String,
 }
 
 /// Mixes of drives that were tried for a pool.

@@ -6,7 +6,20 @@ use crate::finding::finding;
 use crate::search::{Capped, Search};
 use crate::share::{Part, Share};
 use crate::summary::Rehearsal;
+use site::plan::Assumption;
 use std::fmt::Write;
+
+/// Hardware that a file does not say, with the keys that would say it; nothing where there is none.
+pub fn assumed(assumed: &[Assumption]) -> String {
+    if assumed.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nAssumed, because the file does not say it\n".to_owned();
+    for Assumption { key, value } in assumed {
+        line(&mut text, format_args!("  {key}: {value}"));
+    }
+    text
+}
 
 /// A site: KPIs of the first seed, where the time goes, how busy everything is, what
 /// happened, the bottleneck, and the figures over all seeds.

@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::network::{PortRig, Way};
-use site::plan::{Host, Network, Plan, Ports};
+use site::plan::{Machine, Network, Plan, Ports};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -46,7 +46,7 @@ fn connect(plan: &Plan, owner: &str, ports: &[Ports]) -> Vec<Connected> {
 impl Fabric {
     /// The ports of `plan`, at rest.
     pub(super) fn new(plan: &Plan) -> Fabric {
-        let of_host = |host: &Host| {
+        let of_host = |host: &Machine| {
             let named = |name: String| {
                 let ports = connect(plan, &name, &host.ports);
                 (name, ports)

@@ -87,7 +87,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn drives(
         &self,
-        pool: &'a site::plan::Pool,
+        pool: &'a site::plan::Layout,
         taken: &mut Taken<'a>,
     ) -> Result<MadeOf, RehearseError> {
         let parity = pool.groups.iter().any(|groups| has_parity(groups.level));
@@ -125,14 +125,15 @@ impl<'a> Builder<'a> {
         let way = (bus, self.controller);
         let drive = |number| {
             let name = Lot::drive_name(lot, number);
-            DriveRig::new(self.world, name, kind, way, parity)
+            let capacity_bytes = catalog::capacity_bytes(lot, &kind);
+            DriveRig::new(self.world, name, (kind, capacity_bytes), way, parity)
         };
         Ok(numbers.map(drive).collect())
     }
 
     fn create(
         &self,
-        pool: &site::plan::Pool,
+        pool: &site::plan::Layout,
         made_of: &MadeOf,
         write_cache_bytes: u64,
     ) -> Result<Pool<RigWorld>, RehearseError> {
@@ -152,6 +153,7 @@ impl<'a> Builder<'a> {
         let mut spec = PoolSpec::new(&pool.name, *first);
         spec.stripe_unit_bytes = pool.stripe_unit_bytes;
         spec.page_bytes = pool.page_bytes;
+        spec.log_bytes = pool.log_bytes;
         if write_cache_bytes > 0 {
             // Data and intents, in whole blocks.
             let part = |of: u64| Some(write_cache_bytes / of / 4096 * 4096);

@@ -12,7 +12,7 @@ use crate::profiles::Profiles;
 use crate::resident;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
-use site::plan::{Host, Initiator, Luns, Plan, VmGroup};
+use site::plan::{Initiator, Luns, Machine, Plan, VmGroup};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use workload::profile::VmProfile;
@@ -77,7 +77,7 @@ pub(super) fn vms(
 ) -> Result<Vec<Rc<VmRig>>, RehearseError> {
     let mut vms = Vec::new();
     for (place, vm_group) in plan.vm_groups.iter().enumerate() {
-        let hosts: Vec<(&Host, String)> = plan
+        let hosts: Vec<(&Machine, String)> = plan
             .hosts
             .iter()
             .filter(|host| vm_group.hosts.contains(&host.name))
@@ -101,7 +101,7 @@ pub(super) fn vms(
 struct Builder<'a> {
     rig: &'a Rig,
     vm_group: &'a VmGroup,
-    host: &'a Host,
+    host: &'a Machine,
     host_name: &'a str,
     /// The number of the VM in its VM group.
     turn: usize,

@@ -5,7 +5,7 @@ use super::network::Fabric;
 use crate::catalog;
 use crate::host::LunRig;
 use model::link::multipath::Policy;
-use site::plan::{Balance, Host, Luns, Plan, VmGroup};
+use site::plan::{Balance, Luns, Machine, Plan, VmGroup};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub struct Wiring {
 }
 
 /// The host of a plan that is called so, alone or as one of several.
-pub fn host_of<'a>(plan: &'a Plan, name: &str) -> &'a Host {
+pub fn host_of<'a>(plan: &'a Plan, name: &str) -> &'a Machine {
     let mut hosts = plan.hosts.iter();
     match hosts.find(|host| host.names().iter().any(|other| other == name)) {
         Some(host) => host,

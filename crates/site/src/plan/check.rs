@@ -3,16 +3,16 @@
 //! Names lead somewhere, drives are enough, networks have no loop, and hosts reach the pools that
 //! their VMs are on.
 
-use super::read::Rows;
+use super::resolve::Resolved;
 use super::types::{
-    Adapter, Balance, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports, VmGroup,
+    Adapter, Balance, Event, Happening, Initiator, Lot, Network, NetworkKind, Plan, Ports, VmGroup,
 };
 use crate::diagnostic::Diagnostic;
 use crate::references::{one_of, plural, push};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the plan; what is wrong goes to `found`.
-pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(rows: &Resolved, found: &mut Vec<Diagnostic>) {
     let plan = &rows.plan;
     names(plan, found);
     controllers(plan, found);
@@ -33,7 +33,7 @@ pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
 /// Names that are given out twice.
 fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
     type Named<'a> = Box<dyn Iterator<Item = (&'a str, usize)> + 'a>;
-    let kinds: [(&str, Named<'_>); 7] = [
+    let kinds: [(&str, Named<'_>); 5] = [
         (
             "controller",
             Box::new(plan.controllers.iter().map(|c| (c.name.as_str(), c.line))),
@@ -47,16 +47,8 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             Box::new(plan.lots.iter().map(|l| (l.name.as_str(), l.line))),
         ),
         (
-            "pool",
-            Box::new(plan.pools.iter().map(|p| (p.name.as_str(), p.line))),
-        ),
-        (
             "network",
             Box::new(plan.networks.iter().map(|n| (n.name.as_str(), n.line))),
-        ),
-        (
-            "host",
-            Box::new(plan.hosts.iter().map(|h| (h.name.as_str(), h.line))),
         ),
         (
             "VM group",
@@ -133,13 +125,20 @@ fn lots(plan: &Plan, found: &mut Vec<Diagnostic>) {
             &lot.bus,
             "bus",
             buses.clone(),
-            (lot.line, "drives.bus"),
+            (
+                lot.line,
+                if lot.names.is_empty() {
+                    "drives.bus"
+                } else {
+                    "drive.bus"
+                },
+            ),
             found,
         );
     }
 }
 
-fn pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
+fn pools(rows: &Resolved, found: &mut Vec<Diagnostic>) {
     let plan = &rows.plan;
     let controllers = plan.controllers.iter().map(|c| c.name.as_str());
     let lots = plan.lots.iter().map(|lot| lot.name.as_str());
@@ -160,7 +159,11 @@ fn pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 *taken.entry(&groups.from).or_default() += drives;
             }
             let drives = usize::from(groups.drives);
-            if groups.level.data_drives(drives).is_none() {
+            // Of drives by their names, the pool's own rules have said it.
+            let is_named = |lot: &&Lot| lot.name == groups.from && !lot.names.is_empty();
+            if !plan.lots.iter().any(|lot| is_named(&lot))
+                && groups.level.data_drives(drives).is_none()
+            {
                 let allowed = groups.level.drives_rule().to_owned();
                 push(
                     found,
@@ -176,11 +179,6 @@ fn pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
             if lookup(&spares.from, "lot of drives", lots.clone(), at, found) {
                 *taken.entry(&spares.from).or_default() += u64::from(spares.count);
             }
-        }
-        if pool.page_bytes < pool.stripe_unit_bytes {
-            let what = "a page smaller than a stripe unit".to_owned();
-            let allowed = "a page of one or more stripe units".to_owned();
-            push(found, pool.line, "pool.page", what, allowed);
         }
     }
     for lot in &plan.lots {

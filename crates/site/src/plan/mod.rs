@@ -1,4 +1,4 @@
-//! A site to rehearse: hardware by the dozen, layout, VMs, events and variants, as TOML.
+//! What is rehearsed of a site file: hardware, layout, VMs, events and variants.
 //!
 //! [`load`] reads a file and gives a [`Described`] that keeps every rule that can be told
 //! from the file alone, or a [`SiteError`] with *all* that is wrong, each with file, line,
@@ -9,21 +9,22 @@
 //! as are taken from it; a level can have the drives of its groups; networks make no loop;
 //! hosts reach the controllers of their VM groups.
 
+mod assumed;
 mod check;
-mod event;
-mod quantity;
-mod read;
+mod resolve;
 mod types;
 mod variants;
+mod vms;
 
 pub use types::{
-    Adapter, Balance, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host, HostCopy,
-    Initiator, Lot, Luns, Method, Migration, Network, NetworkKind, Plan, Pool, Ports, Run, TRACE,
-    Taken, Uplink, VmGroup,
+    Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, Event, Groups, Happening,
+    HostCopy, Initiator, Layout, Lot, Luns, Machine, Method, Migration, Network, NetworkKind, Plan,
+    Ports, Run, TRACE, Taken, Uplink, VmGroup,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};
-use crate::kind::Kind;
+use crate::hardware;
+use crate::{needs, read, references};
 use std::path::Path;
 
 /// What a file describes: a site, and the same site with one thing changed.
@@ -78,10 +79,32 @@ impl Setting {
     }
 }
 
-/// Whether `text` describes hardware to rehearse, rather than a site to serve.
-pub fn is_plan(text: &str) -> bool {
-    let document = toml::de::DeTable::parse(text);
-    document.is_ok_and(|document| Kind::of(document.get_ref()) == Some(Kind::Rehearsal))
+/// Tables that only serving needs.
+const SERVED: [&str; 5] = ["portal", "export", "volume", "api", "images"];
+
+/// What a file says: whether it has tables that only serving needs, and tables that are only
+/// modelled. A file may have both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purposes {
+    /// Portals, volumes, exports and the like.
+    pub served: bool,
+    /// Hardware, VM groups, events and the like.
+    pub modelled: bool,
+}
+
+/// What `text` says; nothing where it is no TOML.
+pub fn purposes(text: &str) -> Purposes {
+    let Ok(document) = toml::de::DeTable::parse(text) else {
+        return Purposes::default();
+    };
+    let has = |tables: &[&str]| {
+        let mut tables = tables.iter();
+        tables.any(|table| document.get_ref().get(*table).is_some())
+    };
+    Purposes {
+        served: has(&SERVED),
+        modelled: has(&hardware::TABLES),
+    }
 }
 
 /// Reads and checks the file at `path`, with `settings` made in it first.
@@ -97,13 +120,9 @@ pub fn load(path: &Path, settings: &[Setting]) -> Result<Described, SiteError> {
 /// Checks a text; `file` is its name in messages.
 ///
 /// # Errors
-/// [`crate::SiteErrorKind::Invalid`] with every diagnostic, [`crate::SiteErrorKind::OtherKind`]
-/// when it is the site file of an array.
+/// [`crate::SiteErrorKind::Invalid`] with every diagnostic.
 pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, SiteError> {
     let invalid = |found| SiteError::invalid(file, found);
-    if let Ok(document) = toml::de::DeTable::parse(text) {
-        Kind::Rehearsal.check(file, document.get_ref())?;
-    }
     let base = one(text).map_err(invalid)?;
     let document = match text.parse::<toml::Table>() {
         Ok(document) => document,
@@ -134,21 +153,18 @@ pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, 
 
 /// The plan of one text, without its variants.
 fn one(text: &str) -> Result<Plan, Vec<Diagnostic>> {
-    let lines = Lines::of(text);
-    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);
-    if !syntax_errors.is_empty() {
-        return Err(syntax_errors
-            .iter()
-            .map(|error| lines.syntax(error))
-            .collect());
-    }
-    let mut found = Vec::new();
-    let rows = read::plan(document.get_ref(), &lines, &mut found);
+    let (rows, mut found) = read::rows(text)?;
+    needs::to_rehearse(&rows, &mut found);
     if found.is_empty() {
-        check::check(&rows, &mut found);
+        references::check(&rows, &mut found);
     }
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let resolved = resolve::resolve(&rows, &mut found);
+    check::check(&resolved, &mut found);
     match found.is_empty() {
-        true => Ok(rows.plan),
+        true => Ok(resolved.plan),
         false => Err(found),
     }
 }

@@ -20,15 +20,26 @@ pub struct Plan {
     /// Drives by the dozen; one or more lots.
     pub lots: Vec<Lot>,
     /// Pools of them; one or more.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<Layout>,
     /// Networks between hosts and controllers; one or more.
     pub networks: Vec<Network>,
     /// Machines that VMs run on; one or more.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<Machine>,
     /// VMs with their loads; one or more.
     pub vm_groups: Vec<VmGroup>,
     /// What happens while it runs, in the order of the file.
     pub events: Vec<Event>,
+    /// What the file does not say.
+    pub assumed: Vec<Assumption>,
+}
+
+/// Something that the file does not say, and that is modelled as usual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// The key that would say it, such as `drive.model`.
+    pub key: String,
+    /// What is modelled, and where.
+    pub value: String,
 }
 
 /// How long a rehearsal looks, and what it is held against.
@@ -118,11 +129,15 @@ pub struct Lot {
     pub count: u32,
     /// The bus that they are behind.
     pub bus: String,
+    /// What each is called, where they have names of their own.
+    pub names: Vec<String>,
+    /// What each offers, where that is less than the model's.
+    pub drive_bytes: Option<u64>,
 }
 
-/// A pool of RAID groups.
+/// Which drives make a pool, and who owns it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
+pub struct Layout {
     /// Unique over the site.
     pub name: String,
     /// Where the file describes it.
@@ -137,6 +152,8 @@ pub struct Pool {
     pub stripe_unit_bytes: u32,
     /// A power of two.
     pub page_bytes: u32,
+    /// What the data log takes of each drive that carries it, where it is said.
+    pub log_bytes: Option<u64>,
 }
 
 /// RAID groups that are alike.
@@ -252,9 +269,9 @@ pub enum Balance {
     IpHash,
 }
 
-/// Machines that VMs run on, all alike.
+/// Machines that VMs run on, all alike: the hardware of a host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Host {
+pub struct Machine {
     /// Unique over the site; with more than one, each is this and its number.
     pub name: String,
     /// Where the file describes it.
@@ -350,6 +367,9 @@ pub struct VmGroup {
     pub memory_bytes: Option<u64>,
     /// What the hypervisor lets through to each virtual disk, I/Os per second.
     pub limit_iops: Option<u32>,
+    /// Size of each disk of a VM, in the place of the profile's; the profile's where there are
+    /// none.
+    pub disk_bytes: Vec<u64>,
 }
 
 /// Something that happens at a time of the run.
@@ -527,7 +547,7 @@ impl Plan {
     /// Names of all hosts: a host that is there once has its own, others are numbered
     /// from 1.
     pub fn host_names(&self) -> Vec<String> {
-        self.hosts.iter().flat_map(Host::names).collect()
+        self.hosts.iter().flat_map(Machine::names).collect()
     }
 }
 
@@ -539,7 +559,8 @@ impl Lot {
 
     /// The name of one of them, counted from 0.
     pub fn drive_name(&self, index: u32) -> String {
-        format!("{}-{index:02}", self.name)
+        let own = self.names.get(index as usize).cloned();
+        own.unwrap_or_else(|| format!("{}-{index:02}", self.name))
     }
 }
 
@@ -550,7 +571,7 @@ impl VmGroup {
     }
 }
 
-impl Host {
+impl Machine {
     /// Names of the hosts that it stands for.
     pub fn names(&self) -> Vec<String> {
         match self.count {

@@ -23,7 +23,7 @@ pub(super) struct Key {
     pub(super) default: &'static str,
 }
 
-const fn key(name: &'static str, about: &'static str, default: &'static str) -> Key {
+pub(super) const fn key(name: &'static str, about: &'static str, default: &'static str) -> Key {
     Key {
         name,
         about,
@@ -31,7 +31,7 @@ const fn key(name: &'static str, about: &'static str, default: &'static str) -> 
     }
 }
 
-const fn table(
+pub(super) const fn table(
     name: &'static str,
     heading: &'static str,
     about: &'static str,
@@ -46,7 +46,7 @@ const fn table(
     }
 }
 
-const REQUIRED: &str = "required";
+pub(super) const REQUIRED: &str = "required";
 
 /// Name and secret of a CHAP account.
 const CHAP: &[Key] = &[
@@ -66,6 +66,11 @@ const CHAP: &[Key] = &[
 
 const SITE: &[Key] = &[
     key("name", "The array's name.", REQUIRED),
+    key(
+        "about",
+        "What it is, in a sentence: for reports of rehearsals.",
+        "nothing",
+    ),
     key(
         "shards",
         "Threads that serve I/O. Counts from the next start.",
@@ -104,18 +109,47 @@ const DRIVE: &[Key] = &[
         "`file` or `device` is required",
     ),
     key("size", "Size of a file.", "required with `file`"),
+    key(
+        "model",
+        "Its model in a rehearsal, such as `sas-10k-600`. A drive of a file is as large as the file.",
+        "`nvme-7680`",
+    ),
+    key(
+        "bus",
+        "The bus that it is behind, in a rehearsal.",
+        "the first bus",
+    ),
 ];
 
 const POOL: &[Key] = &[
     key("name", "The pool's name.", REQUIRED),
-    key("level", "RAID level of the first group.", REQUIRED),
-    key("drives", "Drives of the first group, in order.", REQUIRED),
+    key(
+        "level",
+        "RAID level of the first group.",
+        "required; not with `groups`",
+    ),
+    key(
+        "drives",
+        "Drives of the first group, in order.",
+        "required to serve",
+    ),
     key(
         "spares",
         "Drives that replace failed drives automatically.",
         "none",
     ),
     key("group", "Further groups: tables `[[pool.group]]`.", "none"),
+    key(
+        "groups",
+        "Groups out of lots of drives, instead of `level` and `drives`: see `groups` below. Such a pool is only \
+         rehearsed.",
+        "none",
+    ),
+    key(
+        "controller",
+        "The controller that owns it, in a rehearsal.",
+        "the first controller",
+    ),
     key("cache", "RAM that caches reads.", "64 MiB"),
     key(
         "stripe_unit",
@@ -210,13 +244,57 @@ const HOST: &[Key] = &[
     key("name", "The host's name.", REQUIRED),
     key(
         "initiators",
-        "Its initiator names. An initiator belongs to one host at most.",
-        REQUIRED,
+        "Its initiator names. An initiator belongs to one host at most. A host without is only rehearsed.",
+        "required to log in",
     ),
     key(
         "chap",
         "The CHAP account of its initiators. See the next table.",
         "the export's `chap`",
+    ),
+    key(
+        "count",
+        "Hosts that are alike. With more than one, each is `name` and its number from 1.",
+        "1",
+    ),
+    key("cores", "Processor cores of each, in a rehearsal.", "32"),
+    key("clock_ghz", "Clock of the cores, in a rehearsal.", "2.4"),
+    key("memory", "Memory of each, in a rehearsal.", "512 GiB"),
+    key(
+        "numa_nodes",
+        "Equal parts that cores and memory are in.",
+        "not known",
+    ),
+    key(
+        "witness",
+        "Whether their cluster has one: a disk or share with a vote.",
+        "false",
+    ),
+    key(
+        "ports",
+        "Ports of each into networks, in a rehearsal: see `ports` below.",
+        "one, in the first network of the controllers",
+    ),
+    key(
+        "initiator",
+        "How it reaches the storage, in a rehearsal.",
+        "iscsi",
+    ),
+    key(
+        "balance",
+        "How it chooses a link: multipath by `round-robin` or `least-queue`; a group of links by `port`, `mac` or \
+         `ip-hash`.",
+        "round-robin",
+    ),
+    key(
+        "addresses",
+        "Addresses of the storage that it uses, for `ip-hash`.",
+        "1",
+    ),
+    key(
+        "lun_queue",
+        "Commands under way to a LUN.",
+        "the initiator's",
     ),
 ];
 
@@ -339,8 +417,8 @@ const LIMITS: &[Key] = &[
     ),
 ];
 
-/// All tables, in the order of the page.
-pub(super) const SECTIONS: &[Section] = &[
+/// The tables that are served, in the order of the page.
+pub(super) const SERVED: &[Section] = &[
     table("site", "[site]", "The array as a whole.", SITE),
     table(
         "portal",
@@ -351,7 +429,8 @@ pub(super) const SECTIONS: &[Section] = &[
     table(
         "drive",
         "[[drive]]",
-        "A drive: a file with a size, or a whole block device.",
+        "A drive: a file with a size, or a whole block device. Several drives that are only rehearsed are a lot: \
+         `[[drives]]`.",
         DRIVE,
     ),
     table(
@@ -378,7 +457,7 @@ pub(super) const SECTIONS: &[Section] = &[
     table(
         "host",
         "[[host]]",
-        "A host: initiators under one name.",
+        "A host: initiators under one name, and its hardware. Only a rehearsal uses the hardware.",
         HOST,
     ),
     Section {
@@ -405,7 +484,8 @@ pub(super) const SECTIONS: &[Section] = &[
     table(
         "vm",
         "[[vm]]",
-        "A VM of the load generator (`ashlar load --site`). The array ignores it.",
+        "A VM: the load generator runs it (`ashlar load --site`), and a rehearsal. The array ignores it. A rehearsal \
+         leaves it out if the file has `[[vm_group]]`.",
         VM,
     ),
     table("chap", "[chap]", "CHAP of the whole array.", CHAP_TABLE),

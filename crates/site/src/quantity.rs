@@ -1,21 +1,21 @@
-//! Numbers, rates and times as a plan writes them.
+//! Numbers, rates and times of hardware and load.
 
 use std::time::Duration;
 use toml::de::DeValue;
 
 /// What [`rate`] takes, for messages.
-pub(super) const RATE_RULE: &str =
+pub(crate) const RATE_RULE: &str =
     "a number above zero and a unit (Mb/s, Gb/s), such as \"10 Gb/s\"";
 
 /// What [`time`] takes, for messages.
-pub(super) const TIME_RULE: &str =
+pub(crate) const TIME_RULE: &str =
     "a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d";
 
 /// The longest time.
 const TIME_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 /// A number that is one: not infinite, not NaN.
-pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
+pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
     let number = match value {
         DeValue::Integer(number) => number.to_string().parse::<f64>().ok()?,
         DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok()?,
@@ -34,7 +34,7 @@ fn with_unit(value: &DeValue<'_>, units: &[(&str, f64)]) -> Option<f64> {
 }
 
 /// Bits per second.
-pub(super) fn rate(value: &DeValue<'_>) -> Option<u64> {
+pub(crate) fn rate(value: &DeValue<'_>) -> Option<u64> {
     let bits_per_s = with_unit(value, &[("Mb/s", 1e6), ("Gb/s", 1e9)])?;
     // Above what any link does, and below what any arithmetic minds.
     (1.0..=1e13)
@@ -43,7 +43,7 @@ pub(super) fn rate(value: &DeValue<'_>) -> Option<u64> {
 }
 
 /// A time.
-pub(super) fn time(value: &DeValue<'_>) -> Option<Duration> {
+pub(crate) fn time(value: &DeValue<'_>) -> Option<Duration> {
     let units = [
         ("ms", 1e-3),
         ("s", 1.0),

@@ -1,26 +1,106 @@
-//! Reads TOML tables into the rows of a plan, every key with its own rule.
+//! Reads hardware and load to model: tables of their own, and what drives, pools and hosts say
+//! besides.
 
-use super::event;
-use super::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
-use super::types::{
-    Adapter, Balance, Bus, Carries, Controller, Costs, Groups, Host, Initiator, Lot, Luns, Network,
-    NetworkKind, Plan, Pool, Ports, Run, TRACE, Taken, Uplink, VmGroup,
-};
-use crate::diagnostic::{Diagnostic, Lines};
+use crate::diagnostic::Lines;
+use crate::event;
 use crate::names::{NAME_RULE, is_name};
-use crate::read::{LEVEL_RULE, level_of, name, power_of_two, size_of, tables, whole};
+use crate::plan::{
+    Adapter, Balance, Bus, Carries, Controller, Costs, Event, Groups, Initiator, Lot, Luns,
+    Network, NetworkKind, Ports, Run, TRACE, Taken, Uplink, VmGroup,
+};
+use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
+use crate::read::{LEVEL_RULE, level_of, name, size_of, tables, whole};
 use crate::size::SIZE_RULE;
 use crate::table::{Row, TableReader};
 use crate::types::Provisioning;
 use engine::Level;
 use std::time::Duration;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
-/// A plan whose values are each right, not yet checked against each other.
-pub(super) struct Rows {
-    pub(super) plan: Plan,
-    /// Of `plan.pools`, the lines of the groups.
-    pub(super) group_lines: Vec<Vec<usize>>,
+/// Tables that are only modelled.
+pub(crate) const TABLES: [&str; 9] = [
+    "controller",
+    "bus",
+    "drives",
+    "network",
+    "vm_group",
+    "run",
+    "event",
+    "variant",
+    "vary",
+];
+
+/// What is only modelled, as the file says it.
+pub(crate) struct Hardware {
+    pub(crate) run: Run,
+    pub(crate) controllers: Vec<Controller>,
+    pub(crate) buses: Vec<Bus>,
+    /// The bus is empty where the file names none.
+    pub(crate) lots: Vec<Lot>,
+    pub(crate) networks: Vec<Network>,
+    pub(crate) vm_groups: Vec<VmGroup>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// What a pool says for its model.
+pub(crate) struct PoolHardware {
+    pub(crate) controller: Option<String>,
+    /// Groups out of lots, in the place of drives by their names.
+    pub(crate) groups: Vec<Row<Groups>>,
+    pub(crate) spares: Vec<Taken>,
+}
+
+/// What a host says for its model.
+pub(crate) struct MachineRow {
+    pub(crate) count: u16,
+    pub(crate) cores: Option<u16>,
+    pub(crate) clock_ghz: Option<f64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) numa_nodes: Option<u16>,
+    pub(crate) witness: bool,
+    /// None where the file says nothing.
+    pub(crate) ports: Vec<Ports>,
+    pub(crate) initiator: Initiator,
+    pub(crate) balance: Balance,
+    pub(crate) addresses: u16,
+    pub(crate) lun_queue: Option<u16>,
+}
+
+/// Keys of a host that are only modelled.
+pub(crate) const MACHINE_KEYS: [&str; 11] = [
+    "count",
+    "cores",
+    "clock_ghz",
+    "memory",
+    "numa_nodes",
+    "witness",
+    "ports",
+    "initiator",
+    "balance",
+    "addresses",
+    "lun_queue",
+];
+
+/// Reads the tables that are only modelled.
+pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Hardware {
+    let hardware = Hardware {
+        run: run(file, lines),
+        controllers: items(tables(file, lines, "controller", controller)),
+        buses: items(tables(file, lines, "bus", bus)),
+        lots: items(tables(file, lines, "drives", lot)),
+        networks: items(tables(file, lines, "network", network)),
+        vm_groups: items(tables(file, lines, "vm_group", vm_group)),
+        events: items(tables(file, lines, "event", event::event)),
+    };
+    // Read by `variants`, which takes them out before a plan is read.
+    for key in ["variant", "vary"] {
+        file.tables(key);
+    }
+    hardware
+}
+
+fn items<T>(rows: Vec<Row<T>>) -> Vec<T> {
+    rows.into_iter().map(|row| row.item).collect()
 }
 
 const RUN_DEFAULT: Run = Run {
@@ -30,76 +110,6 @@ const RUN_DEFAULT: Run = Run {
     seeds: 1,
     limit: Duration::from_millis(20),
 };
-
-/// Reads the whole document; what is wrong goes to `found`, and wrong values are replaced
-/// by defaults that never leave this crate.
-pub(super) fn plan(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagnostic>) -> Rows {
-    let mut file = TableReader::new("", 1, document, lines, found);
-    let (name, about) = site(&mut file, lines);
-    let run = run(&mut file, lines);
-    let controllers = items(tables(&mut file, lines, "controller", controller));
-    let buses = items(tables(&mut file, lines, "bus", bus));
-    let lots = items(tables(&mut file, lines, "drives", lot));
-    let pools = tables(&mut file, lines, "pool", pool);
-    let networks = items(tables(&mut file, lines, "network", network));
-    let hosts = items(tables(&mut file, lines, "host", host));
-    let vm_groups = items(tables(&mut file, lines, "vm_group", vm_group));
-    let events = items(tables(&mut file, lines, "event", event::event));
-    // Read by `variants`, which takes them out before anything else is read.
-    for key in ["variant", "vary"] {
-        file.tables(key);
-    }
-    for (key, count) in [
-        ("controller", controllers.len()),
-        ("bus", buses.len()),
-        ("drives", lots.len()),
-        ("pool", pools.len()),
-        ("network", networks.len()),
-        ("host", hosts.len()),
-        ("vm_group", vm_groups.len()),
-    ] {
-        if count == 0 && !file.is_there(key) {
-            let rule = format!("one or more tables [[{key}]]");
-            file.report(1, key, "nothing".to_owned(), &rule);
-        }
-    }
-    file.finish(());
-    let (pools, group_lines) = pools.into_iter().map(|row| row.item).unzip();
-    let plan = Plan {
-        name,
-        about,
-        run,
-        controllers,
-        buses,
-        lots,
-        pools,
-        networks,
-        hosts,
-        vm_groups,
-        events,
-    };
-    Rows { plan, group_lines }
-}
-
-fn items<T>(rows: Vec<Row<T>>) -> Vec<T> {
-    rows.into_iter().map(|row| row.item).collect()
-}
-
-fn site(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<String>) {
-    let Some((line, table)) = file.table("site") else {
-        if file.line_of("site").is_none() {
-            let rule = "a table [site] with a name";
-            file.report(1, "site", "nothing".to_owned(), rule);
-        }
-        return (String::new(), None);
-    };
-    let mut reader = TableReader::new("site", line, table, lines, file.found());
-    let name = name(&mut reader, "name");
-    let about = reader.optional("about", "a sentence", |value| {
-        value.as_str().map(str::to_owned)
-    });
-    reader.finish((name, about)).item
-}
 
 fn run(file: &mut TableReader<'_, '_>, lines: &Lines) -> Run {
     let Some((line, table)) = file.table("run") else {
@@ -124,17 +134,17 @@ fn run(file: &mut TableReader<'_, '_>, lines: &Lines) -> Run {
 }
 
 /// The highest limit of I/Os per second: more than any virtual disk does.
-pub(super) const IOPS_MAX: u32 = 1_000_000;
+pub(crate) const IOPS_MAX: u32 = 1_000_000;
 
 /// A whole number from `min` to `max`, which may be large.
-pub(super) fn counted(value: &DeValue<'_>, min: u32, max: u32) -> Option<u32> {
+pub(crate) fn counted(value: &DeValue<'_>, min: u32, max: u32) -> Option<u32> {
     let number = number(value)?;
     let whole = number.fract() == 0.0 && (f64::from(min)..=f64::from(max)).contains(&number);
     whole.then_some(number as u32)
 }
 
 /// A whole number from `min` to `max`.
-pub(super) fn between(value: &DeValue<'_>, min: u16, max: u16) -> Option<u16> {
+pub(crate) fn between(value: &DeValue<'_>, min: u16, max: u16) -> Option<u16> {
     whole(value).filter(|number| (min..=max).contains(number))
 }
 
@@ -146,13 +156,13 @@ fn count(reader: &mut TableReader<'_, '_>, max: u16) -> u16 {
 }
 
 /// A name that something else has.
-pub(super) fn word(reader: &mut TableReader<'_, '_>, key: &'static str, what: &str) -> String {
+pub(crate) fn word(reader: &mut TableReader<'_, '_>, key: &'static str, what: &str) -> String {
     let rule = format!("{what}, {NAME_RULE}");
     let word = reader.required(key, &rule, named);
     word.unwrap_or_default()
 }
 
-pub(super) fn named(value: &DeValue<'_>) -> Option<String> {
+pub(crate) fn named(value: &DeValue<'_>) -> Option<String> {
     let word = value.as_str().filter(|word| is_name(word));
     word.map(str::to_owned)
 }
@@ -171,6 +181,15 @@ fn words(reader: &mut TableReader<'_, '_>, key: &'static str, what: &str) -> Vec
     words.unwrap_or_default()
 }
 
+/// The same, where it may be absent.
+pub(crate) fn word_if_there(
+    reader: &mut TableReader<'_, '_>,
+    key: &'static str,
+    what: &str,
+) -> Option<String> {
+    reader.optional(key, &format!("{what}, {NAME_RULE}"), named)
+}
+
 fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
@@ -180,8 +199,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     });
     let cache_bytes = room(&mut reader, "cache");
     let write_cache_bytes = room(&mut reader, "write_cache");
-    let rule = format!("a controller's name, {NAME_RULE}");
-    let partner = reader.optional("partner", &rule, named);
+    let partner = word_if_there(&mut reader, "partner", "a controller's name");
     let mut cost = |key| {
         let rule = "microseconds: a number, zero or above";
         reader.optional(key, rule, |value| number(value).filter(|us| *us >= 0.0))
@@ -194,6 +212,9 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         per_log_kib_us: cost("per_log_kib_us"),
     };
     let ports = ports(&mut reader, "controller.ports");
+    if ports.is_empty() && reader.line_of("ports").is_none() {
+        reader.report(line, "ports", "nothing".to_owned(), PORTS_RULE);
+    }
     reader.finish(Controller {
         name,
         line,
@@ -216,12 +237,10 @@ fn room(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<u64> {
     })
 }
 
+const PORTS_RULE: &str = "a list of ports, such as { network = \"san\", count = 2 }";
+
 fn ports(reader: &mut TableReader<'_, '_>, table: &'static str) -> Vec<Ports> {
-    let rule = "a list of ports, such as { network = \"san\", count = 2 }";
-    let tables = reader.tables_as("ports", rule);
-    if tables.is_empty() && reader.line_of("ports").is_none() {
-        reader.report(reader.header_line(), "ports", "nothing".to_owned(), rule);
-    }
+    let tables = reader.tables_as("ports", PORTS_RULE);
     let one = |at| {
         let mut reader = reader.nested(table, at);
         let network = word(&mut reader, "network", "a network's name");
@@ -244,54 +263,48 @@ fn lot(mut reader: TableReader<'_, '_>) -> Row<Lot> {
     let model = word(&mut reader, "model", "a drive model's name");
     let rule = "a whole number from 1 to 20000";
     let count = reader.required("count", rule, |value| between(value, 1, 20_000));
-    let bus = word(&mut reader, "bus", "a bus's name");
+    let bus = word_if_there(&mut reader, "bus", "a bus's name");
     reader.finish(Lot {
         name,
         line,
         model,
         count: count.map_or(1, u32::from),
-        bus,
+        bus: bus.unwrap_or_default(),
+        names: Vec::new(),
+        drive_bytes: None,
     })
 }
 
-fn pool(mut reader: TableReader<'_, '_>) -> Row<(Pool, Vec<usize>)> {
-    let line = reader.header_line();
-    let name = name(&mut reader, "name");
-    let controller = word(&mut reader, "controller", "a controller's name");
+/// What a pool says for its model.
+pub(crate) fn pool(reader: &mut TableReader<'_, '_>) -> PoolHardware {
+    let controller = word_if_there(reader, "controller", "a controller's name");
     let rule = "a list of groups, such as { level = \"5\", drives = 5, from = \"sas\", count = 8 }";
     let tables = reader.tables_as("groups", rule);
-    if tables.is_empty() {
-        reader.report(line, "groups", "nothing".to_owned(), rule);
+    if let Some(line) = reader.line_of("groups").filter(|_| tables.is_empty()) {
+        reader.report(line, "groups", "an empty list".to_owned(), rule);
     }
-    let group_lines = tables.iter().map(|(line, _)| *line).collect();
-    let groups = tables
-        .into_iter()
-        .map(|at| groups(reader.nested("pool.groups", at)))
-        .collect();
-    let rule = "a list such as { from = \"sas\", count = 2 }";
-    let tables = reader.tables_as("spares", rule);
+    let groups = tables.into_iter();
+    let groups = groups.map(|at| self::groups(reader.nested("pool.groups", at)));
+    let groups = groups.collect();
+    let spares = match reader.lists_tables("spares") {
+        true => reader.tables_as("spares", "a list such as { from = \"sas\", count = 2 }"),
+        false => Vec::new(),
+    };
     let one = |at| {
         let mut reader = reader.nested("pool.spares", at);
         let from = word(&mut reader, "from", "the name of a lot of drives");
         let count = count(&mut reader, 1_000);
         reader.finish(Taken { from, count }).item
     };
-    let spares = tables.into_iter().map(one).collect();
-    let stripe_unit_bytes = power_of_two(&mut reader, "stripe_unit", 4 << 10, 1 << 20);
-    let page_bytes = power_of_two(&mut reader, "page", 4 << 10, 16 << 20);
-    let pool = Pool {
-        name,
-        line,
+    let spares = spares.into_iter().map(one).collect();
+    PoolHardware {
         controller,
         groups,
         spares,
-        stripe_unit_bytes: stripe_unit_bytes.unwrap_or(64 << 10),
-        page_bytes: page_bytes.unwrap_or(256 << 10),
-    };
-    reader.finish((pool, group_lines))
+    }
 }
 
-fn groups(mut reader: TableReader<'_, '_>) -> Groups {
+fn groups(mut reader: TableReader<'_, '_>) -> Row<Groups> {
     let level = reader.required("level", LEVEL_RULE, level_of);
     let rule = "a whole number from 1 to 32";
     let drives = reader.required("drives", rule, |value| between(value, 1, 32));
@@ -303,7 +316,7 @@ fn groups(mut reader: TableReader<'_, '_>) -> Groups {
         count,
         from,
     };
-    reader.finish(groups).item
+    reader.finish(groups)
 }
 
 fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
@@ -355,7 +368,7 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
 }
 
 /// One of several words.
-pub(super) fn choice<T: Copy>(
+pub(crate) fn choice<T: Copy>(
     reader: &mut TableReader<'_, '_>,
     key: &'static str,
     choices: &[(&str, T)],
@@ -373,28 +386,27 @@ pub(super) fn choice<T: Copy>(
     })
 }
 
-fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
-    let line = reader.header_line();
-    let name = name(&mut reader, "name");
-    let count = count(&mut reader, 10_000);
-    let cores = reader.required("cores", "a whole number from 1 to 1024", |value| {
+/// What a host says for its model.
+pub(crate) fn machine(reader: &mut TableReader<'_, '_>) -> MachineRow {
+    let count = count(reader, 10_000);
+    let cores = reader.optional("cores", "a whole number from 1 to 1024", |value| {
         between(value, 1, 1024)
     });
-    let clock_ghz = reader.required("clock_ghz", "a number from 0.1 to 10", |value| {
+    let clock_ghz = reader.optional("clock_ghz", "a number from 0.1 to 10", |value| {
         number(value).filter(|ghz| (0.1..=10.0).contains(ghz))
     });
-    let memory_bytes = reader.required("memory", SIZE_RULE, size_of);
+    let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
     let rule = "a whole number from 1 to 64";
     let numa_nodes = reader.optional("numa_nodes", rule, |value| between(value, 1, 64));
     let witness = reader.optional("witness", "true or false", DeValue::as_bool);
-    let ports = ports(&mut reader, "host.ports");
+    let ports = ports(reader, "host.ports");
     let initiators = [
         ("iscsi", Initiator::IscsiSoftware),
         ("iscsi-adapter", Initiator::IscsiHardware),
         ("fibre-channel", Initiator::FibreChannel),
         ("nfs", Initiator::Nfs),
     ];
-    let initiator = choice(&mut reader, "initiator", &initiators);
+    let initiator = choice(reader, "initiator", &initiators);
     let balances = [
         ("round-robin", Balance::RoundRobin),
         ("least-queue", Balance::LeastQueue),
@@ -402,18 +414,16 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
         ("mac", Balance::Mac),
         ("ip-hash", Balance::IpHash),
     ];
-    let balance = choice(&mut reader, "balance", &balances);
+    let balance = choice(reader, "balance", &balances);
     let rule = "a whole number from 1 to 256";
     let addresses = reader.optional("addresses", rule, |value| between(value, 1, 256));
     let rule = "a whole number from 1 to 4096";
     let lun_queue = reader.optional("lun_queue", rule, |value| between(value, 1, 4096));
-    reader.finish(Host {
-        name,
-        line,
+    MachineRow {
         count,
-        cores: cores.unwrap_or(1),
-        clock_ghz: clock_ghz.unwrap_or(1.0),
-        memory_bytes: memory_bytes.unwrap_or(1),
+        cores,
+        clock_ghz,
+        memory_bytes,
         numa_nodes,
         witness: witness.unwrap_or(false),
         ports,
@@ -421,8 +431,16 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
         balance: balance.unwrap_or(Balance::RoundRobin),
         addresses: addresses.unwrap_or(1),
         lun_queue,
-    })
+    }
 }
+
+const ADAPTERS: [(&str, Adapter); 5] = [
+    ("lsi-sas", Adapter::LsiSas),
+    ("pvscsi", Adapter::Pvscsi),
+    ("vmbus", Adapter::Vmbus),
+    ("virtio", Adapter::Virtio),
+    ("none", Adapter::None),
+];
 
 fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let line = reader.header_line();
@@ -441,14 +459,7 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let hosts = words(&mut reader, "hosts", "hosts");
     let pools = words(&mut reader, "pools", "pools");
     let disk_pools = words(&mut reader, "disk_pools", "a pool for each disk of a VM");
-    let adapters = [
-        ("lsi-sas", Adapter::LsiSas),
-        ("pvscsi", Adapter::Pvscsi),
-        ("vmbus", Adapter::Vmbus),
-        ("virtio", Adapter::Virtio),
-        ("none", Adapter::None),
-    ];
-    let adapter = choice(&mut reader, "adapter", &adapters);
+    let adapter = choice(&mut reader, "adapter", &ADAPTERS);
     let rule = "\"per-disk\", \"per-vm\", or a number of datastores from 1 to 256";
     let luns = reader.optional("luns", rule, |value| match value.as_str() {
         Some("per-disk") => Some(Luns::PerDisk),
@@ -486,5 +497,6 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
         think: think.unwrap_or_default(),
         memory_bytes,
         limit_iops,
+        disk_bytes: Vec::new(),
     })
 }

@@ -1,9 +1,9 @@
 //! `[[event]]`: failures, moves and work at a time of the run.
 
-use super::quantity::{TIME_RULE, number, time};
-use super::read::{IOPS_MAX, between, choice, counted, named, word};
-use super::types::{Event, Happening, HostCopy, Method, Migration};
+use crate::hardware::{IOPS_MAX, between, choice, counted, named, word};
 use crate::names::NAME_RULE;
+use crate::plan::{Event, Happening, HostCopy, Method, Migration};
+use crate::quantity::{TIME_RULE, number, time};
 use crate::read::power_of_two;
 use crate::table::{Row, TableReader};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const CLONES_AT_ONCE: u16 = 8;
 /// Hyper-V's default (Set-VMHost, MaximumStorageMigrations).
 const STORAGE_MOVES_AT_ONCE: u16 = 2;
 
-pub(super) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
+pub(crate) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
     let line = reader.header_line();
     let at = reader.required("at", TIME_RULE, time);
     let what = reader.text("what").unwrap_or_default();

@@ -1,0 +1,77 @@
+//! What serving and rehearsing need beside what each table needs for itself.
+//!
+//! A file may have more than either needs: what is only modelled is ignored by who serves.
+
+use crate::access::INITIATOR_RULE;
+use crate::diagnostic::Diagnostic;
+use crate::hardware::MACHINE_KEYS;
+use crate::read::{HostRow, LEVEL_RULE, PoolRow, Rows, drives_rule};
+use crate::references::push;
+use crate::table::Row;
+
+/// What is missing to serve the array of `rows`.
+pub(crate) fn to_serve(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    for (table, count) in [
+        ("portal", rows.portals.len()),
+        ("drive", rows.drives.len()),
+        ("pool", rows.pools.len()),
+    ] {
+        if count == 0 && !rows.file.has(table) {
+            missing(found, 1, table, format!("one or more tables [[{table}]]"));
+        }
+    }
+    for pool in &rows.pools {
+        names_drives(pool, found);
+    }
+    for host in &rows.hosts {
+        has_initiators(rows, host, found);
+    }
+}
+
+/// What is missing to rehearse the site of `rows`. Hardware that it does not say is assumed.
+pub(crate) fn to_rehearse(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    if rows.pools.is_empty() && !rows.file.has("pool") {
+        missing(found, 1, "pool", "one or more tables [[pool]]".to_owned());
+    }
+    if !rows.file.has_any(&["drive", "drives"]) {
+        let rule = "one or more tables [[drive]], or lots of drives [[drives]]";
+        missing(found, 1, "drive", rule.to_owned());
+    }
+    if !rows.file.has_any(&["vm_group", "vm"]) {
+        let rule = "the load: one or more tables [[vm_group]] with a profile, or [[vm]] with the \
+                    profile and role of a VM";
+        missing(found, 1, "vm_group", rule.to_owned());
+    }
+}
+
+fn missing(found: &mut Vec<Diagnostic>, line: usize, key: &str, allowed: String) {
+    push(found, line, key, "nothing".to_owned(), allowed);
+}
+
+/// A pool that is served names its drives.
+fn names_drives(pool: &Row<PoolRow>, found: &mut Vec<Diagnostic>) {
+    if !pool.has("groups") || pool.has("drives") {
+        return;
+    }
+    let line = pool.header_line();
+    if !pool.has("level") {
+        missing(found, line, "pool.level", LEVEL_RULE.to_owned());
+    }
+    let rule = format!("a list of: {} (groups are rehearsed only)", drives_rule());
+    missing(found, line, "pool.drives", rule);
+}
+
+/// A host that exports and groups admit has initiators; another may only be modelled.
+fn has_initiators(rows: &Rows, host: &Row<HostRow>, found: &mut Vec<Diagnostic>) {
+    let name = &host.item.host.name;
+    let of_exports = rows.exports.iter().map(|row| &row.item.hosts);
+    let of_groups = rows.host_groups.iter().map(|row| &row.item.hosts);
+    let is_admitted = of_exports
+        .chain(of_groups)
+        .any(|hosts| hosts.contains(name));
+    let is_modelled = host.has_any(&MACHINE_KEYS);
+    if !host.has("initiators") && (is_admitted || !is_modelled) {
+        let rule = format!("a list of: {INITIATOR_RULE}");
+        missing(found, host.header_line(), "host.initiators", rule);
+    }
+}
