@@ -29,9 +29,9 @@ pub struct Session {
     pub since_unix_s: u64,
     /// Commands of any kind that have ended since the login, whatever became of them.
     pub commands: u64,
-    /// READ commands that have ended since the login.
+    /// READ commands that have ended well since the login.
     pub reads: u64,
-    /// WRITE commands that have ended since the login, with WRITE AND VERIFY, WRITE ATOMIC and
+    /// WRITE commands that have ended well since the login, with WRITE AND VERIFY, WRITE ATOMIC and
     /// ORWRITE.
     pub writes: u64,
     /// Bytes that the array has sent for reads.

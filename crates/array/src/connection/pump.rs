@@ -12,7 +12,7 @@ use super::tasks::{Aborted, Order, Tasks};
 use super::{Services, Timeouts};
 use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
-use crate::shard::session::{AbortRequest, Closing, ConnectionControl, Scope, add};
+use crate::shard::session::{AbortRequest, Closing, ConnectionControl, Scope};
 use crate::stream::Stream;
 use crate::wake::Ticker;
 use base::Slice;
@@ -22,7 +22,6 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{Admission, Parameters, TargetDirectory};
-use scsi::cdb::Work;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::pin::pin;
@@ -441,7 +440,6 @@ impl<W: World, S: Stream> Pump<W, S> {
                 }) => {
                     let finished = self.progress.tasks.end(task);
                     if let Some(mark) = &finished.mark {
-                        self.count(mark.work, written_bytes, &response);
                         let bytes = written_bytes.max(response.data.len() as u64);
                         self.progress.gauge.end(sent_to, mark, bytes, &response);
                     }
@@ -473,24 +471,8 @@ impl<W: World, S: Stream> Pump<W, S> {
             self.take_events();
         }
         let in_flight = self.progress.tasks.len() as u64;
-        self.control.counters.in_flight.store(in_flight, Relaxed);
+        self.control.in_flight.store(in_flight, Relaxed);
         moved
-    }
-
-    fn count(&self, work: Work, written_bytes: u64, response: &scsi::Response) {
-        let counters = &self.control.counters;
-        add(&counters.commands, 1);
-        match work {
-            Work::Read(_) => {
-                add(&counters.reads, 1);
-                add(&counters.read_bytes, response.data.len() as u64);
-            }
-            Work::Write(_) => {
-                add(&counters.writes, 1);
-                add(&counters.written_bytes, written_bytes);
-            }
-            _ => {}
-        }
     }
 
     fn take_events(&mut self) {

@@ -40,9 +40,9 @@ pub struct SessionInfo {
     pub since_unix_s: u64,
     /// Commands of any kind that have ended since the login, whatever became of them.
     pub commands: u64,
-    /// READ commands that have ended since the login.
+    /// READ commands that have ended well since the login.
     pub reads: u64,
-    /// WRITE commands ended, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
+    /// WRITE commands that have ended well, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: u64,
     /// Bytes of data-in sent.
     pub read_bytes: u64,
@@ -117,17 +117,6 @@ pub struct Session<W: World> {
     has_ended: Cell<bool>,
 }
 
-/// What a session has done. Only the shard that carries its connection writes it.
-#[derive(Default)]
-pub struct Counters {
-    pub commands: AtomicU64,
-    pub reads: AtomicU64,
-    pub writes: AtomicU64,
-    pub read_bytes: AtomicU64,
-    pub written_bytes: AtomicU64,
-    pub in_flight: AtomicU64,
-}
-
 /// For the one that writes: a plain load and store.
 pub fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
@@ -136,7 +125,8 @@ pub fn add(counter: &AtomicU64, by: u64) {
 /// How others hold a connection, which may be on another shard.
 #[derive(Default)]
 pub struct ConnectionControl {
-    pub counters: Counters,
+    /// Commands in progress. Only the shard that carries the connection writes it.
+    pub in_flight: AtomicU64,
     /// Wakes the connection's task for what is asked.
     pub wake: Wake,
     asked: Mutex<Asked>,
@@ -211,7 +201,12 @@ impl<W: World> Session<W> {
 
     /// What it is and has done.
     pub fn info(&self) -> SessionInfo {
-        let counters = &self.control.counters;
+        let Totals {
+            commands,
+            reads,
+            writes,
+            ..
+        } = self.totals();
         SessionInfo {
             tsih: self.tsih,
             initiator: self.initiator.clone(),
@@ -223,12 +218,12 @@ impl<W: World> Session<W> {
             chap_name: self.admission.chap_name().map(str::to_owned),
             carrier: self.carrier,
             since_unix_s: self.since_unix_s,
-            commands: counters.commands.load(Relaxed),
-            reads: counters.reads.load(Relaxed),
-            writes: counters.writes.load(Relaxed),
-            read_bytes: counters.read_bytes.load(Relaxed),
-            written_bytes: counters.written_bytes.load(Relaxed),
-            in_flight: counters.in_flight.load(Relaxed),
+            commands,
+            reads: reads.timing.commands,
+            writes: writes.timing.commands,
+            read_bytes: reads.bytes,
+            written_bytes: writes.bytes,
+            in_flight: self.control.in_flight.load(Relaxed),
         }
     }
 
