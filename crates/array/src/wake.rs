@@ -42,6 +42,12 @@ pub trait Clock: Clone + 'static {
 
     /// Ends `duration` from now, never earlier.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
+
+    /// As [`World::planted`].
+    fn planted(&self, bug: &'static str) -> bool {
+        let _ = bug;
+        false
+    }
 }
 
 impl<W: World> Clock for W {
@@ -51,6 +57,10 @@ impl<W: World> Clock for W {
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
         World::sleep(self, duration)
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        World::planted(self, bug)
     }
 }
 

@@ -214,6 +214,8 @@ pub const BUGS: &[&str] = &[
     "memory of a connection is kept",
     "missing command is waited for",
     "missing data is waited for",
+    "permit of a login is kept",
+    "secret not asked for",
     "session reinstated while the old one goes on",
     "silent peer is waited for",
     "task aborted while it runs",

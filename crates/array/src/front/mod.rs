@@ -156,9 +156,14 @@ impl<W: World, C: Clock> Desk<W, C> {
             tracing::warn!(%peer, "turned away: too many logins are under way");
             return self.turned_away.tell(&self.clock, stream).await;
         };
-        let served = pin!(login::serve(stream, (peer, local), self, &permit));
-        if let Either::Right(_) = select(served, pin!(permit.given_away())).await {
-            tracing::info!(%peer, "no login: too many are under way, and it had proved nothing");
+        {
+            let served = pin!(login::serve(stream, (peer, local), self, &permit));
+            if let Either::Right(_) = select(served, pin!(permit.given_away())).await {
+                tracing::info!(%peer, "no login: too many are under way, and it had proved nothing");
+            }
+        }
+        if self.clock.planted("permit of a login is kept") {
+            std::mem::forget(permit);
         }
     }
 }
