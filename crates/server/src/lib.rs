@@ -17,6 +17,7 @@
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
 //! - `record`: the small durable files beside the drives.
+//! - `wall_clock`: the time of day.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -36,6 +37,7 @@ pub mod panics;
 mod private;
 mod record;
 pub mod shard;
+mod wall_clock;
 
 pub use ::array::{calendar, directory};
 

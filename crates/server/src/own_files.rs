@@ -6,7 +6,7 @@
 //! - An array uses no drive, and wipes none, that is in another array's data directory: a record or
 //!   a site file with an absolute path may be a copy, too.
 
-use crate::array::configuration::CONFIGURATION_FILE;
+use crate::record::CONFIGURATION_FILE;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world_real::within;

@@ -13,6 +13,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+/// The array's configuration, in the data directory.
+pub(crate) const CONFIGURATION_FILE: &str = "ashlar-configuration.json";
+/// The record of events, there.
+pub(crate) const EVENTS_FILE: &str = "ashlar-events.jsonl";
+
 /// Version of the records' format; a newer one is refused.
 const FORMAT: u32 = 1;
 

@@ -6,9 +6,9 @@
 //! - A volume that is not found while a pool is not open may be in that pool: nothing is made
 //!   in its stead (`bringup::volumes`), and a target that shows it is withheld.
 
-use super::snapshots::now_unix_s;
 use super::unlisted::Unlisted;
 use super::{Array, ArrayError, ArrayErrorKind};
+use crate::wall_clock::now_unix_s;
 use engine::MemberState;
 use engine::pool::PoolInfo;
 use std::collections::{BTreeMap, BTreeSet};

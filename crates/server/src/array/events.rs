@@ -9,6 +9,7 @@ use super::history::{History, PoolEvent, ROUTINE};
 use super::losses::{Loss, Losses};
 use super::space_warnings::Told;
 use super::{Array, ArrayError};
+use crate::record::EVENTS_FILE;
 use crate::shard::ShardState;
 use engine::World;
 use engine::pool::{Event, EventKind, Pool};
@@ -17,9 +18,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tracing::Level;
 use world_real::RealWorld;
-
-/// The record of events, in the data directory.
-pub(crate) const EVENTS_FILE: &str = "ashlar-events.jsonl";
 
 /// How often to look for new events.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -108,7 +108,7 @@ impl Array {
             }
             let name = wanted.name.clone();
             let visit = move |_, pool: Pool<RealWorld>| async move {
-                crate::bringup::settle(&pool, &wanted);
+                settle(&pool, &wanted);
                 Ok(())
             };
             array.with_pool(&name, visit).await
@@ -139,4 +139,38 @@ fn keep_rates(kept: &mut site::Pool, rates: Rates) {
         true => Background::Yield,
         false => Background::Full,
     };
+}
+
+/// What the site says of a pool that may differ from start to start; each lane has its
+/// share of it.
+pub(crate) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
+    let lanes = u64::from(pool.info().lanes);
+    pool.store().cache.set_capacity(site.cache_bytes / lanes);
+    let usual = Rates::default();
+    let limit = |limit: Option<RateLimit>, usual: Option<u64>| match limit {
+        None => usual,
+        Some(RateLimit::Unlimited) => None,
+        Some(RateLimit::BytesPerS(bytes_per_s)) => Some(bytes_per_s),
+    };
+    let rates = Rates {
+        rebuild_bytes_per_s: limit(site.rebuild_rate, usual.rebuild_bytes_per_s),
+        scrub_bytes_per_s: limit(site.scrub_rate, usual.scrub_bytes_per_s),
+        yields: site.background == Background::Yield,
+    };
+    pool.set_rates(rates.of_each(lanes));
+    pool.set_thresholds(thresholds(site));
+}
+
+/// One of the two may be named alone: the other gives way then.
+fn thresholds(site: &site::Pool) -> Thresholds {
+    let usual = Thresholds::default();
+    let (warn, alarm) = (usual.warn_percent, usual.alarm_percent);
+    Thresholds {
+        warn_percent: site
+            .warn_at
+            .unwrap_or(warn.min(site.alarm_at.unwrap_or(warn))),
+        alarm_percent: site
+            .alarm_at
+            .unwrap_or(alarm.max(site.warn_at.unwrap_or(alarm))),
+    }
 }

@@ -16,12 +16,12 @@
 
 use super::events::events_on;
 use super::hearsay::{lanes_on, merged};
-use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
 use crate::calendar::utc;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
+use crate::wall_clock::now_unix_s;
 use engine::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use serde::{Deserialize, Serialize};

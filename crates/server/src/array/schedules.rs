@@ -11,9 +11,9 @@
 //! Those of consistency groups run by the same clock (`consistency/schedules.rs`).
 
 use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
-use super::snapshots::now_unix_s;
 use super::words::NewAttributes;
 use super::{Array, ArrayError, ArrayErrorKind, Deletion, PlacedVolume};
+use crate::wall_clock::now_unix_s;
 use base::Uuid;
 use engine::Pool;
 use engine::pool::EventKind;

@@ -10,9 +10,10 @@
 //!   Where its drives are is looked for at all places that the settings and the drives' record
 //!   name.
 
-use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
+use super::configuration::{InFile, Store as _};
 use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
 use crate::machine_memory;
+use crate::record::CONFIGURATION_FILE;
 use crate::record::RecordError;
 use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Group, Setting, Site, human};

@@ -1,7 +1,8 @@
 //! Snapshots of several volumes at one instant, and volumes restored from a snapshot.
 
-use super::snapshots::{check_all_sound, now_unix_s};
+use super::snapshots::check_all_sound;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::wall_clock::now_unix_s;
 use engine::pool::SNAPSHOT_MARK;
 use engine::{Pool, Volume};
 use futures_util::future::join_all;

@@ -4,19 +4,13 @@
 //! of the volume that they were taken from, since they share its pages.
 
 use super::{Array, ArrayError, ArrayErrorKind, Deleted, Deletion, PlacedVolume};
+use crate::wall_clock::now_unix_s;
 use engine::Pool;
 use engine::pool::SNAPSHOT_MARK;
 use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use world_real::RealWorld;
-
-/// Seconds since 1970; a clock that is before that says 0.
-pub(crate) fn now_unix_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
 
 impl PlacedVolume {
     /// Whether it is a snapshot: read-only for life.

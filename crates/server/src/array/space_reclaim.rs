@@ -10,9 +10,9 @@
 //!   revoked, its trash is empty and every page whole, unless that takes too long.
 //! - A pool that has stopped, or does not answer, holds up the trash of no other.
 
-use super::snapshots::now_unix_s;
 use super::{Array, ArrayError};
 use crate::shard::space_reclaim::{Request, SpaceReclaim};
+use crate::wall_clock::now_unix_s;
 use base::Uuid;
 use engine::Pool;
 use engine::pool::PoolInfo;

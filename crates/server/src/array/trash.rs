@@ -5,9 +5,9 @@
 //! - What is in the trash keeps its pages until its time is over, somebody empties the
 //!   trash, or its pool has no room left (`space_reclaim`).
 
-use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::shard::ShardState;
+use crate::wall_clock::now_unix_s;
 use engine::Pool;
 use engine::pool::{EventKind, SNAPSHOT_MARK};
 use std::rc::Rc;

@@ -3,9 +3,8 @@
 
 use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
-use crate::array::EVENTS_FILE;
-use crate::array::configuration::CONFIGURATION_FILE;
 use crate::private;
+use crate::record::{CONFIGURATION_FILE, EVENTS_FILE};
 use site::DriveSource;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};

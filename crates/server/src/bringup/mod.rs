@@ -30,7 +30,6 @@ mod unlisted;
 
 pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
-pub(crate) use pools::settle;
 
 use crate::api::{self, ApiListener};
 use crate::apply;

@@ -7,10 +7,10 @@ mod socket;
 pub use ::array::connection::Timeouts;
 pub use ::array::front::FrontLimits;
 
-use crate::array::now_unix_s;
 use crate::directory::{Directory, Portal};
 use crate::offload::Offload;
 use crate::shard::ShardHandle;
+use crate::wall_clock::now_unix_s;
 use ::array::front::{Desk, Surroundings};
 use ::array::memory::Budget;
 use ::array::wake::Clock;

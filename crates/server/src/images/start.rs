@@ -6,13 +6,13 @@ use super::place::{Seen, invalid};
 use super::source::off;
 use super::{Entry, Images, PENDING_MAX, qemu, run};
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::wall_clock::now_unix_s;
 use api::{Format, JobKind, JobState};
 use engine::{Provisioning, VolumeSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A volume to be made of an image.
 #[derive(Clone, Debug)]
@@ -197,7 +197,6 @@ impl Images {
                 return busy(format!("job {id} makes or reads that already"));
             }
             let id = self.next.fetch_add(1, Relaxed);
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
             entries.insert(
                 id,
                 Entry::of(Job {
@@ -208,7 +207,7 @@ impl Images {
                     volume_uuid,
                     seen,
                     checkpoint: None,
-                    began_unix_s: now.map_or(0, |now| now.as_secs()),
+                    began_unix_s: now_unix_s(),
                     resumed_bytes: None,
                     sha256: None,
                     stall_us: None,

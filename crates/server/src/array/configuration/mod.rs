@@ -23,9 +23,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The record, in the data directory.
-pub(crate) const CONFIGURATION_FILE: &str = "ashlar-configuration.json";
-
 /// What an array knows of itself beside what its pools hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Configuration {

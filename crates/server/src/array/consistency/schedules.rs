@@ -8,8 +8,8 @@
 use super::{ConsistencyGroup, groups};
 use crate::array::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, check_fits, free_number, merged};
 use crate::array::schedules::{Known, SOON};
-use crate::array::snapshots::now_unix_s;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::wall_clock::now_unix_s;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
