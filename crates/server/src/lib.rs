@@ -7,6 +7,8 @@
 //!   state, copies.
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `apply`: a site file against an array that serves.
+//! - `data_dir`: the data directory, and the lock that keeps a second server out.
+//! - `drive_files`: opens drives, and looks at what is on them.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - `api`: the REST API; its JSON is the crate [`::api`].
 //! - `images`: volumes from image files, and image files from volumes.
@@ -26,7 +28,10 @@ mod api;
 mod apply;
 pub mod array;
 mod blank;
+mod bring_up_error;
 pub mod bringup;
+mod data_dir;
+mod drive_files;
 pub mod front;
 mod images;
 mod machine_memory;

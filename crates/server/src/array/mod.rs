@@ -69,7 +69,7 @@ pub(crate) use volumes::PlacedVolume;
 pub(crate) use waiting::Waiting;
 pub(crate) use words::NewAttributes;
 
-use crate::bringup::DataDir;
+use crate::data_dir::DataDir;
 use crate::directory::Directory;
 use crate::front::Portals;
 use crate::images::Images;

@@ -11,7 +11,7 @@
 use super::departures::names;
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
-use crate::bringup::Patience;
+use crate::drive_files::Patience;
 use crate::own_files::{foreign, kept_path};
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;

@@ -13,13 +13,13 @@
 //! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
 //!   the end of the array.
 
-use super::data_dir::DataDir;
-use super::drives::{self, Found};
 use super::made::Made;
 use super::pools::{self, Known, Outcome};
 use super::{BringUpError, BringUpErrorKind, exports, make_volumes};
 use crate::apply;
 use crate::array::{self, Array, MissingDrive};
+use crate::data_dir::DataDir;
+use crate::drive_files::{self, Found};
 use crate::images::Images;
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
@@ -359,7 +359,7 @@ impl Looker {
         };
         let (name, path) = (drive.name.clone(), drive.path.clone());
         let place = array.data()?.place_at(name, path, None);
-        let look = drives::glance(shard, place).await?;
+        let look = drive_files::glance(shard, place).await?;
         let (name, path) = (&drive.name, drive.path.display());
         let is_spare = info.members.iter().all(|member| member.name != *name);
         let what = match look.found {

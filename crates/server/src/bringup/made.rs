@@ -6,7 +6,8 @@
 //! is written; data comes only after that. So files of a pool that is still being
 //! made hold nothing and may be removed.
 
-use super::{BringUpError, data_dir::DataDir};
+use super::BringUpError;
+use crate::data_dir::DataDir;
 use crate::own_files::kept_path;
 use crate::record;
 use serde::{Deserialize, Serialize};

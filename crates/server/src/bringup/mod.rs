@@ -14,9 +14,7 @@
 
 mod budget;
 mod configuration;
-mod data_dir;
 mod descriptors;
-mod drives;
 mod error;
 mod exports;
 mod lanes;
@@ -25,23 +23,22 @@ mod made;
 mod old_data;
 pub(crate) mod pool_changes;
 mod pools;
-mod second_look;
 mod unlisted;
 
-pub use drives::Patience;
-pub use error::{BringUpError, BringUpErrorKind};
+pub use crate::bring_up_error::{BringUpError, BringUpErrorKind};
+pub use crate::drive_files::Patience;
 
 use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::configuration::{Configuration, InFile, Store};
 use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
+use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::offload;
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
-pub(crate) use data_dir::DataDir;
 use futures_util::future::join_all;
 use late::Late;
 use site::diff::VolumePlan;

@@ -9,9 +9,9 @@
 //! - The roster is written soon after a failure, and not before the next write is acknowledged: it
 //!   is a second guard, and labels are the first.
 
-use super::drives::{Found, Look};
 use super::pools::{OpenDrives, PoolPlan, doors, misplaced};
 use crate::array::MissingDrive;
+use crate::drive_files::{Found, Look};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use engine::pool::{NamedDrive, Pool};
 use std::collections::BTreeMap;

@@ -8,12 +8,12 @@
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
-use super::data_dir::DataDir;
-use super::drives::{self, Found};
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::data_dir::DataDir;
+use crate::drive_files::{self, Found};
 use crate::shard::ShardHandle;
 use base::Uuid;
 use engine::pool::PoolInfo;
@@ -239,7 +239,7 @@ async fn check_labelled(
     for drive in drives {
         let place = data.place(drive);
         let path = place.path.display().to_string();
-        let look = drives::glance(&array.shards()[0], place).await?;
+        let look = drive_files::glance(&array.shards()[0], place).await?;
         let is_its = match look.found {
             Found::Labelled(label) => {
                 let is_known = |uuid: &String| *uuid == label.pool_uuid.to_string();
@@ -400,8 +400,8 @@ pub(super) async fn take_back_makings(
             of_before,
         } = state
         {
-            drives::remove_unfinished((shard, data), &name, new_files).await?;
-            drives::unlabel((shard, data), &name, None, of_before).await?;
+            drive_files::remove_unfinished((shard, data.path()), &name, new_files).await?;
+            drive_files::unlabel((shard, data.path()), &name, None, of_before).await?;
             tracing::info!("pool {name}: its making was cut short, and is taken back");
             names.push(name);
         }
@@ -424,7 +424,7 @@ async fn wipe(
         let context = format!("{file}: the identity of pool {name} is none");
         return Err(BringUpError::new(BringUpErrorKind::Data, context));
     };
-    Ok(drives::unlabel((shard, data), name, Some(uuid), drives.clone()).await?)
+    Ok(drive_files::unlabel((shard, data.path()), name, Some(uuid), drives.clone()).await?)
 }
 
 /// `settings` without a pool and its drives.

@@ -5,14 +5,14 @@
 //!   missing. One that can't be opened for that keeps no other from being opened.
 //! - Only what was never made is made.
 
-use super::data_dir::DataDir;
-use super::drives::{self, Found, Look, Patience, Place};
 use super::lanes;
 use super::made::{Made, MadePool};
 use super::old_data;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume, settle};
 use crate::blank;
+use crate::data_dir::DataDir;
+use crate::drive_files::{self, Found, Look, Patience, Place};
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
 use engine::lane::Lane;
@@ -125,8 +125,8 @@ pub(super) async fn plan(
     for pool in &known.site.pools {
         let record = known.made.pools.get(&pool.name);
         if let Some(MadePool::BeingMade { new_files, .. }) = record {
-            let of = (&shards[0], known.data);
-            drives::remove_unfinished(of, &pool.name, new_files.clone()).await?;
+            let of = (&shards[0], known.data.path());
+            drive_files::remove_unfinished(of, &pool.name, new_files.clone()).await?;
         }
         match plan_one(known, shards, &pool.name).await? {
             Ok(plan) => plans.extend(plan),
@@ -163,7 +163,7 @@ pub(super) async fn plan_one(
         return Ok(Ok(None));
     };
     let places = places(known, pool);
-    let looks = drives::look(&shards[index % shards.len()], places).await?;
+    let looks = drive_files::look(&shards[index % shards.len()], places).await?;
     let uuid = match known.made.pools.get(name) {
         Some(MadePool::Made { uuid, .. }) => Some(uuid.as_str()),
         _ => None,
@@ -597,9 +597,9 @@ pub(super) async fn make(
         if let Err(error) = recorded.await {
             lanes::shut(&spec.name, count, shards).await?;
             // They were empty before.
-            let of = (&shards[0], data);
-            drives::unlabel(of, &spec.name, None, of_before).await?;
-            drives::remove_unfinished(of, &spec.name, created).await?;
+            let of = (&shards[0], data.path());
+            drive_files::unlabel(of, &spec.name, None, of_before).await?;
+            drive_files::remove_unfinished(of, &spec.name, created).await?;
             return Err(error);
         }
         tracing::info!("made pool {} of {}", spec.name, drives.join(", "));

@@ -8,11 +8,11 @@
 //! - Nothing is opened but files in the data directory, and nothing is written.
 //! - What can't be read names no pool.
 
-use super::data_dir::DataDir;
-use super::drives::{self, READ_TIME};
 use super::made::{Made, MadePool};
 use super::pools::Known;
 use crate::array::Roster;
+use crate::data_dir::DataDir;
+use crate::drive_files::{self, READ_TIME};
 use crate::shard::{ShardGone, ShardHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ async fn labelled(
     others.extend(known.added.iter().map(|drive| drive.path.clone()));
     let mut files = files_in(known.data).await;
     files.retain(|path| !others.contains(path));
-    drives::labels(shard, files).await
+    drive_files::labels(shard, files).await
 }
 
 /// The files in the data directory that may be drives.

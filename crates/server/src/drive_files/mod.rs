@@ -8,9 +8,9 @@
 //!   a drive, whole, is a drive that is missing, and its pool may do without it.
 //! - A look ends, whatever it looks at: nobody waits for what does not answer.
 
-use super::data_dir::DataDir;
-use super::second_look;
-use super::{BringUpError, BringUpErrorKind};
+mod second_look;
+
+use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::own_files::foreign;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
@@ -33,7 +33,7 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 /// An opening, and a look at what is on a drive, take no longer each: what takes longer does
 /// not answer.
 const OPEN_TIME: Duration = Duration::from_secs(5);
-pub(super) const READ_TIME: Duration = Duration::from_secs(5);
+pub(crate) const READ_TIME: Duration = Duration::from_secs(5);
 /// A drive whose label is wiped has so long to answer.
 const WIPE_TIME: Duration = Duration::from_secs(10);
 
@@ -83,18 +83,18 @@ impl Patience {
 
 /// A drive of the site: where it is and how large the site says it is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
     /// For a file.
-    pub(super) size_bytes: Option<u64>,
+    pub(crate) size_bytes: Option<u64>,
     /// The data directory of the array that looks there.
-    pub(super) data: PathBuf,
+    pub(crate) data: PathBuf,
 }
 
 /// What is at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Nothing; says so.
     Nothing(String),
     /// A drive without label, with nothing on it.
@@ -110,19 +110,19 @@ pub(super) enum Found {
 
 /// What is at a place, and whether its size is what the site says.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
-    pub(super) place: Place,
-    pub(super) found: Found,
+pub(crate) struct Look {
+    pub(crate) place: Place,
+    pub(crate) found: Found,
     /// Set when the size is another one.
-    pub(super) wrong_size: Option<WrongSize>,
+    pub(crate) wrong_size: Option<WrongSize>,
 }
 
 /// A drive that is smaller or larger than the site says.
 #[derive(Clone, Debug)]
-pub(super) struct WrongSize {
-    pub(super) smaller: bool,
+pub(crate) struct WrongSize {
+    pub(crate) smaller: bool,
     /// For people.
-    pub(super) context: String,
+    pub(crate) context: String,
 }
 
 /// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use
@@ -130,7 +130,7 @@ pub(super) struct WrongSize {
 ///
 /// # Errors
 /// The shard has stopped.
-pub(super) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<Look>, ShardGone> {
+pub(crate) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<Look>, ShardGone> {
     let visit = |state: Rc<ShardState>| async move {
         let looks = places
             .into_iter()
@@ -146,7 +146,7 @@ pub(super) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<
 ///
 /// # Errors
 /// The shard has stopped.
-pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, ShardGone> {
+pub(crate) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, ShardGone> {
     let visit = |state: Rc<ShardState>| async move {
         let patience = Patience { looks_left: 0 };
         look_at(&state, place, patience).await
@@ -159,7 +159,7 @@ pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, Sh
 ///
 /// # Errors
 /// The shard has stopped.
-pub(super) async fn labels(
+pub(crate) async fn labels(
     shard: &ShardHandle,
     paths: Vec<PathBuf>,
 ) -> Result<Vec<(String, PathBuf)>, ShardGone> {
@@ -182,13 +182,13 @@ pub(super) async fn labels(
 ///
 /// # Errors
 /// The shard has stopped.
-pub(super) async fn unlabel(
-    (shard, data): (&ShardHandle, &DataDir),
+pub(crate) async fn unlabel(
+    (shard, data): (&ShardHandle, &Path),
     pool: &str,
     uuid: Option<Uuid>,
     paths: Vec<PathBuf>,
 ) -> Result<(), ShardGone> {
-    let (pool, data) = (pool.to_owned(), data.path().to_owned());
+    let (pool, data) = (pool.to_owned(), data.to_owned());
     let visit = move |state: Rc<ShardState>| async move {
         let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
         for path in paths {
@@ -218,12 +218,12 @@ pub(super) async fn unlabel(
 ///
 /// # Errors
 /// A file can't be removed, or the shard has stopped.
-pub(super) async fn remove_unfinished(
-    (shard, data): (&ShardHandle, &DataDir),
+pub(crate) async fn remove_unfinished(
+    (shard, data): (&ShardHandle, &Path),
     pool: &str,
     files: Vec<PathBuf>,
 ) -> Result<(), BringUpError> {
-    let (name, data) = (pool.to_owned(), data.path().to_owned());
+    let (name, data) = (pool.to_owned(), data.to_owned());
     let visit = move |state: Rc<ShardState>| async move {
         let mut ours = Vec::new();
         for path in files {

@@ -3,7 +3,7 @@
 //! The labels of the pool's other drives say where the labels of the other lanes are. A drive that
 //! does not answer any more keeps the result of its first look.
 
-use super::drives::{Found, Look, Patience, READ_TIME};
+use super::{Found, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
 use engine::pool::{LabelSummary, Pool};
 use tokio::time::timeout;

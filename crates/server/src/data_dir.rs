@@ -1,8 +1,8 @@
 //! The data directory: drive files, records, and the lock that keeps a second
 //! server out.
 
-use super::drives::Place;
-use super::{BringUpError, BringUpErrorKind};
+use crate::bring_up_error::{BringUpError, BringUpErrorKind};
+use crate::drive_files::Place;
 use crate::private;
 use crate::record::{CONFIGURATION_FILE, EVENTS_FILE};
 use site::DriveSource;
@@ -26,7 +26,7 @@ pub(crate) struct DataDir {
 
 impl DataDir {
     /// Makes the directory if it isn't there, and locks it.
-    pub(super) fn take(path: &Path) -> Result<Self, BringUpError> {
+    pub(crate) fn take(path: &Path) -> Result<Self, BringUpError> {
         let failed = |context: String| {
             let context = format!("data directory {}: {context}", path.display());
             BringUpError::new(BringUpErrorKind::Data, context)
@@ -82,7 +82,7 @@ impl DataDir {
     }
 
     /// Removes the directory if this start made it, and nothing but the lock is in it.
-    pub(super) fn take_back(&self) {
+    pub(crate) fn take_back(&self) {
         if self.made.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl DataDir {
     }
 
     /// Where a drive of the site is.
-    pub(super) fn place(&self, drive: &site::Drive) -> Place {
+    pub(crate) fn place(&self, drive: &site::Drive) -> Place {
         let size_bytes = match drive.source {
             DriveSource::File { size_bytes, .. } => Some(size_bytes),
             DriveSource::Device { .. } => None,
@@ -109,7 +109,7 @@ impl DataDir {
     }
 
     /// Where a drive is that a record names.
-    pub(super) fn place_at(&self, name: String, path: PathBuf, size_bytes: Option<u64>) -> Place {
+    pub(crate) fn place_at(&self, name: String, path: PathBuf, size_bytes: Option<u64>) -> Place {
         Place {
             data: self.path.clone(),
             name,
@@ -124,27 +124,27 @@ impl DataDir {
     }
 
     /// The record of the pools that were made here.
-    pub(super) fn made_file(&self) -> PathBuf {
+    pub(crate) fn made_file(&self) -> PathBuf {
         self.path.join("ashlar-data.json")
     }
 
     /// The array's configuration.
-    pub(super) fn configuration_file(&self) -> PathBuf {
+    pub(crate) fn configuration_file(&self) -> PathBuf {
         self.path.join(CONFIGURATION_FILE)
     }
 
     /// The exports that the API made, where servers of before kept them.
-    pub(super) fn exports_file(&self) -> PathBuf {
+    pub(crate) fn exports_file(&self) -> PathBuf {
         self.path.join("ashlar-exports.json")
     }
 
     /// The hosts and their groups that the API made, as of before.
-    pub(super) fn hosts_file(&self) -> PathBuf {
+    pub(crate) fn hosts_file(&self) -> PathBuf {
         self.path.join("ashlar-hosts.json")
     }
 
     /// The record of events.
-    pub(super) fn events_file(&self) -> PathBuf {
+    pub(crate) fn events_file(&self) -> PathBuf {
         self.path.join(EVENTS_FILE)
     }
 }
