@@ -11,7 +11,8 @@
 //! - `drive_files`: opens drives, and looks at what is on them.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - `api`: the REST API; its JSON is the crate [`::api`].
-//! - `images`: volumes from image files, and image files from volumes.
+//! - `jobs`: which jobs there are, and their record; `images`: their work, volumes from image files
+//!   and image files from volumes.
 //! - `machine_memory`: how much memory there is for this process.
 //! - [`offload`]: copies that initiators have the array make.
 //! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
@@ -27,6 +28,7 @@
 mod api;
 mod apply;
 pub mod array;
+mod array_error;
 mod blank;
 mod bring_up_error;
 pub mod bringup;
@@ -34,6 +36,7 @@ mod data_dir;
 mod drive_files;
 pub mod front;
 mod images;
+mod jobs;
 mod machine_memory;
 pub mod offload;
 pub mod overcommitment;

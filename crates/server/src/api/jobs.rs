@@ -4,7 +4,7 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::volumes::volume;
 use crate::array::{Array, NewPlace};
-use crate::images::{Images, NewCopy, NewExport, NewImport, NewMove};
+use crate::images::{self, NewCopy, NewExport, NewImport, NewMove};
 use api::{Job, Problem, Provisioning, Volume, VolumeCopy, VolumeExport, VolumeImport, VolumeMove};
 use axum::Json;
 use axum::extract::State;
@@ -42,7 +42,7 @@ pub(super) async fn import_volume(
         verify: import.verify,
         rate_bytes_per_s: rate(import.rate_bytes_per_s)?,
     };
-    let job = Images::import(&array, new).await?;
+    let job = images::import(&array, new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn export_volume(
         live: export.live,
         rate_bytes_per_s: rate(export.rate_bytes_per_s)?,
     };
-    let job = Images::export(&array, new).await?;
+    let job = images::export(&array, new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn move_volume(
         },
         rate_bytes_per_s: rate(wanted.rate_bytes_per_s)?,
     };
-    let job = Images::move_volume(&array, new).await?;
+    let job = images::move_volume(&array, new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
@@ -159,7 +159,7 @@ pub(super) async fn copy_volume(
         live: copy.live,
         rate_bytes_per_s: rate(copy.rate_bytes_per_s)?,
     };
-    let job = Images::copy(&array, new).await?;
+    let job = images::copy_volume(&array, new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
@@ -169,7 +169,7 @@ pub(super) async fn copy_volume(
     responses((status = 200, body = Vec<Job>))
 )]
 pub(super) async fn list_jobs(State(array): State<Arc<Array>>) -> Json<Vec<Job>> {
-    Json(array.images().jobs())
+    Json(array.jobs().list())
 }
 
 /// The job of this number.
@@ -182,7 +182,7 @@ pub(super) async fn get_job(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u64>,
 ) -> Result<Json<Job>, Refusal> {
-    Ok(Json(array.images().job(id)?))
+    Ok(Json(array.jobs().job(id)?))
 }
 
 /// Ends a job, which takes back what it has made; one that has ended is forgotten.
@@ -195,7 +195,7 @@ pub(super) async fn cancel_job(
     State(array): State<Arc<Array>>,
     Segment(id): Segment<u64>,
 ) -> Result<StatusCode, Refusal> {
-    array.images().cancel(id).await?;
+    array.jobs().cancel(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

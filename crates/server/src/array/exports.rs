@@ -355,7 +355,7 @@ impl Array {
         for (lun, name) in export.volumes.iter().enumerate() {
             let volume = export.find(lun, &volumes);
             let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
-            self.images.check_whole(name)?;
+            self.jobs.check_whole(name)?;
             found.push((self.home_of(volume)?, volume.clone()));
             let behind = self.lun_of(name, Some(volume.info.uuid));
             if let Some((other, lun)) = behind.filter(|(other, _)| other != target) {

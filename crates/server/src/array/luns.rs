@@ -112,7 +112,7 @@ impl Array {
         let volumes = self.volumes().await?;
         let volume = volumes.iter().find(|volume| volume.info.name == *name);
         let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
-        self.images.check_whole(name)?;
+        self.jobs.check_whole(name)?;
         if let Some((other, lun)) = self.lun_of(name, Some(volume.info.uuid)) {
             return Err(self.is_shown(name, lun, &other)?);
         }

@@ -15,7 +15,6 @@ pub(crate) mod configuration;
 pub(crate) mod consistency;
 mod departures;
 mod drives;
-mod error;
 mod events;
 mod exports;
 mod groups;
@@ -46,9 +45,9 @@ mod volumes;
 mod waiting;
 pub(crate) mod words;
 
+pub(crate) use crate::array_error::{ArrayError, ArrayErrorKind};
 pub(crate) use absent::{ClosedPool, MissingDrive, in_brief};
 pub(crate) use consistency::ConsistencyGroup;
-pub(crate) use error::{ArrayError, ArrayErrorKind};
 pub(crate) use exports::Export;
 pub(crate) use groups::NewGroup;
 pub(crate) use hearsay::Glance;
@@ -72,7 +71,7 @@ pub(crate) use words::NewAttributes;
 use crate::data_dir::DataDir;
 use crate::directory::Directory;
 use crate::front::Portals;
-use crate::images::Images;
+use crate::jobs::Jobs;
 use crate::offload::Offload;
 use crate::panics;
 use crate::shard::{ShardHandle, ShardState};
@@ -105,7 +104,7 @@ pub struct Array {
     recorder: events::Recorder,
     drives: DrivePlaces,
     roster: Roster,
-    images: Images,
+    jobs: Jobs,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<site::Site>>,
     /// Where its records are. Gone when the array has ended.
@@ -124,7 +123,7 @@ impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports and hosts. They are kept in
     /// `store`, and events in `history`; `drives` says where the drives are, `roster`
-    /// which they were, `images` which images are on their way, and `site` what it was told of
+    /// which they were, `jobs` which jobs there are, and `site` what it was told of
     /// pools and volumes.
     ///
     /// # Panics
@@ -135,7 +134,7 @@ impl Array {
         homes: BTreeMap<String, Vec<usize>>,
         (directory, offload): (Arc<Directory>, Arc<Offload>),
         (store, history): (Arc<dyn configuration::Store>, History),
-        (drives, roster, images): (DrivePlaces, Roster, Images),
+        (drives, roster, jobs): (DrivePlaces, Roster, Jobs),
         (site, data): (&site::Site, Weak<DataDir>),
     ) -> Arc<Self> {
         assert!(
@@ -162,7 +161,7 @@ impl Array {
             settings: Mutex::new(Arc::new(site.settings())),
             data,
             of_site: described.collect(),
-            images,
+            jobs,
             schedules: Mutex::default(),
             turns: turns::Turns::default(),
             began: Instant::now(),
@@ -199,9 +198,9 @@ impl Array {
         self.data.upgrade().ok_or_else(ended)
     }
 
-    /// Images on their way in and out.
-    pub fn images(&self) -> &Images {
-        &self.images
+    /// Images on their way in and out, volumes that are moved or copied.
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// Seconds since it was brought up.

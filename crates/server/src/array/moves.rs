@@ -69,7 +69,7 @@ impl Array {
         to: &NewPlace,
     ) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(volume).await?;
-        self.images.check_free(volume, None)?;
+        self.jobs.check_free(volume, None)?;
         let no = |kind, context| Err(ArrayError::new(kind, context));
         if there.is_snapshot() {
             let why = format!("{volume} is a snapshot, and shares pages with its volume: clone it");
@@ -365,7 +365,7 @@ impl Array {
             .collect();
         let all = self.transits().await?;
         let settled = self.volumes().await?;
-        let jobs = self.images.moving();
+        let jobs = self.jobs.moving();
         let of_late = |found: &&Found| {
             let late = late.as_ref();
             late.is_none_or(|late| found.pool == *late || found.transit.pool_name == *late)

@@ -105,7 +105,7 @@ impl Array {
         configuration.settings = Some(Arc::clone(&settings));
         self.keep(configuration).await?;
         self.drives.follow(&settings);
-        self.images
+        self.jobs
             .set_directories(settings.images.directories.clone());
         self.directory.allow_algorithms(&settings.chap);
         let mut now = self.settings.lock().unwrap_or_else(PoisonError::into_inner);

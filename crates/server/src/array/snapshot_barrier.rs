@@ -112,8 +112,8 @@ impl Array {
         let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
         for (volume, name) in pairs {
             let there = self.volume(&volume).await?;
-            self.images.check_whole(&volume)?;
-            self.images.check_snapshots(&volume)?;
+            self.jobs.check_whole(&volume)?;
+            self.jobs.check_snapshots(&volume)?;
             if there.is_snapshot() {
                 let context = format!("{volume} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
@@ -209,7 +209,7 @@ impl Array {
             let Restoring { present, .. } = how;
             let there = array.volume(&volume).await?;
             let from = array.snapshot(&snapshot).await?;
-            array.images.check_free(&volume, None)?;
+            array.jobs.check_free(&volume, None)?;
             if (&from.pool, from.lane) != (&there.pool, there.lane) {
                 let context = format!(
                     "{snapshot} is not where {volume} is and was not taken from it: clone it"

@@ -135,9 +135,9 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&source).await?;
-            array.images.check_whole(&source)?;
+            array.jobs.check_whole(&source)?;
             if read_only {
-                array.images.check_snapshots(&source)?;
+                array.jobs.check_snapshots(&source)?;
             }
             if read_only && there.is_snapshot() {
                 let context = format!("{source} is a snapshot already: clone it");
@@ -180,7 +180,7 @@ impl Array {
         name: &str,
         job: Option<u64>,
     ) -> Result<(), ArrayError> {
-        self.images.check_free(name, job)?;
+        self.jobs.check_free(name, job)?;
         let volumes = self.volumes().await?;
         if let Some(there) = volumes.iter().find(|known| known.info.name == name) {
             return Err(is_taken(there));
@@ -215,7 +215,7 @@ impl Array {
         volume: &PlacedVolume,
         new: &str,
     ) -> Result<(), ArrayError> {
-        self.images.check_free(new, None)?;
+        self.jobs.check_free(new, None)?;
         let volumes = self.volumes().await?;
         let by_name: BTreeMap<&str, &PlacedVolume> = volumes
             .iter()

@@ -52,7 +52,7 @@ impl Array {
         let all = self.volumes().await?;
         let there = all.iter().find(|volume| volume.info.name == name);
         let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
-        self.images.check_free(&name, None)?;
+        self.jobs.check_free(&name, None)?;
         let shown_by = match how.by_force {
             true => self.sole_target(&there)?,
             false => {
@@ -194,7 +194,7 @@ impl Array {
     /// The volume called `name`, when nobody uses it, but `job`.
     async fn unused(&self, name: &str, job: Option<u64>) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(name).await?;
-        self.images.check_free(name, job)?;
+        self.jobs.check_free(name, job)?;
         self.check_not_shown(&there)?;
         Ok(there)
     }

@@ -168,7 +168,7 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
-            array.images.check_free(&name, None)?;
+            array.jobs.check_free(&name, None)?;
             let uuid = there.info.uuid;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let volume = pool.volume(&name);
@@ -204,7 +204,7 @@ impl Array {
     /// No such volume, or a job is at work on it.
     pub async fn behind(&self, name: &str, size_bytes: u64) -> Result<(u64, u64), ArrayError> {
         let there = self.volume(name).await?;
-        self.images.check_free(name, None)?;
+        self.jobs.check_free(name, None)?;
         let (present, name) = (there.info.size_bytes, name.to_owned());
         let visit = move |_, pool: Pool<RealWorld>| async move {
             match size_bytes < present {

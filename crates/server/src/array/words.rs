@@ -93,7 +93,7 @@ impl Array {
             attributes.extend(words.description.iter().flat_map(|text| parts(text)));
             if let Some(new) = &new {
                 check_rename(&there, new)?;
-                array.images.check_name_stays(&name)?;
+                array.jobs.check_name_stays(&name)?;
                 array.check_names_free(&there, new).await?;
                 attributes.extend(array.site_name(&there, new));
             }

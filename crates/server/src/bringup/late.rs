@@ -20,7 +20,7 @@ use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found};
-use crate::images::Images;
+use crate::images;
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
 use engine::pool::PoolInfo;
@@ -315,7 +315,7 @@ impl Looker {
         let mut note = |done: Result<(), BringUpError>| {
             wrong.extend(done.err().map(|error| error.to_string()));
         };
-        note(Images::settle(array).await.map_err(BringUpError::from));
+        note(images::settle(array).await.map_err(BringUpError::from));
         let offload = array.offload();
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
         note(forgotten.map_err(BringUpError::from));
@@ -327,7 +327,7 @@ impl Looker {
         let learned = array.learn_all_schedules().await;
         note(learned.map_err(BringUpError::from));
         array.follow_departures().await;
-        Images::resume(array);
+        images::resume(array);
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(wrong),

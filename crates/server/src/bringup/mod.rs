@@ -35,7 +35,8 @@ use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
-use crate::images::Images;
+use crate::images;
+use crate::jobs::Jobs;
 use crate::offload;
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
@@ -175,7 +176,7 @@ async fn furnish(
     let site = &described;
     let added = array::added(data.path())?;
     let roster = Roster::read(data.path());
-    let images = Images::read(site.images.directories.clone(), data.path())?;
+    let jobs = Jobs::read(site.images.directories.clone(), data.path())?;
     let known = pools::Known {
         site,
         data,
@@ -203,7 +204,7 @@ async fn furnish(
         (
             DrivePlaces::new(data.path().to_owned(), site, added),
             roster,
-            images,
+            jobs,
         ),
         (site, Arc::downgrade(data)),
     );
@@ -214,7 +215,7 @@ async fn furnish(
             pools::take_note(plan, outcome, &array, shards).await?;
         }
     }
-    Images::settle(&array).await?;
+    images::settle(&array).await?;
     shared.1.forget_leftovers(shards, None).await?;
     for left in array.settle_moves(None).await? {
         let (volume, error) = (&left.volume, &left.error);
@@ -261,7 +262,7 @@ async fn furnish(
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
-    Images::resume(&array);
+    images::resume(&array);
     Ok((array, front, described))
 }
 
@@ -562,7 +563,7 @@ impl Running {
         // The API may have ended by itself.
         let _ = self.stop_api.send(());
         let api_ended = self.api_ended.await;
-        self.array.images().stop().await;
+        self.array.jobs().stop().await;
         // A shard that has stopped has no news.
         let _ = self.array.record_events(true).await;
         let failures = stop_shards(self.shards).await;

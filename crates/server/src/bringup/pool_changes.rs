@@ -312,7 +312,7 @@ pub(crate) async fn check_destroyable(array: &Array, name: &str) -> Result<PoolI
 
 /// That no job has to do with a pool.
 fn check_idle(array: &Array, name: &str) -> Result<(), ArrayError> {
-    let jobs = array.images().jobs();
+    let jobs = array.jobs().list();
     let is_at_work = |job: &&api::Job| {
         !job.state.is_ended() && (job.pool == name || job.to_pool.as_deref() == Some(name))
     };

@@ -5,10 +5,9 @@
 //!
 //! Invariant: what the digest of a checkpoint is of has been written and acknowledged.
 
-use super::digest::Digest;
-use super::progress::Progress;
 use super::source::{Source, off};
 use super::target::Target;
+use crate::jobs::{Digest, Progress};
 use base::{Buf, BufPool, Slice};
 use std::ops::Range;
 use std::sync::Arc;

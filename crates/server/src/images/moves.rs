@@ -6,14 +6,13 @@
 //!   the next start.
 //! - Nobody copies any more when a job has ended, or the server goes on to close its pools.
 
-use super::job::{Job, Order};
-use super::progress::Progress;
-use super::{Images, run};
+use super::run;
 use crate::array::{Array, ArrayError, CopyPlace, NewPlace, PlacedVolume};
+use crate::jobs::{Job, Order, Progress};
 use api::{Format, JobKind, JobState};
 use base::Uuid;
 use futures_util::future::join;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,80 +42,45 @@ enum Ended {
     Stopped,
 }
 
-impl Images {
-    /// Begins to move a volume.
-    ///
-    /// # Errors
-    /// What stands in the way. Nothing is left then.
-    pub async fn move_volume(array: &Arc<Array>, new: NewMove) -> Result<api::Job, ArrayError> {
-        let images = array.images();
-        let there = array.check_move(&new.volume, &new.to).await?;
-        let order = Order {
-            kind: JobKind::Move,
-            file: PathBuf::new(),
-            format: Format::Raw,
-            is_unrecognised: false,
-            pool: there.pool.clone(),
-            volume: new.volume,
-            verify: false,
-            rate_bytes_per_s: new.rate_bytes_per_s,
-            options: BTreeMap::new(),
-            live: false,
-            to_pool: Some(new.to.pool.clone()),
-            leave_snapshots: new.to.leave_snapshots,
-            copy: None,
-        };
-        let uuid = Some(there.info.uuid.to_string());
-        let id = images
-            .enter(order, there.info.size_bytes, uuid, Vec::new())
-            .await?;
-        // So that what does not fit is said at once.
-        if let Err(error) = array.begin_copy(&there, &new.to.pool).await {
-            images.entries().remove(&id);
-            images.save().await?;
-            return Err(error);
-        }
-        run::spawn(array, id);
-        images.job(id)
+/// Begins to move a volume.
+///
+/// # Errors
+/// What stands in the way. Nothing is left then.
+pub async fn move_volume(array: &Arc<Array>, new: NewMove) -> Result<api::Job, ArrayError> {
+    let jobs = array.jobs();
+    let there = array.check_move(&new.volume, &new.to).await?;
+    let order = Order {
+        kind: JobKind::Move,
+        file: PathBuf::new(),
+        format: Format::Raw,
+        is_unrecognised: false,
+        pool: there.pool.clone(),
+        volume: new.volume,
+        verify: false,
+        rate_bytes_per_s: new.rate_bytes_per_s,
+        options: BTreeMap::new(),
+        live: false,
+        to_pool: Some(new.to.pool.clone()),
+        leave_snapshots: new.to.leave_snapshots,
+        copy: None,
+    };
+    let uuid = Some(there.info.uuid.to_string());
+    let id = jobs
+        .enter(order, there.info.size_bytes, uuid, Vec::new())
+        .await?;
+    // So that what does not fit is said at once.
+    if let Err(error) = array.begin_copy(&there, &new.to.pool).await {
+        jobs.forget(id).await?;
+        return Err(error);
     }
-
-    /// Identities of the volumes that jobs move.
-    pub(crate) fn moving(&self) -> BTreeSet<Uuid> {
-        let entries = self.entries();
-        let pending = entries.values().filter(|entry| !entry.job.state.is_ended());
-        let moves = pending.filter(|entry| entry.job.order.kind == JobKind::Move);
-        let uuids = moves.filter_map(|entry| entry.job.volume_uuid.as_deref()?.parse().ok());
-        uuids.collect()
-    }
-
-    /// Complains when a job moves the volume called `name`, and its snapshots would have to
-    /// go with it.
-    ///
-    /// # Errors
-    /// Which job that is.
-    pub(crate) fn check_snapshots(&self, name: &str) -> Result<(), ArrayError> {
-        self.check(name, |job| {
-            job.order.kind == JobKind::Move && !job.order.leave_snapshots
-        })
-    }
-
-    /// Complains when a job moves the volume called `name`.
-    ///
-    /// # Errors
-    /// Which job that is.
-    pub(crate) fn check_still(&self, name: &str) -> Result<(), ArrayError> {
-        self.check(name, |job| job.order.kind == JobKind::Move)
-    }
+    run::spawn(array, id);
+    jobs.job(id)
 }
 
 /// Does a job, to its end or until the server's.
 pub(super) async fn work(array: &Arc<Array>, job: &Job) {
-    let images = array.images();
-    let entry = images.entries().get(&job.id).map(|entry| {
-        let progress = Arc::clone(&entry.progress);
-        (progress, entry.cancel.subscribe())
-    });
-    let Some((progress, cancel)) = entry else {
+    let jobs = array.jobs();
+    let Some((progress, cancel)) = jobs.watched(job.id) else {
         return;
     };
     let ended = go(array, job, &progress, cancel).await;
@@ -149,12 +113,12 @@ pub(super) async fn work(array: &Arc<Array>, job: &Job) {
             tracing::info!("job {id}, move of {volume} to {to}, {}", state.word());
         }
     }
-    images.change(id, |job| {
+    jobs.change(id, |job| {
         job.state = state;
         job.stall_us = stood.map(|stood| u64::try_from(stood.as_micros()).unwrap_or(u64::MAX));
         job.error = error;
     });
-    if let Err(error) = images.save().await {
+    if let Err(error) = jobs.save().await {
         tracing::error!("{error}");
     }
 }
@@ -165,18 +129,18 @@ async fn go(
     progress: &Progress,
     mut cancel: watch::Receiver<bool>,
 ) -> Ended {
-    let images = array.images();
-    let mut stop = images.stopping.subscribe();
+    let jobs = array.jobs();
+    let mut stop = jobs.stopping();
     let turn = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
         _ = cancel.wait_for(|cancel| *cancel) => return Ended::Cancelled,
-        turn = images.turns.acquire() => turn,
+        turn = jobs.turn() => turn,
     };
     let Ok(_turn) = turn else {
         return Ended::Stopped;
     };
-    images.change(job.id, |job| {
+    jobs.change(job.id, |job| {
         job.state = JobState::Running;
         job.error = None;
     });

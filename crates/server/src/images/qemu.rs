@@ -12,8 +12,8 @@
 
 use super::header::Layer;
 use super::nbd::Client;
-use super::place::invalid;
 use crate::array::ArrayError;
+use crate::jobs::invalid;
 use api::Format;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,15 +1,13 @@
 //! Runs a job to its end, or until the server stops.
 
 use super::copy::Copy;
-use super::digest::Digest;
 use super::header::{self, Layer};
-use super::job::{Job, Order};
-use super::place::Seen;
 use super::source::{Source, off};
 use super::target::Target;
 use super::volume::Reached;
-use super::{Images, moves, qemu, volume_copy};
+use super::{moves, qemu, volume_copy};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
+use crate::jobs::{Digest, Job, Jobs, Order, Seen};
 use api::{Format, JobKind, JobState};
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -23,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Sets a job to work.
 pub(super) fn spawn(array: &Arc<Array>, id: u64) {
     let task = tokio::spawn(work(Arc::clone(array), id));
-    array.images().goes_on(id, task);
+    array.jobs().goes_on(id, task);
 }
 
 /// Complains when hosts may write to the volume of an export.
@@ -47,17 +45,15 @@ pub(super) async fn check_still(array: &Array, order: &Order) -> Result<(), Arra
 }
 
 async fn work(array: Arc<Array>, id: u64) {
-    let images = array.images();
-    let Some(job) = images.get(id) else { return };
+    let jobs = array.jobs();
+    let Some(job) = jobs.get(id) else { return };
     if job.order.kind == JobKind::Move {
         return moves::work(&array, &job).await;
     }
-    let cancel = images
-        .entries()
-        .get(&id)
-        .map(|entry| entry.cancel.subscribe());
-    let Some(mut cancel) = cancel else { return };
-    let mut stop = images.stopping.subscribe();
+    let Some((_, mut cancel)) = jobs.watched(id) else {
+        return;
+    };
+    let mut stop = jobs.stopping();
     let outcome = tokio::select! {
         biased;
         // What is under way is dropped where it is, and on record since the last checkpoint.
@@ -92,21 +88,21 @@ async fn work(array: Arc<Array>, id: u64) {
             );
         }
     }
-    images.change(id, |job| {
+    jobs.change(id, |job| {
         job.state = state;
         job.sha256 = sha256;
         job.error = error;
     });
-    if let Err(error) = images.save().await {
+    if let Err(error) = jobs.save().await {
         tracing::error!("{error}");
     }
 }
 
 async fn copy(array: &Arc<Array>, job: &Job) -> Result<Option<String>, String> {
-    let images = array.images();
-    let turn = images.turns.acquire().await;
+    let jobs = array.jobs();
+    let turn = jobs.turn().await;
     let _turn = turn.map_err(|error| error.to_string())?;
-    set_state(images, job.id, JobState::Running, None);
+    set_state(jobs, job.id, JobState::Running, None);
     let sum = match job.order.kind {
         JobKind::Import => import(array, job).await.map(Some),
         JobKind::Export => export(array, job).await.map(Some),
@@ -116,16 +112,16 @@ async fn copy(array: &Arc<Array>, job: &Job) -> Result<Option<String>, String> {
     Ok(sum?.map(|sum| sum.hex()))
 }
 
-fn set_state(images: &Images, id: u64, state: JobState, error: Option<String>) {
-    images.change(id, |job| {
+fn set_state(jobs: &Jobs, id: u64, state: JobState, error: Option<String>) {
+    jobs.change(id, |job| {
         job.state = state;
         job.error = error;
     });
 }
 
 async fn import(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
-    let images = array.images();
-    let layer = image(images, job).await?;
+    let jobs = array.jobs();
+    let layer = image(jobs, job).await?;
     let volume = volume(array, job).await?;
     let target = Target::Volume(volume.clone());
     let begun = job.checkpoint.clone().unwrap_or_else(Digest::new);
@@ -133,21 +129,21 @@ async fn import(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
     if begun.len_bytes() == 0 {
         qemu::check(&layer).await?;
     }
-    let source = Source::image(layer, &images.socket(job.id)?).await?;
-    let checkpoint = |digest| async { keep(images, job.id, digest).await };
-    let sum = through(images, job, begun)?
+    let source = Source::image(layer, &jobs.socket(job.id)?).await?;
+    let checkpoint = |digest| async { keep(jobs, job.id, digest).await };
+    let sum = through(jobs, job, begun)?
         .run(source, Some(&target), checkpoint)
         .await?;
     check_seen(job)?;
-    keep(images, job.id, sum.clone()).await?;
+    keep(jobs, job.id, sum.clone()).await?;
     if job.order.verify {
-        verify(images, job, Source::volume(volume), &sum).await?;
+        verify(jobs, job, Source::volume(volume), &sum).await?;
     }
     Ok(sum)
 }
 
 async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
-    let images = array.images();
+    let jobs = array.jobs();
     let Order { file, format, .. } = &job.order;
     let part = part(job);
     let whole = job.checkpoint.as_ref();
@@ -157,10 +153,10 @@ async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
         return Ok(sum.clone());
     }
     let volume = volume(array, job).await?;
-    let begun = match unchanged(images, job, &volume).await? {
+    let begun = match unchanged(jobs, job, &volume).await? {
         Some(begun) => begun,
         None => {
-            images.change(job.id, |job| {
+            jobs.change(job.id, |job| {
                 job.checkpoint = None;
                 job.resumed_bytes = job.resumed_bytes.map(|_| 0);
             });
@@ -168,16 +164,16 @@ async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
             Digest::new()
         }
     };
-    let target = Target::image(&part, *format, &images.socket(job.id)?).await?;
+    let target = Target::image(&part, *format, &jobs.socket(job.id)?).await?;
     let checkpoint = |digest| async {
         check_still(array, &job.order)
             .await
             .map_err(|error| error.context)?;
         target.flush().await?;
-        keep(images, job.id, digest).await
+        keep(jobs, job.id, digest).await
     };
     let source = Source::volume(volume);
-    let sum = through(images, job, begun)?
+    let sum = through(jobs, job, begun)?
         .run(source, Some(&target), checkpoint)
         .await?;
     check_still(array, &job.order)
@@ -185,48 +181,44 @@ async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
         .map_err(|error| error.context)?;
     target.finish().await?;
     if job.order.verify {
-        let (allowed, path, format) = (images.directories(), part.clone(), *format);
+        let (allowed, path, format) = (jobs.directories(), part.clone(), *format);
         let layer = off(move || {
             header::inspect(&allowed, &path, Some(format)).map_err(|error| error.context)
         });
-        let source = Source::image(layer.await?, &images.socket(job.id)?).await?;
-        verify(images, job, source, &sum).await?;
+        let source = Source::image(layer.await?, &jobs.socket(job.id)?).await?;
+        verify(jobs, job, source, &sum).await?;
     }
-    keep(images, job.id, sum.clone()).await?;
+    keep(jobs, job.id, sum.clone()).await?;
     let (part, file) = (part.clone(), file.clone());
     off(move || publish(&part, &file)).await?;
     Ok(sum)
 }
 
 /// How to go through the disk of a job, of which `digest` has been done.
-pub(super) fn through(images: &Images, job: &Job, digest: Digest) -> Result<Copy, String> {
-    let entries = images.entries();
-    let progress = entries
-        .get(&job.id)
-        .map(|entry| Arc::clone(&entry.progress));
+pub(super) fn through(jobs: &Jobs, job: &Job, digest: Digest) -> Result<Copy, String> {
+    let (progress, _) = jobs.watched(job.id).ok_or("the job is gone")?;
     Ok(Copy {
-        progress: progress.ok_or("the job is gone")?,
+        progress,
         digest,
         size_bytes: job.size_bytes,
         rate_bytes_per_s: job.order.rate_bytes_per_s,
     })
 }
 
-pub(super) async fn keep(images: &Images, id: u64, digest: Digest) -> Result<(), String> {
-    images.change(id, |job| job.checkpoint = Some(digest));
-    images.save().await.map_err(|error| error.context)
+pub(super) async fn keep(jobs: &Jobs, id: u64, digest: Digest) -> Result<(), String> {
+    jobs.keep(id, digest).await.map_err(|error| error.context)
 }
 
 /// The image of an import. One that isn't there when the server goes on is waited for: it
 /// may be on a file system that is mounted later.
-async fn image(images: &Images, job: &Job) -> Result<Layer, String> {
+async fn image(jobs: &Jobs, job: &Job) -> Result<Layer, String> {
     loop {
-        let (allowed, order) = (images.directories(), job.order.clone());
+        let (allowed, order) = (jobs.directories(), job.order.clone());
         let looked = off(move || Ok(header::inspect(&allowed, &order.file, Some(order.format))));
         let error = match looked.await? {
             Ok(layer) => {
                 check_seen(job)?;
-                set_state(images, job.id, JobState::Running, None);
+                set_state(jobs, job.id, JobState::Running, None);
                 return Ok(layer);
             }
             Err(error) => error,
@@ -234,7 +226,7 @@ async fn image(images: &Images, job: &Job) -> Result<Layer, String> {
         if error.kind != ArrayErrorKind::NotFound || job.resumed_bytes.is_none() {
             return Err(error.context);
         }
-        set_state(images, job.id, JobState::Waiting, Some(error.context));
+        set_state(jobs, job.id, JobState::Waiting, Some(error.context));
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -268,10 +260,10 @@ async fn volume(array: &Array, job: &Job) -> Result<Reached, String> {
     }
 }
 
-async fn verify(images: &Images, job: &Job, source: Source, sum: &Digest) -> Result<(), String> {
-    set_state(images, job.id, JobState::Verifying, None);
+async fn verify(jobs: &Jobs, job: &Job, source: Source, sum: &Digest) -> Result<(), String> {
+    set_state(jobs, job.id, JobState::Verifying, None);
     let nothing = |_| async { Ok(()) };
-    let back = through(images, job, Digest::new())?
+    let back = through(jobs, job, Digest::new())?
         .run(source, None, nothing)
         .await?;
     match back == *sum {
@@ -286,7 +278,7 @@ async fn verify(images: &Images, job: &Job, source: Source, sum: &Digest) -> Res
 
 /// What of an export can be gone on with after a restart: its file has it, and the volume
 /// has still what it had.
-async fn unchanged(images: &Images, job: &Job, volume: &Reached) -> Result<Option<Digest>, String> {
+async fn unchanged(jobs: &Jobs, job: &Job, volume: &Reached) -> Result<Option<Digest>, String> {
     let Some(begun) = job.checkpoint.clone().filter(|_| part(job).is_file()) else {
         return Ok(None);
     };
@@ -299,7 +291,7 @@ async fn unchanged(images: &Images, job: &Job, volume: &Reached) -> Result<Optio
         // What was written after the checkpoint can't be written again.
         return Ok(None);
     }
-    let mut again = through(images, job, Digest::new())?;
+    let mut again = through(jobs, job, Digest::new())?;
     again.size_bytes = begun.len_bytes();
     let nothing = |_| async { Ok(()) };
     let now = again

@@ -8,18 +8,15 @@
 //! - A copy that goes on after a restart begins anew, but for one that has begun to overwrite
 //!   what it reads: that one fails.
 
-use super::digest::Digest;
-use super::job::{Job, Order};
-use super::place::invalid;
-use super::progress::Progress;
+use super::run;
 use super::source::Source;
+use super::start::begin_made;
 use super::target::Target;
 use super::volume::Reached;
-use super::{Images, run};
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::jobs::{CopyOf, Digest, Job, Jobs, Order, Progress, invalid};
 use api::{Format, JobKind};
 use engine::{Provisioning, VolumeSpec};
-use serde::{Deserialize, Serialize};
 use site::{human, human_pair};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,94 +48,81 @@ pub struct NewCopy {
     pub rate_bytes_per_s: Option<u64>,
 }
 
-/// What a copy is of, on record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CopyOf {
-    pub(crate) source: String,
-    source_uuid: String,
-    from_bytes: u64,
-    to_bytes: u64,
-    /// Whether the job makes the volume.
-    pub(crate) makes: bool,
-}
-
-impl Images {
-    /// Begins to copy.
-    ///
-    /// # Errors
-    /// There is no such volume or range; the target is there and may not be overwritten, is a
-    /// snapshot, or hosts may write to it;
-    /// or what making it says. Nothing has changed then.
-    pub async fn copy(array: &Arc<Array>, new: NewCopy) -> Result<api::Job, ArrayError> {
-        let images = array.images();
-        let source = array.volume(&new.source).await?;
-        images.check_whole(&new.source)?;
-        source.check_sound()?;
-        let len = check_source(&source, &new)?;
-        let there = match array.volume(&new.target).await {
-            Ok(there) => Some(there),
-            Err(error) if error.kind == ArrayErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let pool = new.pool.clone();
-        let pool = match &there {
-            Some(there) => {
-                images.check_free(&new.target, None)?;
-                // Its record would go on, over what is copied.
-                there.check_sound()?;
-                check_target(there, &new, len)?;
-                there.pool.clone()
-            }
-            None => pool.unwrap_or_else(|| source.pool.clone()),
-        };
-        let order = Order {
-            kind: JobKind::Copy,
-            file: PathBuf::new(),
-            format: Format::Raw,
-            is_unrecognised: false,
-            pool: pool.clone(),
-            volume: new.target.clone(),
-            verify: false,
-            rate_bytes_per_s: new.rate_bytes_per_s,
-            options: BTreeMap::new(),
-            live: new.live,
-            copy: Some(CopyOf {
-                source: new.source.clone(),
-                source_uuid: source.info.uuid.to_string(),
-                from_bytes: new.from_bytes,
-                to_bytes: new.to_bytes,
-                makes: there.is_none(),
-            }),
-            to_pool: None,
-            leave_snapshots: false,
-        };
-        if let Some(there) = there {
-            check_quiet(array, &new).await?;
-            let uuid = Some(there.info.uuid.to_string());
-            let id = images.enter(order, len, uuid, Vec::new()).await?;
-            run::spawn(array, id);
-            return images.job(id);
+/// Begins to copy.
+///
+/// # Errors
+/// There is no such volume or range; the target is there and may not be overwritten, is a
+/// snapshot, or hosts may write to it;
+/// or what making it says. Nothing has changed then.
+pub async fn copy_volume(array: &Arc<Array>, new: NewCopy) -> Result<api::Job, ArrayError> {
+    let jobs = array.jobs();
+    let source = array.volume(&new.source).await?;
+    jobs.check_whole(&new.source)?;
+    source.check_sound()?;
+    let len = check_source(&source, &new)?;
+    let there = match array.volume(&new.target).await {
+        Ok(there) => Some(there),
+        Err(error) if error.kind == ArrayErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let pool = new.pool.clone();
+    let pool = match &there {
+        Some(there) => {
+            jobs.check_free(&new.target, None)?;
+            // Its record would go on, over what is copied.
+            there.check_sound()?;
+            check_target(there, &new, len)?;
+            there.pool.clone()
         }
-        array.check_new(&pool, &new.target).await?;
-        let end = new.to_bytes.checked_add(len);
-        let size_bytes = end.filter(|size| site::is_volume_size(*size));
-        let size_bytes = size_bytes.ok_or_else(|| {
-            let (len, to) = (human(len), human(new.to_bytes));
-            let rule = site::VOLUME_SIZES.rule();
-            invalid(format!(
-                "{}: found {len} from {to} on; allowed for a volume: {rule}",
-                new.target
-            ))
-        })?;
-        let id = images.enter(order, len, None, Vec::new()).await?;
-        let spec = VolumeSpec {
-            name: new.target,
-            size_bytes,
-            provisioning: new.provisioning,
-        };
-        let made = array.create_volume_beside(pool, spec, new.source, id).await;
-        images.made(array, id, made).await
+        None => pool.unwrap_or_else(|| source.pool.clone()),
+    };
+    let order = Order {
+        kind: JobKind::Copy,
+        file: PathBuf::new(),
+        format: Format::Raw,
+        is_unrecognised: false,
+        pool: pool.clone(),
+        volume: new.target.clone(),
+        verify: false,
+        rate_bytes_per_s: new.rate_bytes_per_s,
+        options: BTreeMap::new(),
+        live: new.live,
+        copy: Some(CopyOf {
+            source: new.source.clone(),
+            source_uuid: source.info.uuid.to_string(),
+            from_bytes: new.from_bytes,
+            to_bytes: new.to_bytes,
+            makes: there.is_none(),
+        }),
+        to_pool: None,
+        leave_snapshots: false,
+    };
+    if let Some(there) = there {
+        check_quiet(array, &new).await?;
+        let uuid = Some(there.info.uuid.to_string());
+        let id = jobs.enter(order, len, uuid, Vec::new()).await?;
+        run::spawn(array, id);
+        return jobs.job(id);
     }
+    array.check_new(&pool, &new.target).await?;
+    let end = new.to_bytes.checked_add(len);
+    let size_bytes = end.filter(|size| site::is_volume_size(*size));
+    let size_bytes = size_bytes.ok_or_else(|| {
+        let (len, to) = (human(len), human(new.to_bytes));
+        let rule = site::VOLUME_SIZES.rule();
+        invalid(format!(
+            "{}: found {len} from {to} on; allowed for a volume: {rule}",
+            new.target
+        ))
+    })?;
+    let id = jobs.enter(order, len, None, Vec::new()).await?;
+    let spec = VolumeSpec {
+        name: new.target,
+        size_bytes,
+        provisioning: new.provisioning,
+    };
+    let made = array.create_volume_beside(pool, spec, new.source, id).await;
+    begin_made(array, id, made).await
 }
 
 fn check_source(source: &PlacedVolume, new: &NewCopy) -> Result<u64, ArrayError> {
@@ -222,7 +206,7 @@ async fn check_quiet(array: &Array, new: &NewCopy) -> Result<(), ArrayError> {
 
 /// Copies, to the end.
 pub(super) async fn work(array: &Arc<Array>, job: &Job) -> Result<Option<Digest>, String> {
-    let images = array.images();
+    let jobs = array.jobs();
     let copy = job.order.copy.as_ref().ok_or("it does not say of what")?;
     let found = |name: String| async move {
         let found = Reached::find(array, &name).await;
@@ -241,7 +225,7 @@ pub(super) async fn work(array: &Arc<Array>, job: &Job) -> Result<Option<Digest>
         return Err("the server ended while it overwrote what it copied".to_owned());
     }
     if target.is_beside(&source) {
-        inside(images, job, copy, (&source, &target)).await?;
+        inside(jobs, job, copy, (&source, &target)).await?;
         return Ok(None);
     }
     let begun = job.checkpoint.clone().unwrap_or_else(Digest::new);
@@ -250,9 +234,9 @@ pub(super) async fn work(array: &Arc<Array>, job: &Job) -> Result<Option<Digest>
         // What is not written is zeroes.
         target.clear(job.size_bytes).await?;
     }
-    let checkpoint = |digest| async { run::keep(images, job.id, digest).await };
+    let checkpoint = |digest| async { run::keep(jobs, job.id, digest).await };
     let source = Source::volume(source.from(copy.from_bytes));
-    let through = run::through(images, job, begun)?;
+    let through = run::through(jobs, job, begun)?;
     let target = Target::Volume(target);
     let sum = through.run(source, Some(&target), checkpoint).await?;
     Ok(Some(sum))
@@ -269,12 +253,12 @@ impl Drop for Wanted {
 
 /// In one lane: the engine does it.
 async fn inside(
-    images: &Images,
+    jobs: &Jobs,
     job: &Job,
     copy: &CopyOf,
     (source, target): (&Reached, &Reached),
 ) -> Result<(), String> {
-    let progress: Arc<Progress> = run::through(images, job, Digest::new())?.progress;
+    let progress: Arc<Progress> = run::through(jobs, job, Digest::new())?.progress;
     progress.begin(0, job.size_bytes);
     let goes_on = Arc::new(AtomicBool::new(true));
     let _wanted = Wanted(Arc::clone(&goes_on));

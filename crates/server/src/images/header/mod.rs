@@ -18,8 +18,8 @@ mod vmdk;
 
 pub(crate) use vhdx::{Block, Vhdx};
 
-use super::place::{Directories, invalid};
 use crate::array::ArrayError;
+use crate::jobs::{Directories, invalid};
 use api::Format;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

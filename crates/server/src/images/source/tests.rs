@@ -3,7 +3,7 @@
 use super::*;
 use crate::images::header::inspect;
 use crate::images::header::vhdx::made::{Content, disk};
-use crate::images::place::Directories;
+use crate::jobs::Directories;
 use Content::{Absent, Full, Part, Zero};
 use base::BufPool;
 

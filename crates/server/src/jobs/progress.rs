@@ -8,7 +8,7 @@ const RATE_OVER: Duration = Duration::from_millis(500);
 
 /// How far a job is; read by whoever asks, written by the job.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     now: Mutex<Now>,
 }
 
@@ -21,19 +21,19 @@ struct Now {
 
 /// How far a job is, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct At {
+pub(crate) struct At {
     /// Size of the disk.
-    pub(super) size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// Gone through, holes included.
-    pub(super) done_bytes: u64,
+    pub(crate) done_bytes: u64,
     /// Written, since the job was begun or gone on with.
-    pub(super) data_bytes: u64,
+    pub(crate) data_bytes: u64,
     /// Gone through in a second, of late.
-    pub(super) bytes_per_s: u64,
+    pub(crate) bytes_per_s: u64,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = Now {
             at: At::default(),
             seen: (Instant::now(), 0),
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// It goes through a disk of `size_bytes`, from `done_bytes` on.
-    pub(super) fn begin(&self, done_bytes: u64, size_bytes: u64) {
+    pub(crate) fn begin(&self, done_bytes: u64, size_bytes: u64) {
         let mut now = self.now();
         now.at.size_bytes = size_bytes;
         now.at.done_bytes = done_bytes;
@@ -58,7 +58,7 @@ impl Progress {
     }
 
     /// It has gone through `len` bytes more, with so much data.
-    pub(super) fn advance(&self, len: u64, data_bytes: u64) {
+    pub(crate) fn advance(&self, len: u64, data_bytes: u64) {
         let mut now = self.now();
         now.at.done_bytes += len;
         now.at.data_bytes += data_bytes;
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     /// How far it is.
-    pub(super) fn at(&self) -> At {
+    pub(crate) fn at(&self) -> At {
         self.now().at
     }
 }

@@ -2,7 +2,6 @@
 
 use super::digest::Digest;
 use super::place::Seen;
-use super::volume_copy::CopyOf;
 use api::{Format, JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,4 +60,15 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) stall_us: Option<u64>,
     pub(crate) error: Option<String>,
+}
+
+/// What a copy is of, on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CopyOf {
+    pub(crate) source: String,
+    pub(crate) source_uuid: String,
+    pub(crate) from_bytes: u64,
+    pub(crate) to_bytes: u64,
+    /// Whether the job makes the volume.
+    pub(crate) makes: bool,
 }
