@@ -1,5 +1,6 @@
 //! The errors that keep the server from serving.
 
+use crate::array_error::{ArrayError, ArrayErrorKind};
 use crate::record::RecordError;
 use crate::shard::ShardGone;
 
@@ -96,5 +97,21 @@ impl From<RecordError> for BringUpError {
 impl From<ShardGone> for BringUpError {
     fn from(error: ShardGone) -> Self {
         Self::new(BringUpErrorKind::System, error.to_string())
+    }
+}
+
+impl From<ArrayError> for BringUpError {
+    fn from(error: ArrayError) -> Self {
+        Self::new(BringUpErrorKind::Pool, error.context)
+    }
+}
+
+impl From<BringUpError> for ArrayError {
+    fn from(error: BringUpError) -> Self {
+        let kind = match error.kind {
+            BringUpErrorKind::Drive | BringUpErrorKind::Pool => ArrayErrorKind::Invalid,
+            _ => ArrayErrorKind::Internal,
+        };
+        ArrayError::new(kind, error.context)
     }
 }

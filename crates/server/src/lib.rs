@@ -9,6 +9,7 @@
 //! - `apply`: a site file against an array that serves.
 //! - `data_dir`: the data directory, and the lock that keeps a second server out.
 //! - `drive_files`: opens drives, and looks at what is on them.
+//! - `openings`: opens, makes and destroys pools.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - `api`: the REST API; its JSON is the crate [`::api`].
 //! - `jobs`: which jobs there are, and their record; `images`: their work, volumes from image files
@@ -39,6 +40,7 @@ mod images;
 mod jobs;
 mod machine_memory;
 pub mod offload;
+mod openings;
 pub mod overcommitment;
 mod own_files;
 pub mod panics;

@@ -5,7 +5,7 @@ use super::pools::shown;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::Array;
-use crate::bringup::pool_changes::{self, NewPool};
+use crate::openings::pool_changes::{self, NewPool};
 use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;

@@ -11,7 +11,7 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::{restore, settings, snapshots, volumes};
 use crate::array::{Array, Deletion};
-use crate::bringup::pool_changes;
+use crate::openings::pool_changes;
 use api::{Problem, SettingsChange, VolumeRestore};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};

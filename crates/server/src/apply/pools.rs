@@ -2,7 +2,7 @@
 
 use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
-use crate::bringup::pool_changes::{self, NewPool};
+use crate::openings::pool_changes::{self, NewPool};
 use engine::pool::PoolInfo;
 use site::{Background, Drive, Pool, RateLimit, Site};
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! Chooses the configuration to start with: the record, or at first the site file.
 
-use super::made::Made;
-use super::pools::PoolPlan;
 use super::{BringUpError, BringUpErrorKind};
 use crate::apply;
 use crate::array::Array;
 use crate::array::configuration::{Configuration, before};
 use crate::data_dir::DataDir;
+use crate::openings::made::Made;
+use crate::openings::pools::PoolPlan;
 use site::Site;
 use std::sync::Arc;
 

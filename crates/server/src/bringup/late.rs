@@ -13,14 +13,14 @@
 //! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
 //!   the end of the array.
 
-use super::made::Made;
-use super::pools::{self, Known, Outcome};
 use super::{BringUpError, BringUpErrorKind, exports, make_volumes};
 use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found};
 use crate::images;
+use crate::openings::made::Made;
+use crate::openings::pools::{self, Known, Outcome};
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
 use engine::pool::PoolInfo;

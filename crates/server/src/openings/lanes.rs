@@ -1,8 +1,8 @@
 //! Opens all lanes of a pool, each on its shard, or none.
 
-use super::BringUpError;
 use super::pools::{OpenDrives, PoolPlan, doors};
 use crate::array::settle;
+use crate::bring_up_error::BringUpError;
 use crate::shard::{ShardHandle, ShardState};
 use engine::lane::Lane;
 use engine::pool::{Pool, PoolError, PoolErrorKind, PoolInfo};

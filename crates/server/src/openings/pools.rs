@@ -8,9 +8,9 @@
 use super::lanes;
 use super::made::{Made, MadePool};
 use super::old_data;
-use super::{BringUpError, BringUpErrorKind};
 use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume, settle};
 use crate::blank;
+use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found, Look, Patience, Place};
 use crate::shard::{ShardHandle, ShardState};
@@ -25,21 +25,21 @@ use std::sync::Arc;
 use world_real::{OpenDrive, OpenError, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
-pub(super) struct PoolPlan {
-    pub(super) spec: site::Pool,
+pub(crate) struct PoolPlan {
+    pub(crate) spec: site::Pool,
     /// The shard of each lane, by index.
-    pub(super) shards: Vec<usize>,
+    pub(crate) shards: Vec<usize>,
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
     places: Vec<Place>,
     /// Names of those drives that are out of use, by the roster.
-    pub(super) failed: Vec<String>,
+    pub(crate) failed: Vec<String>,
     /// The label of one of its drives.
-    pub(super) label: Option<LabelSummary>,
+    pub(crate) label: Option<LabelSummary>,
     action: Action,
 }
 
 /// What is done with a pool.
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Open it from the labels of its drives. What is wrong with others is no reason
     /// not to, if they can be done without.
     Open {
@@ -59,7 +59,7 @@ pub(super) enum Action {
 
 impl PoolPlan {
     /// Why it can't be made: it is there, or part of it is.
-    pub(super) fn labelled(&self) -> Option<String> {
+    pub(crate) fn labelled(&self) -> Option<String> {
         let name = &self.spec.name;
         match &self.action {
             Action::Make { .. } => None,
@@ -78,14 +78,14 @@ impl PoolPlan {
     }
 
     /// It is opened, and was not made in this data directory.
-    pub(super) fn comes_from_elsewhere(&self, made: &Made) -> bool {
+    pub(crate) fn comes_from_elsewhere(&self, made: &Made) -> bool {
         let is_there = matches!(self.action, Action::Open { .. });
         is_there && !made.pools.contains_key(&self.spec.name)
     }
 }
 
 /// What came of opening a pool.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// It is open, without these drives.
     Open(Vec<MissingDrive>),
     /// It is not, for these reasons.
@@ -93,14 +93,14 @@ pub(super) enum Outcome {
 }
 
 /// What is known of a pool before its drives are looked at.
-pub(super) struct Known<'a> {
-    pub(super) site: &'a Site,
-    pub(super) data: &'a DataDir,
-    pub(super) made: &'a Made,
+pub(crate) struct Known<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) data: &'a DataDir,
+    pub(crate) made: &'a Made,
     /// The drives that the API added.
-    pub(super) added: &'a [AddedDrive],
+    pub(crate) added: &'a [AddedDrive],
     /// Why drives are out of use, by the identity of the drive.
-    pub(super) failed: &'a BTreeMap<String, String>,
+    pub(crate) failed: &'a BTreeMap<String, String>,
 }
 
 impl Known<'_> {
@@ -116,7 +116,7 @@ impl Known<'_> {
 ///
 /// # Errors
 /// Every drive that stands in the way of making a pool.
-pub(super) async fn plan(
+pub(crate) async fn plan(
     known: &Known<'_>,
     shards: &[ShardHandle],
 ) -> Result<Vec<PoolPlan>, BringUpError> {
@@ -153,7 +153,7 @@ pub(super) async fn plan(
 ///
 /// # Errors
 /// A shard has stopped; inside, every drive that stands in the way of making it.
-pub(super) async fn plan_one(
+pub(crate) async fn plan_one(
     known: &Known<'_>,
     shards: &[ShardHandle],
     name: &str,
@@ -204,7 +204,7 @@ fn forgotten(name: &str) -> Action {
 }
 
 /// The shards, by index, that the lanes of each pool go to.
-pub(super) fn homes(plans: &[PoolPlan]) -> BTreeMap<String, Vec<usize>> {
+pub(crate) fn homes(plans: &[PoolPlan]) -> BTreeMap<String, Vec<usize>> {
     let home = |plan: &PoolPlan| (plan.spec.name.clone(), plan.shards.clone());
     plans.iter().map(home).collect()
 }
@@ -344,7 +344,7 @@ fn decide_open(
 }
 
 /// Why a drive with this label should not be here.
-pub(super) fn misplaced(
+pub(crate) fn misplaced(
     label: &LabelSummary,
     name: &str,
     place: &Place,
@@ -401,7 +401,7 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn open(
+pub(crate) async fn open(
     plan: &PoolPlan,
     shards: &[ShardHandle],
 ) -> Result<Option<Outcome>, BringUpError> {
@@ -459,7 +459,7 @@ fn after(is_clean: bool) -> &'static str {
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn take_note(
+pub(crate) async fn take_note(
     plan: &PoolPlan,
     outcome: Outcome,
     array: &Arc<Array>,
@@ -534,7 +534,7 @@ async fn tell(
 ///
 /// # Errors
 /// A shard has stopped, or the record can't be written.
-pub(super) async fn remember(
+pub(crate) async fn remember(
     name: &str,
     array: &Array,
     data: &DataDir,
@@ -559,7 +559,7 @@ pub(super) async fn remember(
 /// # Errors
 /// What stands in the way. Nothing is left then of the pool that fails but the record that it is
 /// being made: the caller takes the pool out of the settings, and then off the record.
-pub(super) async fn make(
+pub(crate) async fn make(
     plans: Vec<PoolPlan>,
     shards: &[ShardHandle],
     data: &DataDir,
@@ -711,7 +711,7 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(),
 }
 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.
-pub(super) type OpenDrives = Vec<(String, OpenDrive)>;
+pub(crate) type OpenDrives = Vec<(String, OpenDrive)>;
 
 /// Opens drives; those that can't be are given, too. Whoever looked at them just now may not have
 /// closed them yet.
@@ -731,7 +731,7 @@ async fn open_those_there(places: &[Place]) -> (OpenDrives, Vec<MissingDrive>) {
 }
 
 /// Doors of a shard to drives.
-pub(super) fn doors(state: &ShardState, drives: &OpenDrives) -> Vec<NamedDrive<RealWorld>> {
+pub(crate) fn doors(state: &ShardState, drives: &OpenDrives) -> Vec<NamedDrive<RealWorld>> {
     let door = |(name, open): &(String, OpenDrive)| NamedDrive {
         name: name.clone(),
         drive: RealDrive::of(state.world(), open),

@@ -6,7 +6,7 @@
 //! is written; data comes only after that. So files of a pool that is still being
 //! made hold nothing and may be removed.
 
-use super::BringUpError;
+use crate::bring_up_error::BringUpError;
 use crate::data_dir::DataDir;
 use crate::own_files::kept_path;
 use crate::record;
@@ -20,21 +20,21 @@ static CHANGING: Mutex<()> = Mutex::new(());
 
 /// The pools that were made or are being made here, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) pools: BTreeMap<String, MadePool>,
+pub(crate) struct Made {
+    pub(crate) pools: BTreeMap<String, MadePool>,
     /// The array has kept its configuration here: without one, it is lost.
     #[serde(default)]
-    pub(super) is_configured: bool,
+    pub(crate) is_configured: bool,
     /// The array's record was lost here once: drives in the directory may be of pools that no
     /// record names.
     #[serde(default)]
-    pub(super) was_lost: bool,
+    pub(crate) was_lost: bool,
 }
 
 /// How far a pool is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(super) enum MadePool {
+pub(crate) enum MadePool {
     /// Its making has begun and not ended.
     BeingMade {
         /// Files that weren't there when it began.
@@ -61,14 +61,14 @@ pub(super) enum MadePool {
 
 impl Made {
     /// The record of `data`; an empty one for a new directory.
-    pub(super) fn read(data: &DataDir) -> Result<Self, BringUpError> {
+    pub(crate) fn read(data: &DataDir) -> Result<Self, BringUpError> {
         let kept: Option<Made> = record::read(&data.made_file())?;
         Ok(kept.unwrap_or_default().at(|path| data.path().join(path)))
     }
 
     /// Whether a first start was cut short: nobody has had anything of its pools. `is_kept` is
     /// whether there is a configuration.
-    pub(super) fn is_cut_short(&self, data: &DataDir, is_kept: bool) -> bool {
+    pub(crate) fn is_cut_short(&self, data: &DataDir, is_kept: bool) -> bool {
         // Versions of before had files of their own.
         let is_kept = is_kept || data.exports_file().exists() || data.hosts_file().exists();
         !is_kept && !self.is_configured && !self.was_lost && !self.pools.is_empty()
@@ -76,7 +76,7 @@ impl Made {
 
     /// Records, durably, that there is a configuration from now on. Pools that a first start has
     /// made, and that `site` does not name, are none of the array's where that `was_cut_short`.
-    pub(super) fn set_configured(
+    pub(crate) fn set_configured(
         &mut self,
         data: &DataDir,
         (site, was_cut_short): (&site::Site, bool),
@@ -92,7 +92,7 @@ impl Made {
     }
 
     /// Records, durably, that the array's record was lost, if it `is_lost`.
-    pub(super) fn note_lost(&mut self, data: &DataDir, is_lost: bool) -> Result<(), BringUpError> {
+    pub(crate) fn note_lost(&mut self, data: &DataDir, is_lost: bool) -> Result<(), BringUpError> {
         match is_lost && !self.was_lost {
             true => self.change(data, |made| made.was_lost = true),
             false => Ok(()),
@@ -100,7 +100,7 @@ impl Made {
     }
 
     /// Records what has become of a pool, durably; `None` forgets it.
-    pub(super) fn set(
+    pub(crate) fn set(
         &mut self,
         data: &DataDir,
         pool: &str,

@@ -22,14 +22,14 @@ use world_real::within;
 const DRIVE_BYTES_MIN: u64 = 1 << 20;
 
 /// Pools by name, with the places of their drives.
-pub(super) type Pools = BTreeMap<String, Vec<PathBuf>>;
+pub(crate) type Pools = BTreeMap<String, Vec<PathBuf>>;
 
 /// The pools that are not in the settings, without those that are `gone` since. Where the record was
 /// lost once, or is gone now, drives of the roster and labels count, too.
 ///
 /// # Errors
 /// The shard has stopped.
-pub(super) async fn find(
+pub(crate) async fn find(
     known: &Known<'_>,
     (roster, gone): (&Roster, &[String]),
     shard: &ShardHandle,

@@ -8,10 +8,11 @@
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
+use super::lanes;
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
-use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found};
 use crate::shard::ShardHandle;
@@ -27,16 +28,6 @@ pub(crate) struct NewPool {
     pub(crate) pool: site::Pool,
     /// Its drives, which the array does not have yet.
     pub(crate) drives: Vec<site::Drive>,
-}
-
-impl From<BringUpError> for ArrayError {
-    fn from(error: BringUpError) -> Self {
-        let kind = match error.kind {
-            BringUpErrorKind::Drive | BringUpErrorKind::Pool => ArrayErrorKind::Invalid,
-            _ => ArrayErrorKind::Internal,
-        };
-        ArrayError::new(kind, error.context)
-    }
 }
 
 /// Makes a pool of drives that are files, made where they are missing, or empty devices.
@@ -361,7 +352,7 @@ async fn check_empty(array: &Array, name: &str) -> Result<(), ArrayError> {
 ///
 /// # Errors
 /// A shard has stopped, or a record can't be written.
-pub(super) async fn end_destructions(
+pub(crate) async fn end_destructions(
     data: &DataDir,
     shard: &ShardHandle,
     made: &mut Made,
@@ -384,7 +375,7 @@ pub(super) async fn end_destructions(
 ///
 /// # Errors
 /// A file can't be removed.
-pub(super) async fn take_back_makings(
+pub(crate) async fn take_back_makings(
     data: &DataDir,
     made: &Made,
     shard: &ShardHandle,
