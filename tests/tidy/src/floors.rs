@@ -5,10 +5,11 @@
 //! is no module.
 
 use crate::source::code_lines;
-use crate::{Complaint, Tree};
+use crate::{Complaint, File, Tree};
+use std::collections::BTreeSet;
 
 /// A crate, and its modules from the ground up.
-pub const FLOORS: [(&str, &[&str]); 3] = [
+pub const FLOORS: [(&str, &[&str]); 4] = [
     (
         "engine",
         &[
@@ -59,6 +60,39 @@ pub const FLOORS: [(&str, &[&str]); 3] = [
         ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
+    (
+        "server",
+        &[
+            // What asks nobody of ours.
+            "panics",
+            "private",
+            "wall_clock",
+            "machine_memory",
+            "overcommitment",
+            "blank",
+            // The threads of the data path.
+            "shard",
+            "offload",
+            // Files: records, drives, the data directory.
+            "record",
+            "own_files",
+            "array_error",
+            "bring_up_error",
+            "drive_files",
+            "data_dir",
+            // The portals; which jobs there are; the array over all shards.
+            "front",
+            "jobs",
+            "array",
+            // Those that work on the array.
+            "images",
+            "openings",
+            "apply",
+            "api",
+            // Starts and stops all of them.
+            "bringup",
+        ],
+    ),
 ];
 
 /// Complains about a module that uses one above it, or that has no floor.
@@ -68,10 +102,17 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         let source = format!("crates/{room}/src/");
         let files = tree.rust().filter_map(|file| {
             let inside = file.path.strip_prefix(&source)?;
-            (inside != "lib.rs" && inside != "main.rs").then_some((file, inside))
+            (inside != "lib.rs" && inside != "main.rs").then_some((file, module_path(inside)))
         });
-        for (file, inside) in files {
-            let path = module_path(inside);
+        let files: Vec<(File<'_>, Vec<String>)> = files.collect();
+        let of_tests: BTreeSet<Vec<String>> = files
+            .iter()
+            .flat_map(|(file, path)| files_of_tests(file.text, path))
+            .collect();
+        for (file, path) in files {
+            if (1..=path.len()).any(|len| of_tests.contains(&path[..len])) {
+                continue;
+            }
             let Some(own) = path.first().map(String::as_str) else {
                 continue;
             };
@@ -100,12 +141,29 @@ fn module_path(inside: &str) -> Vec<String> {
     stem.split('/').map(str::to_owned).collect()
 }
 
+/// The modules in files of their own that the file at `path` has for unit tests.
+fn files_of_tests(text: &str, path: &[String]) -> Vec<Vec<String>> {
+    let lines = code_lines(text);
+    let names = lines.windows(2).filter_map(|pair| {
+        let declared = test_module(pair)?.strip_suffix(';')?;
+        Some([path, &[declared.to_owned()]].concat())
+    });
+    names.collect()
+}
+
+/// The module that a line declares, by its name and what follows, if the line before says that it
+/// is for unit tests.
+fn test_module(pair: &[String]) -> Option<&str> {
+    let declared = pair[1].trim().trim_start_matches("pub(crate) ");
+    let name = declared.strip_prefix("mod ")?;
+    (pair[0].trim() == "#[cfg(test)]").then_some(name)
+}
+
 /// Top modules of the crate that the file at `path` names, with their lines.
 fn used(text: &str, path: &[String]) -> Vec<(usize, String)> {
     let lines = code_lines(text);
-    let end = lines.windows(2).position(|pair| {
-        pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod ")
-    });
+    let is_here = |pair: &[String]| test_module(pair).is_some_and(|name| name.ends_with('{'));
+    let end = lines.windows(2).position(is_here);
     let code = lines[..end.unwrap_or(lines.len())].join("\n");
     let mut found = Vec::new();
     for root in ["crate::", "super::"] {
@@ -199,6 +257,27 @@ mod tests {
         let code = "use crate::drive::Drive;\nuse super::row;\n// crate::pool\n#[cfg(test)]\nmod tests {\n    use crate::pool::Pool;\n}\n";
         assert!(complaints("store/read.rs", code).is_empty());
         assert!(complaints("fsck/mod.rs", "use crate::pool::Pool;").is_empty());
+    }
+
+    #[test]
+    fn files_of_unit_tests_are_free_and_hide_nothing() {
+        let root = "crates/engine/src/store";
+        let arrow = "use crate::pool::Pool;\n";
+        let declares = |what: &str| {
+            let text = format!("#[cfg(test)]\n{what};\n{arrow}");
+            let files = [
+                (format!("{root}/mod.rs"), text.as_str()),
+                (format!("{root}/tests.rs"), arrow),
+            ];
+            let found = check(&Tree::of(
+                &files.each_ref().map(|(path, text)| (&path[..], *text)),
+            ));
+            found.into_iter().map(|one| one.path).collect::<Vec<_>>()
+        };
+        for what in ["mod tests", "pub(crate) mod tests"] {
+            assert_eq!(declares(what), [format!("{root}/mod.rs")]);
+        }
+        assert_eq!(declares("use tests").len(), 2);
     }
 
     #[test]
