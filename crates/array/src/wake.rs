@@ -74,7 +74,11 @@ pub struct Ticker<C: Clock> {
 
 impl<C: Clock> Ticker<C> {
     /// Ticks first when one `period` is over.
+    ///
+    /// # Panics
+    /// When that is no time.
     pub fn new(clock: &C, period: Duration) -> Self {
+        assert!(!period.is_zero(), "a clock that ticks without a pause");
         Ticker {
             clock: clock.clone(),
             period,

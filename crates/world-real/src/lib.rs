@@ -168,7 +168,8 @@ impl World for RealWorld {
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
-        tokio::time::sleep(duration)
+        // Without tokio's budget, which a peer that always has something to read would use up.
+        tokio::task::coop::unconstrained(tokio::time::sleep(duration))
     }
 
     // The thread looks for more for a moment before it sleeps, if such a moment has paid lately.

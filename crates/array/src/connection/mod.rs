@@ -97,6 +97,9 @@ pub(crate) struct LoggedIn<S: Stream> {
 /// A login response that is not taken within this time is given up.
 const GREETING: Duration = Duration::from_secs(5);
 
+/// A session that is reinstated has this long to end, with the commands that it has begun.
+const REINSTATE_MAX: Duration = Duration::from_secs(30);
+
 /// Serves a connection, on the home shard of its target, until its session has ended. Its
 /// `tickets` are kept for as long.
 pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
@@ -214,7 +217,13 @@ async fn begin<W: World, S: Stream>(
     carrier: usize,
 ) -> Option<Rc<Session<W>>> {
     let (world, target) = (state.world(), &login.target);
-    end_same(state, login).await;
+    // Nobody waits for the answer to a login for longer, and the initiator tries again.
+    let ended = in_time(world, REINSTATE_MAX, end_same(state, login)).await;
+    if ended.is_none() {
+        let (initiator, peer) = (&login.negotiated.initiator, login.peer);
+        tracing::warn!(initiator, %peer, "no login: the session that it reinstates does not end");
+        return None;
+    }
     if state.is_stopping() {
         return None;
     }

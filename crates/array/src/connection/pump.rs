@@ -188,11 +188,13 @@ impl<W: World, S: Stream> Pump<W, S> {
                 break;
             }
         }
+        // A peer that always has something more can't put the clocks off.
+        let _: Poll<()> = self.rest(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Nothing can be moved: looks at the clocks.
+    /// Looks at the clocks.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.progress.state_of_connection {
             ConnectionState::Open => {

@@ -10,6 +10,9 @@ use std::future::poll_fn;
 /// Response code of a task management function that is not there.
 const NOT_SUPPORTED: u8 = 5;
 
+/// A discovery is a few requests: whoever sends more than come with so many reads is cut.
+const READS_MAX: u32 = 4096;
+
 /// Serves the session to its end, starting with `input`, and says why it ended.
 pub(super) async fn serve(
     mut stream: impl Stream,
@@ -22,7 +25,7 @@ pub(super) async fn serve(
     let mut connection = Connection::new(negotiated, BufPool::new(), limits);
     connection.receive(input);
     let mut space = vec![0; 16 << 10];
-    loop {
+    for _ in 0..READS_MAX {
         let ended = answer(&mut connection, directory, &admission);
         send(&mut stream, &mut connection)
             .await
@@ -36,6 +39,7 @@ pub(super) async fn serve(
             Err(error) => return Err(error.to_string()),
         }
     }
+    Ok("the initiator asks without end".to_owned())
 }
 
 /// Acts on all that came; says why the session ends, if it does.

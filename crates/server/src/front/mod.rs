@@ -36,8 +36,10 @@ impl Clock for ThreadClock {
         world_real::now()
     }
 
+    // Without tokio's budget: a peer that always has something to read would use it up, and the
+    // time could never be over.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
-        tokio::time::sleep(duration)
+        task::coop::unconstrained(tokio::time::sleep(duration))
     }
 }
 
@@ -165,6 +167,7 @@ impl Front {
         let (listeners, opened) = listen_at(portals)?;
         let addresses: Vec<SocketAddr> = opened.iter().map(|portal| portal.address).collect();
         directory.set_portals(opened);
+        offload.set_shards(&shards);
         let silence = limits.timeouts.silence;
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let shared = budget.clone();
@@ -297,7 +300,7 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<LoginDesk>, silence:
                 continue;
             }
         };
-        let prepared = socket::prepare(&stream, silence);
+        let prepared = socket::prepare(&stream, peer, silence);
         let local = match prepared {
             Ok(local) => local,
             Err(error) => {
@@ -307,5 +310,23 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<LoginDesk>, silence:
         };
         let desk = Rc::clone(&desk);
         task::spawn_local(async move { desk.serve(Socket(stream), peer, local).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::array::wake::in_time;
+
+    #[tokio::test]
+    async fn time_is_over_for_a_peer_that_always_has_something_to_read() {
+        let reads = async {
+            // Far more than a moment's worth.
+            for _ in 0..20_000_000_u64 {
+                task::coop::consume_budget().await;
+            }
+        };
+        let patience = Duration::from_millis(20);
+        assert_eq!(in_time(&ThreadClock, patience, reads).await, None);
     }
 }

@@ -68,9 +68,13 @@ impl Stream for Socket {
 ///
 /// # Errors
 /// The socket is of no use.
-pub(super) fn prepare(stream: &TcpStream, silence: Duration) -> io::Result<SocketAddr> {
+pub(super) fn prepare(
+    stream: &TcpStream,
+    peer: SocketAddr,
+    silence: Duration,
+) -> io::Result<SocketAddr> {
     if let Err(error) = attend(stream, silence) {
-        tracing::warn!(%error, "a dead peer may be noticed late");
+        tracing::warn!(%peer, %error, "a dead peer may be noticed late");
     }
     stream.set_nodelay(true)?;
     stream.local_addr()

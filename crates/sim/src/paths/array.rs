@@ -95,13 +95,18 @@ fn describe(books: &Books) -> Directory {
 }
 
 /// As many sessions as there are ways, and not one more.
-fn limits(books: &Books) -> FrontLimits {
+fn limits(books: &Books, prng: &mut Prng) -> FrontLimits {
+    let iscsi = iscsi::login::Limits {
+        queue_depth: *prng.pick(&[2, 4, 16, 128]),
+        ..Default::default()
+    };
     FrontLimits {
         sessions_max: books.ways(),
         // And as many again that log in.
         half_open_max: books.ways() + 4,
         memory_bytes: BUDGET_BYTES_MIN,
         timeouts: TIMEOUTS,
+        iscsi,
         ..FrontLimits::default()
     }
 }
@@ -117,7 +122,7 @@ impl Array {
             state.add_pool(pool.clone());
         }
         let directory = Arc::new(describe(books));
-        let limits = limits(books);
+        let limits = limits(books, &mut world.prng("limits"));
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let offload = Arc::new(Offload::new(None, Default::default()));
         let surroundings = Box::new(Seeded {

@@ -29,7 +29,7 @@ const CLEAR_TASK_SET: u8 = 4;
 const UNIT_RESET: u8 = 5;
 
 /// A command that has no answer after this time, and whose session lives, has none.
-const ANSWER_MAX: Duration = Duration::from_secs(300);
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How often a command is sent again that was not run.
 const ATTEMPTS_MAX: u32 = 60;
@@ -142,6 +142,7 @@ impl Host {
         match self.below(5) {
             0 | 1 => path.wire().cut(),
             2 => {
+                path.is_disturbed.set(true);
                 path.withholds.set(true);
                 let unit = self.books.units.iter();
                 let mut unit = unit
@@ -153,16 +154,35 @@ impl Host {
             }
             3 => path.skip_a_command(),
             _ if digests.header && digests.data => {
+                path.is_disturbed.set(true);
                 path.is_garbled.set(true);
                 path.wire().garble();
             }
             _ => {
-                path.set_deaf(true);
-                let pause = Duration::from_millis(self.below(500));
-                self.array.world.sleep(pause).await;
-                path.set_deaf(false);
+                self.be_deaf(slot, &path).await;
             }
         }
+    }
+
+    /// Takes nothing for a while, with answers that wait for it.
+    async fn be_deaf(&self, slot: &Slot, path: &Path) {
+        path.set_deaf(true);
+        let pause = self
+            .array
+            .world
+            .sleep(Duration::from_millis(self.below(800)));
+        let mut units = self.books.units.iter();
+        let unit = units.position(|unit| unit.target == slot.target);
+        let reads = async {
+            if let Some(unit) = unit {
+                futures_util::future::join(self.read_all(unit), self.read_all(unit)).await;
+            }
+        };
+        let hear = async {
+            pause.await;
+            path.set_deaf(false);
+        };
+        futures_util::future::join(reads, hear).await;
     }
 
     async fn leave_or_ping(&self, slot: &Rc<Slot>) {
@@ -294,8 +314,7 @@ impl Host {
     ) -> Option<(Vec<(u64, usize)>, Answer)> {
         let target = self.books.units[unit].target;
         for _ in 0..ATTEMPTS_MAX {
-            let slot = self.any_slot(target);
-            let path = slot.up().await?;
+            let path = self.any_path(target).await?;
             let begun = self.books.begin(unit, &run, &deeds)?;
             let Some(outcome) = self.run_on(&path, command.clone()).await else {
                 // It was not sent.
@@ -311,7 +330,10 @@ impl Host {
             };
             let key = answer.sense_key();
             match (answer.status, key) {
-                (GOOD, _) | (CHECK_CONDITION, Some(MISCOMPARE)) => return Some((begun, answer)),
+                (GOOD, _) => return Some((begun, answer)),
+                (CHECK_CONDITION, Some(MISCOMPARE)) if command.cdb[0] == 0x89 => {
+                    return Some((begun, answer));
+                }
                 (CHECK_CONDITION, Some(UNIT_ATTENTION)) | (BUSY | TASK_SET_FULL, _) => {
                     self.books.refuse(unit, &begun);
                     self.array.world.sleep(Duration::from_micros(100)).await;
@@ -325,6 +347,17 @@ impl Host {
         }
         self.fail(format!("host {}: a command is never run", self.number));
         None
+    }
+
+    /// A session with a target. One that is asked to leave does so, or lets itself be closed.
+    async fn any_path(&self, target: usize) -> Option<Rc<Path>> {
+        let slot = self.any_slot(target);
+        let path = slot.up().await?;
+        if path.is_asked_to_leave.get() && self.below(2) == 0 {
+            path.log_out().await;
+            return slot.up().await;
+        }
+        Some(path)
     }
 
     /// A command fails only where a bit was turned.
@@ -383,8 +416,11 @@ impl Host {
             .iter()
             .flat_map(|host| host.paths(unit.target))
             .collect();
+        // ABORT TASK SET concerns its own session only.
+        let is_meant = |one: &Rc<Path>| function != ABORT_TASK_SET || Rc::ptr_eq(one, &path);
+        let paths: Vec<Rc<Path>> = paths.into_iter().filter(is_meant).collect();
         for one in &paths {
-            one.excuses.set(one.excuses.get() + 1);
+            one.excuse(unit.lun, true);
         }
         let own = path.tasks_at(unit.lun);
         let managed = path.manage(function, unit.lun, u32::MAX);
@@ -407,7 +443,7 @@ impl Host {
                     self.fail(format!("after a reset: {what}"));
                 }
             }
-            one.excuses.set(one.excuses.get() - 1);
+            one.excuse(unit.lun, false);
         }
     }
 
@@ -420,14 +456,7 @@ impl Host {
     /// Logs out everywhere, and in again: what the sessions held is free for the next ones.
     pub(super) async fn leave_and_return(&self) {
         for slot in &self.slots {
-            if let Some(path) = slot.path() {
-                path.log_out().await;
-            }
-        }
-        for slot in &self.slots {
-            if slot.up().await.is_none() && self.books.failure.borrow().is_none() {
-                slot.fail("may log in, and has no session");
-            }
+            slot.turn().await;
         }
     }
 }
@@ -438,9 +467,9 @@ async fn abort(array: &Array, path: &Path, tag: u32, lun: u16) -> Result<(), Str
     if !path.has(tag) {
         return Ok(());
     }
-    let is_excused = path.excuses.get() > 0;
+    let is_excused = path.is_excused(lun);
     let managed = in_time(&array.world, ANSWER_MAX, path.manage(ABORT_TASK, lun, tag)).await;
-    let is_excused = is_excused || path.excuses.get() > 0;
+    let is_excused = is_excused || path.is_excused(lun);
     match managed {
         Some(None) => Ok(()),
         Some(Some(DONE)) => {

@@ -50,6 +50,8 @@ pub(super) struct Agreed {
     pub(super) max_burst_bytes: usize,
     /// What the target takes in one data segment.
     pub(super) segment_bytes: usize,
+    /// And what its initiator takes.
+    pub(super) own_segment_bytes: usize,
     /// StatSN that its next response has.
     pub(super) stat_sn: u32,
     pub(super) max_cmd_sn: u32,
@@ -244,6 +246,9 @@ impl<'a> Exchange<'a> {
             first_burst_bytes: size("FirstBurstLength")?,
             max_burst_bytes: size("MaxBurstLength")?,
             segment_bytes: self.number("MaxRecvDataSegmentLength")? as usize,
+            own_segment_bytes: offered("MaxRecvDataSegmentLength")
+                .and_then(|value| value.parse().ok())
+                .unwrap_or(0),
             stat_sn: last.word(24).wrapping_add(1),
             max_cmd_sn: last.word(32),
         })

@@ -23,6 +23,9 @@ const ARRAY: usize = 1;
 /// A wire is slow in one of so many directions.
 const SLOW_ONE_OF: u64 = 8;
 
+/// A wire that holds less is slow for long transfers.
+const SMALL_BYTES: usize = 8 << 10;
+
 /// One direction.
 #[derive(Default)]
 struct Pipe {
@@ -56,6 +59,8 @@ struct State {
     garbles: bool,
     gone: [bool; 2],
     capacity: usize,
+    /// Much takes long on it: an end may be taken for silent.
+    is_slow: bool,
 }
 
 /// A connection, as whoever disturbs it knows it.
@@ -85,6 +90,10 @@ impl Wire {
         self.state().is_vanished = true;
     }
 
+    pub(super) fn is_slow(&self) -> bool {
+        self.state().is_slow
+    }
+
     /// Turns a bit of what arrives next.
     pub(super) fn garble(&self) {
         self.state().garbles = true;
@@ -93,8 +102,11 @@ impl Wire {
 
 /// A connection between a host and the array: the host's end, and the array's.
 pub(super) fn connect(world: &SimWorld, prng: &mut Prng) -> (End, End) {
+    let capacity = 1 << prng.between(9, 18);
+    let slow = [HOST, ARRAY].map(|_| prng.chance(1, SLOW_ONE_OF));
     let state = State {
-        capacity: 1 << prng.between(9, 18),
+        capacity,
+        is_slow: slow.contains(&true) || capacity < SMALL_BYTES,
         ..State::default()
     };
     let wire = Wire(Arc::new(Mutex::new(state)));
@@ -103,7 +115,9 @@ pub(super) fn connect(world: &SimWorld, prng: &mut Prng) -> (End, End) {
             world: world.clone(),
             wire: wire.clone(),
             from,
-            prng: prng.stream(&format!("courier {from}")),
+            is_slow: slow[from],
+            // Another for each wire.
+            prng: Prng::from_seed(prng.next_u64()),
         };
         world.spawn(courier.carry());
     }
@@ -119,13 +133,13 @@ struct Courier {
     world: SimWorld,
     wire: Wire,
     from: usize,
+    is_slow: bool,
     prng: Prng,
 }
 
 impl Courier {
     async fn carry(mut self) {
-        let slow = self.prng.chance(1, SLOW_ONE_OF);
-        let longest_ns = if slow { 3_000_000 } else { 30_000 };
+        let longest_ns = if self.is_slow { 3_000_000 } else { 30_000 };
         while poll_fn(|cx| self.poll_something(cx)).await {
             let takes = Duration::from_nanos(self.prng.below(longest_ns));
             self.world.sleep(takes).await;

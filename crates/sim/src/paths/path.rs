@@ -27,6 +27,7 @@ const STATUS: u8 = 1;
 
 /// Events that a target announces (clause 11.9.1).
 const EVENT_LOGOUT: u8 = 1;
+const EVENT_DROP: u8 = 2;
 
 /// Responses to task management functions.
 pub(super) const DONE: u8 = 0;
@@ -69,6 +70,7 @@ struct Task {
     data_sn: u32,
     /// Data-out that was sent or asked for, from the beginning.
     given: usize,
+    cmd_sn: u32,
     done: oneshot::Sender<Outcome>,
 }
 
@@ -103,16 +105,23 @@ pub(super) struct Path {
     pub(super) is_asked_to_leave: Cell<bool>,
     /// It gives no data that it is asked for.
     pub(super) withholds: Cell<bool>,
+    /// The target has closed it.
+    is_closed: Cell<bool>,
     /// It reads nothing.
     is_deaf: Cell<bool>,
     /// A bit was turned on its way: what comes may be refused.
     pub(super) is_garbled: Cell<bool>,
-    /// Somebody has reset a unit, or is about to: tasks there may go without an answer.
-    pub(super) excuses: Cell<u64>,
+    /// By LUN: somebody has reset the unit, or is about to. Tasks there may go without an answer.
+    excuses: RefCell<BTreeMap<u16, u64>>,
+    /// Something is wrong with it that the target may part with it for.
+    pub(super) is_disturbed: Cell<bool>,
+    /// A command was left out: what comes behind it is not there for those who would abort it.
+    has_gap: Cell<bool>,
 }
 
 impl Path {
     pub(super) fn new(end: End, (agreed, reader): (Agreed, Reader)) -> Rc<Path> {
+        let wire = end.wire();
         let state = State {
             cmd_sn: FIRST_CMD_SN,
             max_cmd_sn: agreed.max_cmd_sn,
@@ -129,16 +138,19 @@ impl Path {
         };
         Rc::new(Path {
             agreed,
-            wire: end.wire(),
+            wire: wire.clone(),
             end: RefCell::new(Some(end)),
             reader: RefCell::new(reader),
             state: RefCell::new(state),
             dead: RefCell::default(),
             is_asked_to_leave: Cell::new(false),
             withholds: Cell::new(false),
+            is_closed: Cell::new(false),
             is_deaf: Cell::new(false),
             is_garbled: Cell::new(false),
-            excuses: Cell::new(0),
+            excuses: RefCell::default(),
+            is_disturbed: Cell::new(wire.is_slow()),
+            has_gap: Cell::new(false),
         })
     }
 
@@ -179,6 +191,12 @@ impl Path {
         let why = match &ended {
             Ok(why) | Err(why) => why.clone(),
         };
+        // The target says before that it will, or has a reason.
+        let may_be = self.is_disturbed.get() || self.is_asked_to_leave.get();
+        if self.is_closed.get() && !may_be && self.is_up() {
+            self.die(why);
+            return Err("the target closed it for no reason".to_owned());
+        }
         self.die(why);
         ended.map(drop)
     }
@@ -250,7 +268,10 @@ impl Path {
         let mut space = [0; 4096];
         match end.poll_read(cx, &mut space) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(0)) => Poll::Ready(Err("the target closed it".to_owned())),
+            Poll::Ready(Ok(0)) => {
+                self.is_closed.set(true);
+                Poll::Ready(Err("the target closed it".to_owned()))
+            }
             Poll::Ready(Ok(came)) => {
                 self.reader.borrow_mut().bytes.extend(&space[..came]);
                 Poll::Ready(Ok(()))
@@ -279,8 +300,10 @@ impl Path {
         let tag = state.next_tag;
         state.next_tag += 1;
         let (done, ended) = oneshot::channel();
+        let cmd_sn = state.cmd_sn;
         let given = self.send_command(&mut state, tag, &command);
         let task = Task {
+            cmd_sn,
             command,
             data_in: Vec::new(),
             data_sn: 0,
@@ -357,8 +380,8 @@ impl Path {
 
     /// A hole in the order of commands, which nothing ever fills.
     pub(super) fn skip_a_command(&self) {
-        // What comes behind it is not there for those who would abort it.
-        self.excuses.set(self.excuses.get() + 1);
+        self.is_disturbed.set(true);
+        self.has_gap.set(true);
         let mut state = self.state.borrow_mut();
         state.cmd_sn = state.cmd_sn.wrapping_add(1);
     }
@@ -366,6 +389,7 @@ impl Path {
     /// Reads nothing for a while, or reads on.
     pub(super) fn set_deaf(&self, is_deaf: bool) {
         self.is_deaf.set(is_deaf);
+        self.is_disturbed.set(true);
         if let Some(waker) = self.state.borrow_mut().waker.take() {
             waker.wake();
         }
@@ -387,6 +411,9 @@ impl Path {
                 .with(16, tag)
                 .with(20, referenced)
                 .with(24, state.cmd_sn);
+            // RefCmdSN is of ABORT TASK only (clause 11.5.5).
+            let meant = state.tasks.get(&referenced).map(|task| task.cmd_sn);
+            let pdu = pdu.with(32, meant.unwrap_or(state.cmd_sn));
             self.put(&mut state, pdu);
         }
         ended.await.ok()
@@ -400,6 +427,22 @@ impl Path {
     /// Whether a command was answered that was sent with this tag.
     pub(super) fn has_answered(&self, tag: u32) -> bool {
         self.state.borrow().answered.contains(&tag)
+    }
+
+    /// Whether a task at this LUN may be gone without an answer.
+    pub(super) fn is_excused(&self, lun: u16) -> bool {
+        let excuses = self.excuses.borrow();
+        self.has_gap.get() || excuses.get(&lun).is_some_and(|count| *count > 0)
+    }
+
+    /// A reset of this unit begins or ends.
+    pub(super) fn excuse(&self, lun: u16, begins: bool) {
+        let mut excuses = self.excuses.borrow_mut();
+        let count = excuses.entry(lun).or_default();
+        *count = match begins {
+            true => *count + 1,
+            false => count.saturating_sub(1),
+        };
     }
 
     /// Whether no command runs.
@@ -470,7 +513,7 @@ impl Path {
         self.check_numbers(&mut state, &pdu)?;
         match pdu.opcode() {
             response::COMMAND => answer(&mut state, &pdu),
-            response::DATA_IN => data_in(&mut state, &pdu),
+            response::DATA_IN => data_in(&mut state, &pdu, self.agreed.own_segment_bytes),
             response::READY => self.take_ready(&mut state, &pdu),
             response::MANAGED => {
                 let done = state.managing.remove(&pdu.tag());
@@ -489,6 +532,9 @@ impl Path {
                 Ok(())
             }
             response::EVENT => {
+                // Or it says that it drops the connection.
+                self.is_disturbed
+                    .set(self.is_disturbed.get() || pdu.header[36] == EVENT_DROP);
                 self.is_asked_to_leave
                     .set(self.is_asked_to_leave.get() || pdu.header[36] == EVENT_LOGOUT);
                 Ok(())
@@ -552,6 +598,9 @@ impl Path {
         let Some(task) = state.tasks.get_mut(&tag) else {
             return Err(format!("an R2T for no task: {pdu:02x?}"));
         };
+        if transfer == NO_TAG {
+            return Err(format!("an R2T without a tag: {pdu:02x?}"));
+        }
         let whole = task.command.data_out.len();
         let run = from..from + bytes;
         if from != task.given
@@ -596,12 +645,16 @@ fn answer(state: &mut State, pdu: &Pdu) -> Result<(), String> {
     Ok(())
 }
 
-fn data_in(state: &mut State, pdu: &Pdu) -> Result<(), String> {
+fn data_in(state: &mut State, pdu: &Pdu, segment_bytes: usize) -> Result<(), String> {
     let Some(task) = state.tasks.get_mut(&pdu.tag()) else {
         return Err(format!("data of no task: {:02x?}", pdu.header));
     };
     if pdu.word(36) != task.data_sn || pdu.word(40) as usize != task.data_in.len() {
         return Err(format!("data out of order: {:02x?}", pdu.header));
+    }
+    if pdu.data.len() > segment_bytes {
+        let bytes = pdu.data.len();
+        return Err(format!("a segment of {bytes} bytes, more than is taken"));
     }
     task.data_sn += 1;
     task.data_in.extend(&pdu.data);

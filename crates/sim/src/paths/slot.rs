@@ -23,6 +23,10 @@ const LOGIN_ANSWER_MAX: Duration = Duration::from_secs(60);
 const INITIATOR: u8 = 2;
 const TARGET: u8 = 3;
 
+/// And what of.
+const WRONG_SECRET: u8 = 1;
+const NOT_FOUND: u8 = 3;
+
 /// How often it is looked whether a silent peer's session has ended, with commands that wait for
 /// slow drives.
 const NOTICED_MAX: u32 = 50;
@@ -39,6 +43,10 @@ pub(super) struct Slot {
     prng: RefCell<Prng>,
     path: RefCell<Option<Rc<Path>>>,
     is_logging_in: Cell<bool>,
+    /// The wire of its last login is slow.
+    is_slow: Cell<bool>,
+    /// Makes its ISID another one.
+    turn: Cell<u8>,
     /// What ran when sessions were lost.
     orphans: RefCell<Vec<oneshot::Sender<Outcome>>>,
     /// Nobody logs in before then.
@@ -53,7 +61,7 @@ impl Slot {
         who: Identity,
         portal: usize,
     ) -> Rc<Slot> {
-        let name = format!("{} {} {target}", who.initiator, who.isid);
+        let name = format!("{} {} {portal} {target}", who.initiator, who.isid);
         Rc::new(Slot {
             host,
             array: Rc::clone(array),
@@ -63,6 +71,8 @@ impl Slot {
             portal,
             path: RefCell::default(),
             is_logging_in: Cell::new(false),
+            is_slow: Cell::new(false),
+            turn: Cell::new(0),
             orphans: RefCell::default(),
             rests_until: Cell::default(),
         })
@@ -97,7 +107,7 @@ impl Slot {
             let changes = self.array.changes.get();
             let may = self.may_log_in();
             let certain = changes.is_multiple_of(2);
-            let outcome = self.try_once(&self.who).await;
+            let outcome = self.try_once(&self.own()).await;
             let certain = certain && changes == self.array.changes.get();
             match outcome {
                 Ok(_) if certain && !may => {
@@ -108,8 +118,11 @@ impl Slot {
                     self.begin(&path);
                     return Some(path);
                 }
-                Err(NoSession::Refused(INITIATOR, _)) if !certain || !may => return None,
-                Err(NoSession::Refused(TARGET, _) | NoSession::Lost) => {}
+                Err(NoSession::Refused(INITIATOR, NOT_FOUND)) if !certain || !may => return None,
+                Err(NoSession::Refused(TARGET, _)) => {}
+                // A session is not begun whose admission is gone, or while the array stops.
+                Err(NoSession::Lost) if !certain || !may || !self.array.goes_on() => {}
+                Err(NoSession::Lost) if self.is_slow.get() => {}
                 Err(error) => {
                     self.fail(&format!("may log in ({may}): {error:?}"));
                     return None;
@@ -136,7 +149,8 @@ impl Slot {
         credential.secret = secret.unwrap_or_else(|| credential.secret.clone());
         match self.try_once(&who).await {
             Ok(_) => self.fail("logged in with a wrong secret"),
-            Err(NoSession::Refused(..) | NoSession::Lost) => {}
+            Err(NoSession::Refused(INITIATOR, WRONG_SECRET | NOT_FOUND)) => {}
+            Err(NoSession::Refused(TARGET, _)) => {}
             Err(error) => self.fail(&format!("with a wrong secret: {error:?}")),
         }
     }
@@ -144,8 +158,10 @@ impl Slot {
     async fn try_once(&self, who: &Identity) -> Result<Rc<Path>, NoSession> {
         let array = &self.array;
         let (mut near, far) = connect(&array.world, &mut self.prng.borrow_mut());
+        self.is_slow.set(near.wire().is_slow());
         array.accept(far, self.host_number(), self.portal);
-        let mut prng = self.prng.borrow_mut().stream("a login");
+        // Another for each login.
+        let mut prng = Prng::from_seed(self.prng.borrow_mut().next_u64());
         let logging_in = login(&mut near, who, &mut prng);
         match in_time(&array.world, LOGIN_ANSWER_MAX, logging_in).await {
             Some(agreed) => Ok(Path::new(near, agreed?)),
@@ -220,6 +236,24 @@ impl Slot {
             }
         }
         self.fail("has a session still, and has long been silent");
+    }
+
+    /// Who it is: with another ISID in each turn.
+    fn own(&self) -> Identity {
+        let mut who = self.who.clone();
+        who.isid += self.turn.get() << 3;
+        who
+    }
+
+    /// Logs out, and in again as somebody else for the target: what the session held is free.
+    pub(super) async fn turn(self: &Rc<Self>) {
+        if let Some(path) = self.path() {
+            path.log_out().await;
+        }
+        self.turn.set((self.turn.get() + 1) % 8);
+        if self.up().await.is_none() && self.array.goes_on() {
+            self.fail("may log in, and has no session");
+        }
     }
 
     fn may_log_in(&self) -> bool {
