@@ -113,6 +113,7 @@ pub const BUGS: &[&str] = &[
     "batches in any order",
     "bypass over a live intent",
     "drives of a group wiped before every lane has left",
+    "group added without asking all lanes",
     "deleted pages free before the deletion is durable",
     "failed write stops nothing",
     "cache not told of a write",

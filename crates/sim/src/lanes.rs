@@ -6,7 +6,8 @@
 
 use crate::config::Config;
 use base::Uuid;
-use engine::lane::Lane;
+use engine::lane::{Lane, steps};
+use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
 use engine::volume::VolumeAttributes;
 use engine::{
@@ -510,17 +511,48 @@ impl Lanes {
     /// What the first lane that fails says.
     pub async fn add_spare(&self, world: &SimWorld, drive: NamedMedia) -> Result<(), PoolError> {
         self.given.borrow_mut().push(drive.clone());
-        for pool in &self.pools {
-            for door in doors(world, std::slice::from_ref(&drive)) {
-                if let Err(error) = pool.add_spare(door).await {
-                    if self.pools.len() > 1 {
-                        self.take_back(world, std::slice::from_ref(&drive)).await;
-                    }
-                    return Err(error);
-                }
+        let drives = std::slice::from_ref(&drive);
+        let ask = async |lane: usize| {
+            for door in doors(world, drives) {
+                let candidate = Candidate::from(&door);
+                self.pools[lane].check_add_spare(None, candidate).await?;
             }
+            Ok(())
+        };
+        let change = async |lane: usize| {
+            for door in doors(world, drives) {
+                self.pools[lane].add_spare(door).await?;
+            }
+            Ok(())
+        };
+        self.ask_and_change(world, drives, ask, change).await
+    }
+
+    /// Asks all lanes, then changes each; what one can't do is taken back. The only lane of a
+    /// pool asks itself.
+    async fn ask_and_change(
+        &self,
+        world: &SimWorld,
+        drives: &[NamedMedia],
+        ask: impl AsyncFn(usize) -> Result<(), PoolError>,
+        change: impl AsyncFn(usize) -> Result<(), PoolError>,
+    ) -> Result<(), PoolError> {
+        if self.pools.len() == 1 {
+            return change(0).await;
         }
-        Ok(())
+        let names: Vec<String> = drives.iter().map(|(name, _)| name.clone()).collect();
+        let take_back = async |lane: usize| {
+            let outcome = self.pools[lane].take_back(&names).await;
+            world.note(|| format!("{names:?} are taken back: {outcome:?}"));
+            outcome
+        };
+        let lanes = self.pools.len() as u16;
+        steps::ask_all(lanes, |lane| ask(usize::from(lane))).await?;
+        let (change, take_back) = (&change, &take_back);
+        let change = |lane| change(usize::from(lane));
+        let take_back = |lane| take_back(usize::from(lane));
+        let changed = steps::change_all(lanes, change, take_back).await;
+        changed.map_err(|halted| halted.error)
     }
 
     /// Has `drive` stand in for the drive called `name`.
@@ -592,16 +624,6 @@ impl Lanes {
         Ok(())
     }
 
-    /// Takes back what was to be added to all lanes and could not be; as far as that can be,
-    /// the next opening completes the rest.
-    async fn take_back(&self, world: &SimWorld, drives: &[NamedMedia]) {
-        let names: Vec<String> = drives.iter().map(|(name, _)| name.clone()).collect();
-        for pool in self.pools.iter().rev() {
-            let outcome = pool.take_back(&names).await;
-            world.note(|| format!("{names:?} are taken back: {outcome:?}"));
-        }
-    }
-
     /// Adds a group of drives to every lane.
     ///
     /// # Errors
@@ -613,15 +635,16 @@ impl Lanes {
         drives: &[NamedMedia],
     ) -> Result<(), PoolError> {
         self.given.borrow_mut().extend(drives.iter().cloned());
-        for pool in &self.pools {
-            if let Err(error) = pool.add_group(level, doors(world, drives)).await {
-                if self.pools.len() > 1 {
-                    self.take_back(world, drives).await;
-                }
-                return Err(error);
-            }
-        }
-        Ok(())
+        let ask = async |lane: usize| {
+            let doors = doors(world, drives);
+            let candidates: Vec<_> = doors.iter().map(Candidate::from).collect();
+            self.pools[lane].check_add_group(level, &candidates).await
+        };
+        let change = async |lane: usize| {
+            let doors = doors(world, drives);
+            self.pools[lane].add_group(level, doors).await.map(drop)
+        };
+        self.ask_and_change(world, drives, ask, change).await
     }
 
     /// Closes every lane.

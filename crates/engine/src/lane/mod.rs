@@ -23,6 +23,7 @@ mod accord;
 pub mod fullness;
 mod owners;
 mod registry;
+pub mod steps;
 mod view;
 
 pub use crate::label::{LANES_MAX, Part};

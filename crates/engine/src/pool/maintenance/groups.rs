@@ -7,6 +7,7 @@
 //!   logs: see [`super::departures`].
 //! - Of several lanes the first one decides, after all were asked; the others follow.
 
+use super::candidates::Candidate;
 use crate::drives::Member;
 use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
 use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
@@ -99,9 +100,19 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        inner.check_new_drives(level, &drives).await?;
-        let entry = inner.new_entry(level, &drives)?;
-        inner.check_lanes_agree(&entry)?;
+        let candidates: Vec<Candidate<'_, W>> = drives.iter().map(Candidate::from).collect();
+        inner.check_new_drives(level, &candidates)?;
+        // Lanes after the first find the labels that the first has just given them; see
+        // `new_uuids`.
+        if inner.drives.lane().index == 0 {
+            for NamedDrive { name, drive } in &drives {
+                if let Some(label) = Pool::<W>::probe(&inner.world, drive).await? {
+                    inner.check_label(name, &label)?;
+                }
+            }
+        }
+        let entry = inner.new_entry(level, &candidates)?;
+        inner.check_lanes_agree(inner.drives.lane().index, &entry)?;
         let uuids = inner.new_uuids(&drives).await?;
         let index = inner.drives.groups().len() as u16;
         let members = (0..)
@@ -344,10 +355,11 @@ impl<W: World> LaneState<W> {
         self.check()
     }
 
-    async fn check_new_drives(
+    /// That so many drives of these names make another group.
+    pub(super) fn check_new_drives(
         &self,
         level: Level,
-        drives: &[NamedDrive<W>],
+        drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
         let name = self.drives.name();
         let unit = u64::from(self.identity().stripe_unit_bytes);
@@ -364,30 +376,8 @@ impl<W: World> LaneState<W> {
                 counted(drives.len() as u64, "drive")
             )));
         }
-        for NamedDrive {
-            name: drive,
-            drive: opened,
-        } in drives
-        {
-            check_name("drive", drive)?;
-            // Lanes after the first find the labels that the first has just given them;
-            // see `new_uuids`.
-            if self.drives.lane().index > 0 {
-                continue;
-            }
-            let Some(label) = Pool::<W>::probe(&self.world, opened).await? else {
-                continue;
-            };
-            self.check_unused_elsewhere(drive, &label)?;
-            if self.drives.has_use_for(&label) {
-                let context = format!(
-                    "drive '{drive}' belongs to pool '{}' already; it is not taken for pool '{name}'",
-                    label.pool_name
-                );
-                return Err(PoolError::new(PoolErrorKind::Exists, context));
-            }
-        }
-        Ok(())
+        let mut names = drives.iter().map(|drive| drive.name);
+        names.try_for_each(|drive| check_name("drive", drive))
     }
 
     /// The identities of new drives: in all lanes those that the first has given them.
@@ -418,11 +408,11 @@ impl<W: World> LaneState<W> {
 
     /// That the group to be added is the next one in every lane, and lies in the same
     /// zones in all.
-    fn check_lanes_agree(&self, entry: &GroupEntry) -> Result<(), PoolError> {
-        let lane = self.drives.lane();
+    pub(super) fn check_lanes_agree(&self, lane: u16, entry: &GroupEntry) -> Result<(), PoolError> {
+        let registry = &self.drives.lane().registry;
         let index = self.drives.groups().len();
         let zones = entry.first_zone..entry.first_zone + entry.zones;
-        match lane.registry.may_add_group(lane.index, index, zones) {
+        match registry.may_add_group(lane, index, zones) {
             true => Ok(()),
             false => Err(invalid(format!(
                 "group {index} of pool '{}' is not the same in all lanes: add the one that is there in some first",
@@ -432,12 +422,16 @@ impl<W: World> LaneState<W> {
     }
 
     /// Where the zones of a new group are among all.
-    fn new_entry(&self, level: Level, drives: &[NamedDrive<W>]) -> Result<GroupEntry, PoolError> {
+    pub(super) fn new_entry(
+        &self,
+        level: Level,
+        drives: &[Candidate<'_, W>],
+    ) -> Result<GroupEntry, PoolError> {
         let identity = self.identity();
         let name = &identity.name;
-        let capacity = |named: &&NamedDrive<W>| named.drive.geometry().capacity_bytes;
-        let smallest = drives.iter().min_by_key(capacity);
-        let (smallest, drive) = smallest.map_or((0, ""), |named| (capacity(&named), &named.name));
+        let smallest = drives.iter().min_by_key(|drive| drive.capacity_bytes);
+        let (smallest, drive) =
+            smallest.map_or((0, ""), |drive| (drive.capacity_bytes, drive.name));
         let smallest = smallest.saturating_sub(identity.part().of_others_bytes());
         let stride = stride_bytes(drives.len(), identity);
         let zones = smallest.saturating_sub(identity.data_start) / stride;

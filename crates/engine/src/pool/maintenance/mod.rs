@@ -4,12 +4,13 @@
 //! One task a pool, one thing at a time, behind the commands: see [`pace`].
 //!
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
-//! (converted, added, removed), `remains` (the space without a group), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
+//! (converted, added, removed), [`candidates`] (drives judged before any lane takes them), `remains` (the space without a group), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
 //! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
 //! task of its own: drives are watched while others are rebuilt ([`crate::drives`] has what it does
 //! about those that do not answer). So is [`fullness`]: who
 //! has to be told that space runs out; and `fill`: pages that lie over others.
 
+pub mod candidates;
 mod copies;
 mod departures;
 mod fill;

@@ -182,7 +182,10 @@ impl<W: World> LaneState<W> {
 
     /// What the label says that this lane has on a drive: it may be in use here as another
     /// than the first lane takes it for.
-    async fn own_label(&self, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
+    pub(super) async fn own_label(
+        &self,
+        drive: &W::Drive,
+    ) -> Result<Option<LabelSummary>, PoolError> {
         let part = self.identity().part();
         let label = read_slots(&self.world, drive, part).await?;
         let label = label.and_then(|label| LabelSummary::of(&label));
@@ -277,6 +280,54 @@ impl<W: World> LaneState<W> {
         }
     }
 
+    /// That the pool may have another drive, of this name.
+    pub(super) fn check_new_spare(&self, name: &str) -> Result<(), PoolError> {
+        check_name("drive", name)?;
+        if self.drives.members().len() + self.drives.spares().len() >= MEMBERS_MAX {
+            return Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "pool '{}' has {MEMBERS_MAX} drives already",
+                    self.drives.name()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// That a drive, of which this lane has so many bytes, can stand in in a group or in any.
+    pub(super) fn check_large_enough(
+        &self,
+        name: &str,
+        group: Option<u16>,
+        whole_bytes: u64,
+        capacity_bytes: u64,
+    ) -> Result<(), PoolError> {
+        let needed = match self.drives.lane().index {
+            0 => self.needed_bytes(group),
+            // The first lane has judged it.
+            _ => self.least_needed_bytes(),
+        };
+        if capacity_bytes >= needed {
+            return Ok(());
+        }
+        // Other lanes have parts of it, too.
+        let beside = whole_bytes.saturating_sub(capacity_bytes);
+        let (there, needed) = human_pair(whole_bytes, needed + beside);
+        let what = match group {
+            Some(group) => format!("a drive of group {group}"),
+            None => "a spare".to_owned(),
+        };
+        let pool = self.drives.name();
+        Err(PoolError::new(
+            PoolErrorKind::TooSmall,
+            format!(
+                "drive '{name}' has {there}, and {what} of pool '{pool}' needs {needed}: use a \
+                 larger drive, or delete the file and try again, and Ashlar makes a new one"
+            ),
+        ))
+    }
+
     /// Bytes that a drive must have to stand in in a group, or anywhere.
     fn needed_bytes(&self, of: Option<u16>) -> u64 {
         let groups = self.drives.groups();
@@ -351,18 +402,8 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let NamedDrive { name, drive } = named;
-        check_name("drive", &name)?;
-        let members = inner.drives.members();
+        inner.check_new_spare(&name)?;
         let spares = inner.drives.spares();
-        if members.len() + spares.len() >= MEMBERS_MAX {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "pool '{}' has {MEMBERS_MAX} drives already",
-                    inner.drives.name()
-                ),
-            ));
-        }
         let found = inner.label_of_first_lane(&drive).await?;
         let is_first = inner.drives.lane().index == 0;
         // Lanes after the first find the label that the first has just given it.
@@ -399,28 +440,7 @@ impl<W: World> Pool<W> {
         let whole_bytes = drive.geometry().capacity_bytes;
         let drive = inner.drives.view(drive);
         let capacity_bytes = drive.geometry().capacity_bytes;
-        let needed = match is_first {
-            true => inner.needed_bytes(group),
-            // The first lane has judged it.
-            false => inner.least_needed_bytes(),
-        };
-        if capacity_bytes < needed {
-            // Other lanes have parts of it, too.
-            let beside = whole_bytes.saturating_sub(capacity_bytes);
-            let (there, needed) = human_pair(whole_bytes, needed + beside);
-            let what = match group {
-                Some(group) => format!("a drive of group {group}"),
-                None => "a spare".to_owned(),
-            };
-            let pool = inner.drives.name();
-            return Err(PoolError::new(
-                PoolErrorKind::TooSmall,
-                format!(
-                    "drive '{name}' has {there}, and {what} of pool '{pool}' needs {needed}: use a \
-                     larger drive, or delete the file and try again, and Ashlar makes a new one"
-                ),
-            ));
-        }
+        inner.check_large_enough(&name, group, whole_bytes, capacity_bytes)?;
         let drawn = || {
             let at = inner.world.now().as_nanos();
             let stream = format!("spare {name} {at} {}", spares.len());

@@ -3,8 +3,9 @@
 use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, bytes, media, spec, thin};
 use base::VolumeOffset;
 use engine::label::{Label, Slot};
-use engine::lane::Lane;
+use engine::lane::{Lane, steps};
 use engine::pool::maintenance::Rates;
+use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{LabelSummary, PoolError, PoolErrorKind, PoolInfo};
 use engine::{Drive, Level, NamedDrive, Pool, World};
 use futures_util::future::join_all;
@@ -270,11 +271,23 @@ impl Bench {
         lanes: &Lanes,
         level: Level,
     ) -> Result<(), PoolError> {
-        for pool in &lanes.pools {
+        let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();
+        let ask = async |lane: u16| {
             let doors = self.doors(world, &NEW);
-            pool.add_group(level, doors).await?;
-        }
-        Ok(())
+            let candidates: Vec<_> = doors.iter().map(Candidate::from).collect();
+            let pool = &lanes.pools[usize::from(lane)];
+            pool.check_add_group(level, &candidates).await
+        };
+        let change = async |lane: u16| {
+            let doors = self.doors(world, &NEW);
+            let pool = &lanes.pools[usize::from(lane)];
+            pool.add_group(level, doors).await.map(drop)
+        };
+        let take_back = async |lane: u16| lanes.pools[usize::from(lane)].take_back(&names).await;
+        let (ask, change, take_back) = (&ask, &change, &take_back);
+        steps::ask_all(LANES, |lane| ask(lane)).await?;
+        let changed = steps::change_all(LANES, |lane| change(lane), |lane| take_back(lane)).await;
+        changed.map_err(|halted| halted.error)
     }
 }
 

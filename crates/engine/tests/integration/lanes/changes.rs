@@ -3,7 +3,10 @@
 
 use super::RAID6;
 use super::bench::{Bench, LANES, Lanes, NEW, OLD, slowly};
-use engine::{Level, MemberState};
+use engine::lane::steps;
+use engine::pool::maintenance::candidates::Candidate;
+use engine::{Level, MemberState, PoolError, PoolErrorKind};
+use std::future::ready;
 use world_sim::SimWorld;
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
@@ -178,6 +181,44 @@ fn a_crash_at_any_point_leaves_all_or_none() {
     }
 }
 
+/// Groups that the lanes have, or had, once a group was refused since the last lane has stopped.
+fn groups_after_a_refusal(bug: Option<&str>) -> Vec<usize> {
+    let bench = Bench::new(RAID6, OLD.len(), 1);
+    bench.run(bug, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.pools[2].close().await.unwrap();
+        bench.grow(world, &lanes, RAID6).await.unwrap_err();
+        let is_untouched = bench.has_no_label_at_all(world, "n0").await;
+        assert!(is_untouched || bug.is_some());
+        lanes.pools.iter().map(|pool| pool.groups_ever()).collect()
+    })
+}
+
+#[test]
+fn a_group_that_one_lane_refuses_leaves_nothing() {
+    assert_eq!(groups_after_a_refusal(None), [1, 1, 1]);
+    let bug = "group added without asking all lanes";
+    assert_eq!(groups_after_a_refusal(Some(bug)), [2, 2, 1]);
+}
+
+#[test]
+fn a_spare_that_one_lane_refuses_leaves_nothing() {
+    let bench = Bench::new(RAID6, OLD.len(), 1);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.pools[1].close().await.unwrap();
+        let door = bench.door(world, "n0");
+        let mut said = Vec::new();
+        for pool in &lanes.pools {
+            let asked = pool.check_add_spare(None, Candidate::from(&door)).await;
+            said.push(asked.is_ok());
+        }
+        assert_eq!(said, [true, false, true]);
+        assert!(bench.has_no_label_at_all(world, "n0").await);
+        assert!(lanes.info().spares.is_empty());
+    });
+}
+
 #[test]
 fn what_one_lane_can_not_take_is_taken_back_from_the_others() {
     let bench = Bench::new(RAID6, OLD.len(), 1);
@@ -213,5 +254,43 @@ fn what_one_lane_can_not_take_is_taken_back_from_the_others() {
         let lanes = bench.open(world).await.unwrap();
         lanes.holds().await;
         assert_eq!(lanes.info().groups.len(), 2);
+    });
+}
+
+#[test]
+fn a_stopped_lane_keeps_no_other_from_taking_back() {
+    let bench = Bench::new(RAID6, OLD.len(), 1);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        for pool in &lanes.pools[..2] {
+            let doors = bench.doors(world, &NEW);
+            pool.add_group(RAID6, doors).await.unwrap();
+        }
+        lanes.pools[1].close().await.unwrap();
+        let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();
+        let take_back = async |lane: u16| lanes.pools[usize::from(lane)].take_back(&names).await;
+        let take_back = &take_back;
+        let refuse = |_| {
+            ready(Err(PoolError {
+                kind: PoolErrorKind::Failed,
+                context: "as if a lane had stopped".to_owned(),
+            }))
+        };
+        let halted = steps::change_all(LANES, refuse, |lane| take_back(lane)).await;
+        let kept: Vec<u16> = halted
+            .unwrap_err()
+            .kept
+            .iter()
+            .map(|(lane, _)| *lane)
+            .collect();
+        assert_eq!(kept, [1]);
+        let first = &lanes.pools[0].info().groups;
+        assert!(first.iter().all(|group| group.index == 0 || group.leaving));
+    });
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.settled().await;
+        lanes.holds().await;
+        assert!(lanes.pools.iter().all(|pool| pool.info().groups.len() == 1));
     });
 }
