@@ -2,7 +2,7 @@
 //! without, and says so; what isn't right is refused by name, and no drive is ever made
 //! anew in the place of a lost one.
 
-use crate::array::{Home, SITE, add_spare};
+use crate::array::{Home, SITE, add_spare, make_private};
 use std::fs;
 
 /// Refused, with exit code 1, and all of this said.
@@ -465,5 +465,37 @@ fn a_replacement_has_to_be_as_large_as_its_group_needs() {
         assert!(said.contains("a spare of pool"), "{said}");
         drop(serving);
         assert_eq!(home.serve().json(&["status"])["health"], "ok");
+    }
+}
+
+#[test]
+fn a_refused_replacement_in_the_same_place_costs_no_redundancy() {
+    for lanes in [1, 2] {
+        let site = SITE
+            .replace(
+                "level = \"10\"",
+                &format!("level = \"10\"\nlanes = {lanes}"),
+            )
+            .replace("64 MiB", "160 MiB");
+        let home = Home::new(&site);
+        let serving = home.serve();
+        let path = home.file("d1.img");
+        let (new, kept) = (home.file("new.img"), home.file("kept.img"));
+        fs::File::create(&new).unwrap().set_len(96 << 20).unwrap();
+        make_private(&new);
+        fs::rename(&path, &kept).unwrap();
+        fs::rename(&new, &path).unwrap();
+        let (kind, said) = serving.refusal(&["drive", "replace", "d1", "--yes"]);
+        assert_eq!(kind, "invalid", "{said}");
+        assert!(said.contains("'d1'") && said.contains("96 MiB"), "{said}");
+        // The old one serves on.
+        assert_ne!(serving.json(&["drive", "show", "d1"])["state"], "failed");
+        let failed = serving.events_of("drive_failed");
+        assert!(failed.is_empty(), "{failed:?}");
+        // One that fits is taken in the same way.
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(160 << 20).unwrap();
+        serving.done(&["drive", "replace", "d1", "--yes"]);
+        serving.wait_healthy();
     }
 }

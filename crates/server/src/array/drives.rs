@@ -1,6 +1,6 @@
 //! Changes to the drives of a pool in service: fail, add, replace, scrub.
 
-use super::places::{NewDrive, Placed};
+use super::places::{NewDrive, Placed, Purpose};
 use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, Waiting};
 use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
@@ -115,7 +115,10 @@ impl Array {
                 array.check_free(&new.name).await?;
             }
             let take = |state, pool, placed| add_spares(None, state, pool, placed);
-            array.bring_in(&info, vec![new], None, take).await
+            let purpose = Purpose::Spare(None);
+            array
+                .bring_in(&info, vec![new], (purpose, None), take)
+                .await
         })
         .await?;
         self.note_drives_and_warn().await;
@@ -201,7 +204,9 @@ impl Array {
             Ok(())
         };
         let of_new = new.name.clone();
-        self.bring_in(&info, vec![new.clone()], Some(&name), take)
+        let group = (member.state != MemberState::Spare).then_some(member.group);
+        let purpose = Purpose::Spare(group);
+        self.bring_in(&info, vec![new.clone()], (purpose, Some(&name)), take)
             .await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((KnownDrive::new(&info, &member), of_new))
@@ -234,7 +239,9 @@ impl Array {
         let of_new = new.name.clone();
         let group = (!old.is_spare()).then_some(old.group);
         let take = move |state, pool, placed| add_spares(group, state, pool, placed);
-        self.bring_in(&info, vec![new.clone()], None, take).await?;
+        let purpose = Purpose::Spare(group);
+        self.bring_in(&info, vec![new.clone()], (purpose, None), take)
+            .await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((old, of_new))
     }

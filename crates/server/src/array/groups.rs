@@ -6,7 +6,7 @@
 //!   done, the others do, too, at once or after the next start.
 //! - No group leaves a pool that is nearly full then, unless by force.
 
-use super::places::{NewDrive, Placed};
+use super::places::{NewDrive, Placed, Purpose};
 use super::{Array, ArrayError, ArrayErrorKind, space_reclaim};
 use crate::shard::ShardState;
 use engine::pool::maintenance::remains::Remains;
@@ -77,7 +77,10 @@ impl Array {
                 pool.add_group(level, drives).await?;
                 Ok(())
             };
-            array.bring_in(&info, group.drives, None, take).await
+            let purpose = Purpose::Group(level);
+            array
+                .bring_in(&info, group.drives, (purpose, None), take)
+                .await
         })
         .await
     }

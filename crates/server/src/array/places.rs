@@ -15,8 +15,10 @@ use crate::drive_files::Patience;
 use crate::own_files::{foreign, kept_path};
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
-use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
-use engine::{PoolError, PoolErrorKind};
+use engine::lane::steps::{self, Halted};
+use engine::pool::maintenance::candidates::Candidate;
+use engine::pool::{Level, MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
+use engine::{Drive, PoolError, PoolErrorKind};
 use serde::{Deserialize, Serialize};
 use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
@@ -292,8 +294,56 @@ pub(super) struct Placed {
     holder: Option<String>,
     /// The drive that is in use there, for messages.
     user: Option<String>,
+    /// Bytes of the file that is to be made there.
+    planned_bytes: Option<u64>,
+    /// Bytes of the drive that is replaced and has this place still: it may be the new one.
+    held_bytes: Option<u64>,
     /// Once the first lane of the pool has it: the others take it as it is.
     opened: Arc<Mutex<Option<OpenDrive>>>,
+}
+
+/// What new drives are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// A group of this level.
+    Group(Level),
+    /// To stand in, in one group or in any.
+    Spare(Option<u16>),
+}
+
+impl Purpose {
+    /// That a lane could take the drives. Nothing changes.
+    async fn judge(
+        self,
+        state: Rc<ShardState>,
+        pool: Pool<RealWorld>,
+        placed: Vec<Placed>,
+    ) -> Result<(), ArrayError> {
+        let mut drives = Vec::new();
+        for place in placed {
+            let name = place.name.clone();
+            drives.push((name, place.look_at(&state, &pool).await?));
+        }
+        let candidates = drives
+            .iter()
+            .map(|(name, (drive, capacity_bytes))| Candidate {
+                name,
+                capacity_bytes: *capacity_bytes,
+                drive: drive.as_ref().map(|named| &named.drive),
+            });
+        match self {
+            Purpose::Group(level) => {
+                let candidates: Vec<_> = candidates.collect();
+                pool.check_add_group(level, &candidates).await?;
+            }
+            Purpose::Spare(group) => {
+                for candidate in candidates {
+                    pool.check_add_spare(group, candidate).await?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Placed {
@@ -347,6 +397,33 @@ impl Placed {
         Ok(NamedDrive { name, drive })
     }
 
+    /// The drive that is there, if it can be opened before anything changes, and its size.
+    async fn look_at(
+        self,
+        state: &ShardState,
+        pool: &Pool<RealWorld>,
+    ) -> Result<(Option<NamedDrive<RealWorld>>, u64), ArrayError> {
+        if let Some(bytes) = self.planned_bytes {
+            return Ok((None, bytes));
+        }
+        let held_bytes = self.held_bytes;
+        match (self.open(state, pool).await, held_bytes) {
+            (Ok(named), _) => {
+                let bytes = named.drive.geometry().capacity_bytes;
+                Ok((Some(named), bytes))
+            }
+            // The pool has it open: it is its own successor.
+            (Err(error), Some(bytes)) if error.kind == ArrayErrorKind::Busy => Ok((None, bytes)),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Whether the drive that is replaced has this place, and no other can be opened there.
+    fn is_its_own_successor(&self) -> bool {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        self.held_bytes.is_some() && self.planned_bytes.is_none() && opened.is_none()
+    }
+
     /// Whether that drive, which goes, is in this place.
     pub(super) fn is_held_by(&self, name: &str) -> bool {
         self.holder.as_deref() == Some(name)
@@ -368,13 +445,13 @@ impl Placed {
 }
 
 impl Array {
-    /// Has `take` make new drives part of a pool, on its shard; files are made where there
-    /// are none. The drive called `replaced` is about to go.
+    /// Has `take` make new drives part of a pool, on its shards; files are made where there
+    /// are none. The drive called `replaced` is about to go. All lanes are asked first.
     pub(super) async fn bring_in<F, Fut>(
         &self,
         info: &PoolInfo,
         new: Vec<NewDrive>,
-        replaced: Option<&str>,
+        (purpose, replaced): (Purpose, Option<&str>),
         take: F,
     ) -> Result<(), ArrayError>
     where
@@ -391,54 +468,40 @@ impl Array {
             .into_iter()
             .map(|(_, pool)| pool)
             .collect();
-        let placed = new
-            .iter()
-            .map(|new| self.placed(&pools, &info.name, new, replaced));
-        let placed: Vec<Placed> = placed.collect();
+        let mut placed = Vec::new();
+        for new in &new {
+            let mut place = self.placed(&pools, &info.name, new, replaced);
+            place.planned_bytes = planned_bytes(info, new, &place.path).await;
+            placed.push(place);
+        }
         self.check_placed(info, &placed).await?;
-        let largest = info
-            .members
-            .iter()
-            .map(|member| member.capacity_bytes)
-            .max();
-        let files = placed.iter().zip(&new).filter(|(_, new)| !new.is_device);
-        let wanted = files.map(|(drive, new)| {
-            let size_bytes = new.size_bytes.or(largest).unwrap_or(0);
-            (new.name.clone(), drive.path.clone(), size_bytes)
+        // One that has failed may be open still where the new one is.
+        self.free_places(info, &placed).await?;
+        let ask = |lane| {
+            let placed = placed.clone();
+            let judge = move |state, pool| purpose.judge(state, pool, placed);
+            self.with_lane(&info.name, lane, judge)
+        };
+        steps::ask_all(info.lanes, ask).await?;
+        let wanted = placed.iter().filter_map(|drive| {
+            let size_bytes = drive.planned_bytes?;
+            Some((drive.name.clone(), drive.path.clone(), size_bytes))
         });
         let made = make_files(wanted.collect()).await?;
         let before = self.drives.added().clone();
         let ours: Vec<PathBuf> = placed.iter().map(|drive| drive.path.clone()).collect();
-        let mut after = before.clone();
-        for (drive, new) in placed.iter().zip(&new) {
-            after.retain(|known| known.path != drive.path);
-            let settled = self
-                .drives
-                .is_of_settings(&drive.path, &info.name, &drive.name);
-            if !settled {
-                after.push(AddedDrive {
-                    pool: info.name.clone(),
-                    name: drive.name.clone(),
-                    path: drive.path.clone(),
-                    is_device: new.is_device,
-                });
-            }
-        }
-        let taken = match self.drives.keep(after).await {
-            Ok(()) => {
-                let freed = match info.lanes {
-                    1 => Ok(()),
-                    _ => self.free_places(info, &placed, replaced).await,
-                };
-                let visit = move |state, pool| take(state, pool, placed);
-                match freed {
-                    Ok(()) => self.with_pool(&info.name, visit).await,
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
+        let kept = self
+            .drives
+            .keep(self.record_with(info, &placed, &new))
+            .await;
+        let taken = match kept {
+            Ok(()) => self.take_in_all(info, placed, take).await,
+            Err(error) => Err(Halted::from(error)),
         };
-        if taken.is_err() && self.is_taken_back(info, &new).await {
+        let Err(halted) = taken else {
+            return Ok(());
+        };
+        if self.is_taken_back(info, &new).await {
             // Others may have been added to other pools meanwhile.
             let mut now = self.drives.added().clone();
             now.retain(|known| !ours.contains(&known.path));
@@ -452,19 +515,71 @@ impl Array {
             }
             remove_files(made).await;
         }
-        taken
+        Err(with_lanes_that_keep(&info.name, halted))
     }
 
-    /// Takes drives back that not all lanes of a pool could take. Whether no lane has any of
-    /// them: else they stay where they are, since a lane may have data on them.
-    async fn is_taken_back(&self, info: &PoolInfo, new: &[NewDrive]) -> bool {
-        let names: Vec<String> = new.iter().map(|new| new.name.clone()).collect();
-        let kept = names.clone();
-        let take_back =
-            move |_, pool: Pool<RealWorld>| async move { Ok(pool.take_back(&names).await?) };
-        if let Err(error) = self.with_pool_backwards(&info.name, take_back).await {
-            tracing::warn!("pool {}: drives can't be taken back: {error}", info.name);
+    /// The record of drives with new ones.
+    fn record_with(&self, info: &PoolInfo, placed: &[Placed], new: &[NewDrive]) -> Vec<AddedDrive> {
+        let mut after = self.drives.added().clone();
+        for (drive, new) in placed.iter().zip(new) {
+            after.retain(|known| known.path != drive.path);
+            let settled = self
+                .drives
+                .is_of_settings(&drive.path, &info.name, &drive.name);
+            if !settled {
+                after.push(AddedDrive {
+                    pool: info.name.clone(),
+                    name: drive.name.clone(),
+                    path: drive.path.clone(),
+                    is_device: new.is_device,
+                });
+            }
         }
+        after
+    }
+
+    /// Has all lanes take drives, or none.
+    async fn take_in_all<F, Fut>(
+        &self,
+        info: &PoolInfo,
+        placed: Vec<Placed>,
+        take: F,
+    ) -> Result<(), Halted<ArrayError>>
+    where
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = Result<(), ArrayError>> + 'static,
+    {
+        if info.lanes > 1 {
+            self.fail_successors(info, &placed).await?;
+        }
+        let names: Vec<String> = placed.iter().map(|drive| drive.name.clone()).collect();
+        let change = |lane| {
+            let (take, placed) = (take.clone(), placed.clone());
+            let visit = move |state, pool| take(state, pool, placed);
+            let said = self.with_lane(&info.name, lane, visit);
+            async move {
+                match said.await {
+                    // A lane may have lost the drive that is replaced before.
+                    Err(error) if info.lanes > 1 && error.kind == ArrayErrorKind::NotFound => {
+                        Ok(())
+                    }
+                    said => said,
+                }
+            }
+        };
+        let take_back = |lane| {
+            let names = names.clone();
+            let visit =
+                move |_, pool: Pool<RealWorld>| async move { Ok(pool.take_back(&names).await?) };
+            self.with_lane(&info.name, lane, visit)
+        };
+        steps::change_all(info.lanes, change, take_back).await
+    }
+
+    /// Whether no lane has any of these drives: else they stay where they are, since a lane may
+    /// have data on them.
+    async fn is_taken_back(&self, info: &PoolInfo, new: &[NewDrive]) -> bool {
+        let kept: Vec<String> = new.iter().map(|new| new.name.clone()).collect();
         let Ok(pools) = self.pools().await else {
             return false;
         };
@@ -488,29 +603,37 @@ impl Array {
         !is_there
     }
 
-    /// Has all lanes of a pool close drives that are where new ones come.
-    async fn free_places(
-        &self,
-        info: &PoolInfo,
-        placed: &[Placed],
-        replaced: Option<&str>,
-    ) -> Result<(), ArrayError> {
+    /// Has all lanes of a pool close drives that are out of use where new ones come.
+    async fn free_places(&self, info: &PoolInfo, placed: &[Placed]) -> Result<(), ArrayError> {
         for drive in placed {
             let Some(holder) = drive.holder.clone() else {
                 continue;
             };
-            let goes = replaced == Some(holder.as_str());
+            let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.let_go(&holder)?) };
+            match self.with_pool(&info.name, visit).await {
+                Err(error) if error.kind == ArrayErrorKind::NotFound => {}
+                // It is in use until the new one is judged.
+                Err(error) if error.kind == ArrayErrorKind::Busy && drive.held_bytes.is_some() => {}
+                freed => freed?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all lanes of a pool fail and close drives that come back to their own places.
+    async fn fail_successors(&self, info: &PoolInfo, placed: &[Placed]) -> Result<(), ArrayError> {
+        for drive in placed.iter().filter(|place| place.is_its_own_successor()) {
+            let Some(holder) = drive.holder.clone() else {
+                continue;
+            };
             let visit = move |_, pool: Pool<RealWorld>| async move {
-                if goes {
-                    pool.fail_drive(&holder).await?;
-                }
+                pool.fail_drive(&holder).await?;
                 Ok(pool.let_go(&holder)?)
             };
-            let freed = self.with_pool(&info.name, visit).await;
-            freed.or_else(|error| match error.kind {
-                ArrayErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })?;
+            match self.with_pool(&info.name, visit).await {
+                Err(error) if error.kind == ArrayErrorKind::NotFound => {}
+                freed => freed?,
+            }
         }
         Ok(())
     }
@@ -523,16 +646,19 @@ impl Array {
         replaced: Option<&str>,
     ) -> Placed {
         let path = self.drives.data.join(&new.path);
-        let (mut holder, mut user) = (None, None);
+        let (mut holder, mut user, mut held_bytes) = (None, None, None);
         for info in pools {
             let is_here = |member: &&MemberInfo| {
                 let place = self.drives.find_of(&info.name, &member.name);
                 place.is_some_and(|place| place.path == path)
             };
             for member in info.members.iter().chain(&info.spares).filter(is_here) {
-                let goes =
-                    member.state == MemberState::Failed || replaced == Some(member.name.as_str());
-                match goes {
+                let has_failed = member.state == MemberState::Failed;
+                let is_replaced = replaced == Some(member.name.as_str());
+                if is_replaced {
+                    held_bytes = Some(member.capacity_bytes);
+                }
+                match has_failed || is_replaced {
                     true => holder = Some(member.name.clone()),
                     false => user = Some(format!("drive {} of pool {}", member.name, info.name)),
                 }
@@ -545,6 +671,8 @@ impl Array {
             path,
             holder,
             user,
+            planned_bytes: None,
+            held_bytes,
             opened: Arc::default(),
         }
     }
@@ -620,6 +748,28 @@ impl Array {
             tracing::warn!("where drive {} was stays on record: {error}", new.name);
         }
     }
+}
+
+/// Bytes of the file that is to be made for a new drive, where none is.
+async fn planned_bytes(info: &PoolInfo, new: &NewDrive, path: &Path) -> Option<u64> {
+    let path = path.to_owned();
+    let looking = tokio::task::spawn_blocking(move || path.exists());
+    if new.is_device || looking.await.unwrap_or(true) {
+        return None;
+    }
+    let sizes = info.members.iter().map(|member| member.capacity_bytes);
+    Some(new.size_bytes.or(sizes.max()).unwrap_or(0))
+}
+
+/// Why drives were not taken, and the lanes that could not take them back.
+fn with_lanes_that_keep(pool: &str, halted: Halted<ArrayError>) -> ArrayError {
+    let Halted { mut error, kept } = halted;
+    for (lane, why) in kept {
+        let text = format!("lane {lane} of pool {pool} could not take the drives back: {why}");
+        tracing::warn!("{text}");
+        error.context += &format!("; {text}");
+    }
+    error
 }
 
 fn is_busy(error: PoolError) -> bool {
