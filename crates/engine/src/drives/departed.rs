@@ -132,6 +132,10 @@ impl<W: World> Drives<W> {
         spare: &Rc<Member<W>>,
         patience: Duration,
     ) -> Result<bool, PoolError> {
+        let why = match spare.is_reserved() {
+            true => "is free: the addition of its group was cut short",
+            false => "was taken out of the pool by command",
+        };
         {
             let _writing = self.writing.lock().await;
             let before = self.spares().len();
@@ -139,11 +143,12 @@ impl<W: World> Drives<W> {
             if self.spares().len() == before {
                 return Ok(false);
             }
-            let text = format!(
-                "spare '{}' was taken out of the pool by command",
-                spare.name
-            );
-            self.event(EventKind::DriveFailed, text);
+            let text = format!("spare '{}' {why}", spare.name);
+            let kind = match spare.is_reserved() {
+                true => EventKind::Group,
+                false => EventKind::DriveFailed,
+            };
+            self.event(kind, text);
             self.write_labels(|_| ()).await?;
         }
         self.wipe(vec![Rc::clone(spare)], patience).await;

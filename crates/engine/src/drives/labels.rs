@@ -118,9 +118,9 @@ impl<W: World> Drives<W> {
         registry.set_standings(self.lane.index, standings.collect(), failed, spares);
     }
 
-    /// Takes in a group. Its drives are spares first, with labels, and a group by one
+    /// Takes in a group. Its drives are reserved spares first, with labels, and a group by one
     /// generation of labels: so an opening never knows of the group and not of its
-    /// drives.
+    /// drives. Reserved spares that no group follows are let go at the next opening.
     ///
     /// # Errors
     /// When one of its drives can't be written: there is no such group then.
@@ -131,7 +131,11 @@ impl<W: World> Drives<W> {
     ) -> Result<(), PoolError> {
         let _writing = self.writing.lock().await;
         let is_new = |member: &Rc<Member<W>>| members.iter().any(|new| Rc::ptr_eq(new, member));
-        self.change_spares(|spares| spares.extend(members.iter().cloned()));
+        self.change_spares(|spares| {
+            // A crash may have kept them from being more.
+            spares.retain(|spare| !is_new(spare));
+            spares.extend(members.iter().cloned());
+        });
         self.write_labels(|_| ()).await?;
         let still = self.spares().iter().filter(|spare| is_new(spare)).count();
         self.change_spares(|spares| spares.retain(|spare| !is_new(spare)));
@@ -144,6 +148,7 @@ impl<W: World> Drives<W> {
         for (place, member) in (0..).zip(&members) {
             member.set_place(index, place);
             member.set_state(MemberState::Healthy);
+            member.set_reserved(false);
         }
         let group = Rc::new(Group::new(index, entry, members, &self.identity));
         self.groups.borrow_mut().push(group);

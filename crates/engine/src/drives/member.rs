@@ -108,7 +108,7 @@ impl<W: World> Member<W> {
             capacity_bytes: entry.capacity_bytes,
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
-            reserved: Cell::new(false),
+            reserved: Cell::new(entry.reserved),
             vitals: Vitals::default(),
             trouble: RefCell::default(),
             silent_at: Cell::new(None),
@@ -187,9 +187,9 @@ impl<W: World> Member<W> {
         self.reserved.get()
     }
 
-    /// Keeps a spare for a new group.
-    pub fn reserve(&self) {
-        self.reserved.set(true);
+    /// Keeps a spare for a new group, or no longer.
+    pub fn set_reserved(&self, reserved: bool) {
+        self.reserved.set(reserved);
     }
 
     /// Its entry in the member table.
@@ -202,6 +202,7 @@ impl<W: World> Member<W> {
             metadata: self.metadata(),
             log: self.log(),
             ordered_out: self.is_ordered_out(),
+            reserved: self.is_reserved(),
             capacity_bytes: self.capacity_bytes,
             name: self.name.clone(),
         }

@@ -187,6 +187,8 @@ pub struct MemberEntry {
     pub log: bool,
     /// Whether it was taken out of use by command: then it is in all lanes.
     pub ordered_out: bool,
+    /// Whether it is a spare that is to become part of a new group.
+    pub reserved: bool,
     pub capacity_bytes: u64,
     /// The name it last went by, for messages.
     pub name: String,
@@ -371,7 +373,7 @@ impl MemberEntry {
             MemberState::Suspect => 4,
         });
         let carries = u8::from(self.metadata) | u8::from(self.log) << 1;
-        w.u8(carries | u8::from(self.ordered_out) << 2);
+        w.u8(carries | u8::from(self.ordered_out) << 2 | u8::from(self.reserved) << 3);
         w.u16(0);
         w.u64(self.capacity_bytes);
         w.name(&self.name, NAME_BYTES_MAX);
@@ -401,6 +403,7 @@ impl MemberEntry {
             metadata: flags & 1 != 0,
             log: flags & 2 != 0,
             ordered_out: flags & 4 != 0,
+            reserved: flags & 8 != 0,
             capacity_bytes,
             name,
         })
@@ -424,6 +427,7 @@ mod tests {
             metadata: place < 3,
             log: place.is_multiple_of(5),
             ordered_out: place == 1,
+            reserved: place == 4,
             capacity_bytes: 1 << 40,
             name: format!("drive-{place}"),
         };

@@ -462,6 +462,7 @@ fn new_drives<W: World>(
             metadata,
             log: logs.contains(&(usize::from(group), usize::from(place))),
             ordered_out: false,
+            reserved: false,
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };

@@ -270,7 +270,8 @@ impl<W: World> Pool<W> {
 
     fn spare_infos(&self) -> Vec<MemberInfo> {
         let spares = self.inner.drives.spares();
-        spares.iter().map(|spare| self.member_info(spare)).collect()
+        let free = spares.iter().filter(|spare| !spare.is_reserved());
+        free.map(|spare| self.member_info(spare)).collect()
     }
 
     fn member_info(&self, member: &crate::drives::Member<W>) -> MemberInfo {

@@ -121,6 +121,10 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolErro
     let inner = LaneState::assemble(Rc::clone(&drives), found.state, false).await?;
     inner.begin_generation(found.generation + ahead);
     inner.write_checkpoint(inner.checkpoint_now()).await?;
+    if drives.lane().index == 0 {
+        // The first lane decides: there is no such group.
+        inner.part_with_reserved().await?;
+    }
     inner.check()?;
     Ok(Pool::start(inner))
 }

@@ -183,6 +183,7 @@ impl Run {
                 metadata: false,
                 log: true,
                 ordered_out: false,
+                reserved: false,
                 capacity_bytes: media.spec().capacity_bytes,
                 name: media.spec().name.clone(),
             };

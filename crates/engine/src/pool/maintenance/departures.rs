@@ -31,7 +31,25 @@ impl<W: World> LaneState<W> {
         let Some(_administration) = self.administration.try_lock() else {
             return Ok(());
         };
-        self.follow().await
+        self.follow().await?;
+        let lane = self.drives.lane();
+        let is_settled =
+            lane.registry.all_opened() && lane.registry.groups_missing(lane.index) == 0;
+        match is_settled {
+            true => self.part_with_reserved().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Lets drives go that were to become a group of which no label tells: its addition was cut
+    /// short. The caller holds the administration's lock, or is the only one there.
+    pub(in crate::pool) async fn part_with_reserved(&self) -> Result<(), PoolError> {
+        let mut reserved = self.drives.spares();
+        reserved.retain(|spare| spare.is_reserved());
+        for spare in reserved {
+            self.drives.part_with_spare(&spare, self.patience()).await?;
+        }
+        Ok(())
     }
 
     /// As [`LaneState::follow_first_lane`]; the caller holds the administration's lock.

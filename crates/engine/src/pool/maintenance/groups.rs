@@ -118,6 +118,12 @@ impl<W: World> Pool<W> {
         let members = (0..)
             .zip(drives.into_iter().zip(uuids))
             .map(|(place, (named, uuid))| {
+                let spares = inner.drives.spares();
+                if let Some(spare) = spares.iter().find(|spare| spare.uuid == uuid) {
+                    // The addition was cut short here, before the group was on labels.
+                    spare.set_reserved(true);
+                    return Rc::clone(spare);
+                }
                 let drive = inner.drives.view(named.drive);
                 let entry = MemberEntry {
                     uuid,
@@ -127,12 +133,11 @@ impl<W: World> Pool<W> {
                     metadata: false,
                     log: false,
                     ordered_out: false,
+                    reserved: true,
                     capacity_bytes: drive.geometry().capacity_bytes,
                     name: named.name,
                 };
-                let member = Member::new(&inner.world, drive, &entry);
-                member.reserve();
-                Rc::new(member)
+                Rc::new(Member::new(&inner.world, drive, &entry))
             })
             .collect();
         // No zone is taken into use before all labels tell of the group.
@@ -369,7 +374,9 @@ impl<W: World> LaneState<W> {
                 counted(drives.len() as u64, "drive")
             )));
         }
-        let members = self.drives.members().len() + self.drives.spares().len();
+        let spares = self.drives.spares();
+        let spares = spares.iter().filter(|spare| !spare.is_reserved());
+        let members = self.drives.members().len() + spares.count();
         if self.drives.groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
             return Err(invalid(format!(
                 "pool '{name}' can't have another group of {}: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",

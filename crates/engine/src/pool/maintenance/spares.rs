@@ -457,6 +457,7 @@ impl<W: World> Pool<W> {
             metadata: false,
             log: false,
             ordered_out: false,
+            reserved: false,
             capacity_bytes,
             name,
         };

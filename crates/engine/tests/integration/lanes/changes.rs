@@ -294,3 +294,55 @@ fn a_stopped_lane_keeps_no_other_from_taking_back() {
         assert!(lanes.pools.iter().all(|pool| pool.info().groups.len() == 1));
     });
 }
+
+/// Adds the group to so many lanes, as the last of them is cut off at many points; what the
+/// first openings after it say of drives that are free again.
+fn cut_in_the_last_of(asked: usize) -> usize {
+    let made = made(Change::Grow);
+    let add = async |bench: &Bench, world: &SimWorld, lanes: usize| {
+        let opened = bench.open(world).await.unwrap();
+        for lane in 0..lanes {
+            Change::Grow.make(bench, world, &opened, lane).await;
+        }
+    };
+    let polls = |lanes| {
+        made.copy()
+            .polls_of(async |bench, world| add(bench, world, lanes).await)
+    };
+    let (before, whole) = (polls(asked - 1), polls(asked));
+    let step = ((whole - before) / 24).max(1);
+    let mut told = 0;
+    for cut in (before..whole).step_by(step as usize) {
+        let bench = made.copy();
+        bench.run_for(cut, async |bench, world| add(bench, world, asked).await);
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open(world).await.unwrap();
+            told += usize::from(lanes.told("the addition of its group was cut short") > 0);
+            lanes.settled().await;
+            let what = format!("cut after {cut} of {whole} polls: {:#?}", lanes.pictures());
+            assert!(lanes.info().spares.is_empty(), "{what}");
+            let has = lanes.pools.iter().map(|pool| pool.groups_ever());
+            let has: Vec<usize> = has.collect();
+            assert!(has.iter().all(|groups| *groups == has[0]), "{what}");
+            if has[0] == 1 {
+                bench.grow(world, &lanes, RAID6).await.unwrap();
+            }
+            lanes.close().await;
+        });
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open(world).await.unwrap();
+            lanes.holds().await;
+            let pictures = lanes.pictures();
+            assert!(pictures.iter().all(|picture| *picture == pictures[0]));
+            assert!(Change::Grow.is_made(&lanes, 0), "{pictures:#?}");
+        });
+    }
+    told
+}
+
+#[test]
+fn a_group_cut_off_between_its_labels_is_taken_back_or_made() {
+    // The first lane decides; the others have it then.
+    assert!(cut_in_the_last_of(1) > 0, "no cut hit the gap");
+    assert_eq!(cut_in_the_last_of(2), 0);
+}
