@@ -167,6 +167,10 @@ impl Boot {
                 .pool
                 .complete(&self.world, (level, &later), &all)
                 .await;
+            let is_sound = !self.books.config.is_struck();
+            if is_sound && session.pool.groups_missing() > 0 {
+                session.fail("a lane lacks a group after the opening");
+            }
         }
         self.find_volumes(session);
         self.asked.set_bound(self.books.config.patience());

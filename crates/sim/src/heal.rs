@@ -3,6 +3,7 @@
 //! Blank drives take the places of those that failed, a scrub puts right what is
 //! left, and the next one must find nothing. All of it in bounded virtual time.
 
+use crate::agreement;
 use crate::session::Session;
 use engine::{MemberState, Pool, PoolInfo, World};
 use std::time::Duration;
@@ -54,6 +55,18 @@ pub async fn groups(session: &Session) {
             .all(|group| group.zones_to_empty == 0 && !group.leaving)
     })
     .await;
+    lanes(session).await;
+}
+
+/// All lanes come to have the same groups, drives and spares.
+async fn lanes(session: &Session) {
+    // A lane may keep a drive that another could not use.
+    let with_drives = !session.books.config.is_struck();
+    let difference = || agreement::difference(&session.pool, with_drives);
+    wait(session, "lanes do not agree", || difference().is_none()).await;
+    if let Some(difference) = difference() {
+        session.fail(format!("lanes do not agree: {difference}"));
+    }
 }
 
 async fn scrub(session: &Session) {

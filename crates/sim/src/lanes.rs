@@ -5,7 +5,7 @@
 //! A pool of one lane goes exactly the ways that it goes without this.
 
 use crate::config::Config;
-use base::Uuid;
+use base::{Prng, Uuid};
 use engine::lane::{Lane, steps};
 use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world_sim::{Media, SimDrive, SimWorld};
+use world_sim::{Media, MediaSpec, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
 pub type NamedMedia = (String, Rc<Media>);
@@ -30,6 +30,18 @@ pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld
         drive: SimDrive::adversarial(world, media),
     };
     drives.iter().map(door).collect()
+}
+
+/// A drive that no group can have.
+fn tiny() -> Rc<Media> {
+    let spec = MediaSpec {
+        name: "tiny".to_owned(),
+        capacity_bytes: 1 << 20,
+        rotational: false,
+        discards: false,
+        ignores_flush: false,
+    };
+    Rc::new(Media::new(spec, Prng::from_seed(8)))
 }
 
 /// An open pool as its lanes, each an engine pool of its own.
@@ -635,14 +647,48 @@ impl Lanes {
         drives: &[NamedMedia],
     ) -> Result<(), PoolError> {
         self.given.borrow_mut().extend(drives.iter().cloned());
+        let doors_of = |_| doors(world, drives);
+        self.add_group_by(world, level, drives, doors_of).await
+    }
+
+    /// As [`Lanes::add_group`], where only the last lane finds one of the drives too small.
+    ///
+    /// # Errors
+    /// It is too small.
+    pub async fn add_unfit_group(
+        &self,
+        world: &SimWorld,
+        level: Level,
+        drives: &[NamedMedia],
+    ) -> Result<(), PoolError> {
+        let last = self.pools.len() - 1;
+        let doors_of = |lane: usize| {
+            let mut doors = doors(world, drives);
+            if lane == last {
+                doors.iter_mut().take(1).for_each(|door| {
+                    door.drive = SimDrive::adversarial(world, &tiny());
+                });
+            }
+            doors
+        };
+        self.add_group_by(world, level, drives, doors_of).await
+    }
+
+    async fn add_group_by(
+        &self,
+        world: &SimWorld,
+        level: Level,
+        drives: &[NamedMedia],
+        doors_of: impl Fn(usize) -> Vec<NamedDrive<SimWorld>>,
+    ) -> Result<(), PoolError> {
         let ask = async |lane: usize| {
-            let doors = doors(world, drives);
+            let doors = doors_of(lane);
             let candidates: Vec<_> = doors.iter().map(Candidate::from).collect();
             self.pools[lane].check_add_group(level, &candidates).await
         };
         let change = async |lane: usize| {
-            let doors = doors(world, drives);
-            self.pools[lane].add_group(level, doors).await.map(drop)
+            let added = self.pools[lane].add_group(level, doors_of(lane));
+            added.await.map(drop)
         };
         self.ask_and_change(world, drives, ask, change).await
     }

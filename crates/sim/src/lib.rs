@@ -18,6 +18,7 @@
 //! - Nothing but the seed decides what happens.
 
 pub mod admin;
+mod agreement;
 pub mod answers;
 mod boot;
 pub mod client;

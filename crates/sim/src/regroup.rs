@@ -1,5 +1,6 @@
 //! Adds groups to a pool in use, removes them, and changes their level.
 
+use crate::agreement;
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};
 use engine::pool::EventKind;
@@ -107,6 +108,9 @@ async fn add(session: &Session) {
     if session.books.later_begun.replace(true) {
         return;
     }
+    if session.pool.all().len() > 1 {
+        add_unfit(session).await;
+    }
     let media = session.books.later.borrow().clone();
     session
         .books
@@ -124,6 +128,28 @@ async fn add(session: &Session) {
                 .note(|| format!("a group is not added: {error}"));
         }
         outcome => expect(session, "a group is added", outcome),
+    }
+}
+
+/// Adds a group that only the last lane can refuse: nothing is left of it.
+async fn add_unfit(session: &Session) {
+    let Some((level, _)) = session.books.config.group_later else {
+        return;
+    };
+    let before = agreement::groups_ever(&session.pool);
+    let drives = session.books.later_drives();
+    let outcome = session
+        .pool
+        .add_unfit_group(&session.world, level, &drives)
+        .await;
+    let after = agreement::groups_ever(&session.pool);
+    session
+        .world
+        .note(|| format!("a group that does not fit: {outcome:?}"));
+    if outcome.is_ok() || before != after {
+        session.fail(format!(
+            "a refused group is not nothing: {outcome:?}, {before:?}, {after:?}"
+        ));
     }
 }
 

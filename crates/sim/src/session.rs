@@ -1,5 +1,6 @@
 //! The state that tasks of one boot share: the pool, the checker, the first failure.
 
+use crate::agreement;
 use crate::answers::{self, Asked};
 use crate::config::{Config, Theme};
 use crate::lanes::{Lanes, NamedMedia};
@@ -345,8 +346,11 @@ impl Session {
         }
     }
 
-    /// That no drive is out of use that nothing was ever wrong with.
+    /// That no drive is at two places, nor out of use though nothing was ever wrong with it.
     fn check_sound(&self) {
+        if let Some(what) = agreement::drive_at_two_places(&self.pool) {
+            self.fail(what);
+        }
         let config = &self.books.config;
         if config.beyond || config.has(Theme::Outages) {
             return;
