@@ -14,6 +14,7 @@ mod answers;
 pub(crate) mod configuration;
 pub(crate) mod consistency;
 mod departures;
+mod drive_files;
 mod drives;
 mod events;
 mod exports;

@@ -9,6 +9,7 @@
 //! - When new drives are not taken, nothing is left of them.
 
 use super::departures::names;
+use super::drive_files::{make_files, remove_files};
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
 use crate::drive_files::Patience;
@@ -774,45 +775,4 @@ fn with_lanes_that_keep(pool: &str, halted: Halted<ArrayError>) -> ArrayError {
 
 fn is_busy(error: PoolError) -> bool {
     error.kind == PoolErrorKind::Busy
-}
-
-/// Makes the files of drives where nothing is; says which.
-async fn make_files(wanted: Vec<(String, PathBuf, u64)>) -> Result<Vec<PathBuf>, ArrayError> {
-    let making = tokio::task::spawn_blocking(move || {
-        let mut made = Vec::new();
-        for (name, path, size_bytes) in wanted {
-            if path.exists() {
-                continue;
-            }
-            match RealDrive::create_file(&path, size_bytes) {
-                Ok(()) => made.push(path),
-                Err(error) => return Err((format!("drive {name}: {error}"), made)),
-            }
-        }
-        Ok(made)
-    });
-    match making.await {
-        Ok(Ok(made)) => Ok(made),
-        Ok(Err((context, made))) => {
-            remove_files(made).await;
-            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
-        }
-        Err(error) => {
-            let context = format!("making drive files ended early: {error}");
-            Err(ArrayError::new(ArrayErrorKind::Internal, context))
-        }
-    }
-}
-
-/// Removes files that were just made, and that nobody else has.
-async fn remove_files(made: Vec<PathBuf>) {
-    let removing = tokio::task::spawn_blocking(move || {
-        for path in made {
-            if let Err(error) = std::fs::remove_file(&path) {
-                tracing::warn!("{}: can't remove it: {error}", path.display());
-            }
-        }
-    });
-    // It only warns.
-    let _ = removing.await;
 }

@@ -117,28 +117,7 @@ impl<W: World> Pool<W> {
         let index = inner.drives.groups().len() as u16;
         let members = (0..)
             .zip(drives.into_iter().zip(uuids))
-            .map(|(place, (named, uuid))| {
-                let spares = inner.drives.spares();
-                if let Some(spare) = spares.iter().find(|spare| spare.uuid == uuid) {
-                    // The addition was cut short here, before the group was on labels.
-                    spare.set_reserved(true);
-                    return Rc::clone(spare);
-                }
-                let drive = inner.drives.view(named.drive);
-                let entry = MemberEntry {
-                    uuid,
-                    group: SPARE_GROUP,
-                    place,
-                    state: MemberState::Spare,
-                    metadata: false,
-                    log: false,
-                    ordered_out: false,
-                    reserved: true,
-                    capacity_bytes: drive.geometry().capacity_bytes,
-                    name: named.name,
-                };
-                Rc::new(Member::new(&inner.world, drive, &entry))
-            })
+            .map(|(place, (named, uuid))| inner.reserved_spare(place, named, uuid))
             .collect();
         // No zone is taken into use before all labels tell of the group.
         let _zoning = inner.zoning.lock().await;
@@ -360,6 +339,30 @@ impl<W: World> LaneState<W> {
         self.check()
     }
 
+    /// A spare that is to become part of a new group.
+    fn reserved_spare(&self, place: u16, named: NamedDrive<W>, uuid: Uuid) -> Rc<Member<W>> {
+        let spares = self.drives.spares();
+        if let Some(spare) = spares.iter().find(|spare| spare.uuid == uuid) {
+            // The addition was cut short here, before the group was on labels.
+            spare.set_reserved(true);
+            return Rc::clone(spare);
+        }
+        let drive = self.drives.view(named.drive);
+        let entry = MemberEntry {
+            uuid,
+            group: SPARE_GROUP,
+            place,
+            state: MemberState::Spare,
+            metadata: false,
+            log: false,
+            ordered_out: false,
+            reserved: true,
+            capacity_bytes: drive.geometry().capacity_bytes,
+            name: named.name,
+        };
+        Rc::new(Member::new(&self.world, drive, &entry))
+    }
+
     /// That so many drives of these names make another group.
     pub(super) fn check_new_drives(
         &self,
@@ -428,12 +431,8 @@ impl<W: World> LaneState<W> {
         }
     }
 
-    /// Where the zones of a new group are among all.
-    pub(super) fn new_entry(
-        &self,
-        level: Level,
-        drives: &[Candidate<'_, W>],
-    ) -> Result<GroupEntry, PoolError> {
+    /// How many zones the smallest of a new group's drives has room for.
+    fn zones_on(&self, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
         let identity = self.identity();
         let name = &identity.name;
         let smallest = drives.iter().min_by_key(|drive| drive.capacity_bytes);
@@ -451,6 +450,18 @@ impl<W: World> LaneState<W> {
                 ),
             ));
         }
+        Ok(zones)
+    }
+
+    /// Where the zones of a new group are among all.
+    pub(super) fn new_entry(
+        &self,
+        level: Level,
+        drives: &[Candidate<'_, W>],
+    ) -> Result<GroupEntry, PoolError> {
+        let identity = self.identity();
+        let name = &identity.name;
+        let zones = self.zones_on(drives)?;
         let groups = self.drives.groups();
         let first_zone = groups
             .iter()

@@ -285,8 +285,8 @@ impl Bench {
         };
         let take_back = async |lane: u16| lanes.pools[usize::from(lane)].take_back(&names).await;
         let (ask, change, take_back) = (&ask, &change, &take_back);
-        steps::ask_all(LANES, |lane| ask(lane)).await?;
-        let changed = steps::change_all(LANES, |lane| change(lane), |lane| take_back(lane)).await;
+        steps::ask_all(LANES, ask).await?;
+        let changed = steps::change_all(LANES, change, take_back).await;
         changed.map_err(|halted| halted.error)
     }
 }

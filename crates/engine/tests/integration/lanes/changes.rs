@@ -276,7 +276,7 @@ fn a_stopped_lane_keeps_no_other_from_taking_back() {
                 context: "as if a lane had stopped".to_owned(),
             }))
         };
-        let halted = steps::change_all(LANES, refuse, |lane| take_back(lane)).await;
+        let halted = steps::change_all(LANES, refuse, take_back).await;
         let kept: Vec<u16> = halted
             .unwrap_err()
             .kept
