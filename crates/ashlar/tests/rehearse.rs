@@ -351,7 +351,14 @@ fn the_demo_that_is_served_is_rehearsed_and_what_is_assumed_is_named() {
         .collect();
     assert_eq!(
         keys,
-        ["network", "controller", "bus", "drive.model", "host"]
+        [
+            "network",
+            "controller",
+            "bus",
+            "drive.model",
+            "host",
+            "vm.filled"
+        ]
     );
     let (_, json, _) = shop.rehearse(&[&short[..], &["--json", "-"]].concat());
     let document: Document = serde_json::from_str(&json).unwrap();

@@ -7,9 +7,8 @@ use crate::demand::Demand;
 use crate::profiles::Profiles;
 use crate::thumb;
 use engine::label::NAME_BYTES_MAX;
-use site::Diagnostic;
-use site::human;
 use site::plan::{Described, Plan, TRACE, VmGroup};
+use site::{Diagnostic, counted, human};
 use workload::profile::{Profile, VmProfile};
 
 /// Everything that does not fit, in the order of lines; nothing when all does.
@@ -83,48 +82,63 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
 fn workload(plan: &Plan, vm_group: &VmGroup, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
     let profile = match profiles(&vm_group.profile) {
         Ok(profile) => profile,
-        // A trace says what is wrong with it.
-        Err(what) if vm_group.profile.starts_with(TRACE) => {
-            let allowed = "a trace that can be read".to_owned();
-            push(found, (vm_group.line, "vm_group.profile"), what, allowed);
-            return;
-        }
-        Err(_) => {
-            let what = format!("{:?}, which no profile has", vm_group.profile);
-            let allowed = format!("one of {}", Profile::names().join(", "));
-            push(found, (vm_group.line, "vm_group.profile"), what, allowed);
-            return;
-        }
+        Err(what) => return unknown_profile(vm_group, what, found),
     };
     let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
-    for role in vm_group
-        .roles
-        .iter()
-        .filter(|role| !names.contains(&role.as_str()))
-    {
+    let roles = vm_group.roles.iter();
+    for role in roles.filter(|role| !names.contains(&role.as_str())) {
         let what = format!("{role:?}, which no VM of {} has", vm_group.profile);
         let allowed = format!("one of {}", names.join(", "));
-        push(found, (vm_group.line, "vm_group.roles"), what, allowed);
+        push(found, at(vm_group, "vm_group.roles"), what, allowed);
     }
     let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
-    for vm in profile.vms.iter().filter(wanted) {
-        if !vm_group.disk_pools.is_empty() && vm_group.disk_pools.len() != vm.disks.len() {
-            let what = format!(
-                "a list of {} for the {} disks of {}",
-                vm_group.disk_pools.len(),
-                vm.disks.len(),
-                vm.name
-            );
-            push(
-                found,
-                (vm_group.line, "vm_group.disk_pools"),
-                what,
-                "a pool for each disk".to_owned(),
-            );
-        }
-    }
     let wanted: Vec<&VmProfile> = profile.vms.iter().filter(wanted).collect();
+    for vm in &wanted {
+        disks_fit(vm_group, vm, found);
+    }
     names_fit(plan, vm_group, &wanted, found);
+}
+
+fn unknown_profile(vm_group: &VmGroup, why: String, found: &mut Vec<Diagnostic>) {
+    let at = at(vm_group, "vm_group.profile");
+    // A trace says what is wrong with it.
+    if vm_group.profile.starts_with(TRACE) {
+        return push(found, at, why, "a trace that can be read".to_owned());
+    }
+    let what = format!("{:?}, which no profile has", vm_group.profile);
+    let allowed = format!("one of {}", Profile::names().join(", "));
+    push(found, at, what, allowed);
+}
+
+/// A pool for each disk of `vm`, or a volume.
+fn disks_fit(vm_group: &VmGroup, vm: &VmProfile, found: &mut Vec<Diagnostic>) {
+    let (listed, disks) = (vm_group.disk_pools.len(), vm.disks.len());
+    if listed == 0 || listed == disks {
+        return;
+    }
+    let (list, each) = match vm_group.is_vm() {
+        true => {
+            let volumes = counted(listed as u64, "volume");
+            (format!("a target of {volumes}"), "volume")
+        }
+        false => (format!("a list of {listed}"), "pool"),
+    };
+    let what = format!("{list} for the {disks} disks of {}", vm.name);
+    let at = at(vm_group, "vm_group.disk_pools");
+    push(found, at, what, format!("a {each} for each disk"));
+}
+
+/// The line and the key of a VM group; of a VM, the key that says the same.
+fn at(vm_group: &VmGroup, of_group: &'static str) -> (usize, &'static str) {
+    let key = match of_group {
+        _ if !vm_group.is_vm() => of_group,
+        "vm_group.profile" => "vm.profile",
+        "vm_group.roles" => "vm.role",
+        "vm_group.disk_pools" => "vm.target",
+        "vm_group.name" => "vm.name",
+        _ => "host.memory",
+    };
+    (vm_group.line, key)
 }
 
 /// Volumes are named after VM group, VM and disk, snapshots and clones after these and the event.
@@ -143,7 +157,7 @@ fn names_fit(plan: &Plan, vm_group: &VmGroup, vms: &[&VmProfile], found: &mut Ve
         );
         let over = longest.len() - NAME_BYTES_MAX;
         let allowed = format!("{} bytes at most", vm_group.name.len().saturating_sub(over));
-        push(found, (vm_group.line, "vm_group.name"), what, allowed);
+        push(found, at(vm_group, "vm_group.name"), what, allowed);
     }
 }
 
@@ -158,7 +172,11 @@ fn room(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
             let what = format!("{} of disks in {}", human(taken), human(bytes));
             let allowed =
                 "disks that the pool has room for: more groups, or thin disks that are filled less";
-            push(found, (pool.line, "pool.groups"), what, allowed.to_owned());
+            let key = match thumb::has_names(plan, pool) {
+                true => "pool.drives",
+                false => "pool.groups",
+            };
+            push(found, (pool.line, key), what, allowed.to_owned());
         }
     }
 }
@@ -183,7 +201,7 @@ fn memory(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
             );
             push(
                 found,
-                (vm_group.line, "vm_group.memory"),
+                at(vm_group, "vm_group.memory"),
                 what,
                 "no VM larger than its host".to_owned(),
             );

@@ -131,6 +131,15 @@ pub(crate) fn lot<'a>(plan: &'a Plan, name: &str) -> Option<&'a Lot> {
     plan.lots.iter().find(|lot| lot.name == name)
 }
 
+/// Whether the file names the drives of `pool`.
+pub(crate) fn has_names(plan: &Plan, pool: &Layout) -> bool {
+    let mut lots = pool
+        .groups
+        .iter()
+        .filter_map(|groups| lot(plan, &groups.from));
+    lots.any(|lot| !lot.names.is_empty())
+}
+
 /// Bytes that each of `pool.groups` holds, in order; 0 of drives that are not known.
 pub fn group_bytes(plan: &Plan, pool: &Layout) -> Vec<u64> {
     let bytes = |groups: &site::plan::Groups| -> Option<u64> {

@@ -434,6 +434,13 @@ pub(crate) fn machine(reader: &mut TableReader<'_, '_>) -> MachineRow {
     }
 }
 
+/// How much of each disk is written before, percent.
+pub(crate) fn filled(reader: &mut TableReader<'_, '_>) -> Option<u8> {
+    let rule = "a whole number from 0 to 100, in percent";
+    let percent = reader.optional("filled", rule, |value| between(value, 0, 100))?;
+    u8::try_from(percent).ok()
+}
+
 const ADAPTERS: [(&str, Adapter); 5] = [
     ("lsi-sas", Adapter::LsiSas),
     ("pvscsi", Adapter::Pvscsi),
@@ -468,8 +475,7 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     });
     let provisionings = [("thin", Provisioning::Thin), ("thick", Provisioning::Thick)];
     let provisioning = choice(&mut reader, "provisioning", &provisionings);
-    let rule = "a whole number from 0 to 100, in percent";
-    let filled = reader.optional("filled", rule, |value| between(value, 0, 100));
+    let filled = filled(&mut reader);
     let scale = reader.optional("scale", "a number above zero, at most 1000", |value| {
         number(value).filter(|scale| *scale > 0.0 && *scale <= 1000.0)
     });
@@ -491,7 +497,7 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
         adapter: adapter.unwrap_or(Adapter::None),
         luns: luns.unwrap_or(Luns::PerDisk),
         provisioning: provisioning.unwrap_or(Provisioning::Thick),
-        filled_percent: filled.map_or(100, |percent| percent as u8),
+        filled_percent: filled.unwrap_or(100),
         scale: scale.unwrap_or(1.0),
         outstanding,
         think: think.unwrap_or_default(),

@@ -53,7 +53,7 @@ pub(crate) struct Rows {
     pub(crate) hosts: Vec<Row<HostRow>>,
     pub(crate) host_groups: Vec<Row<HostGroup>>,
     pub(crate) exports: Vec<Row<Export>>,
-    pub(crate) vms: Vec<Row<Vm>>,
+    pub(crate) vms: Vec<Row<VmRow>>,
     /// What is only modelled.
     pub(crate) hardware: Hardware,
     /// Which tables there are.
@@ -65,6 +65,13 @@ pub(crate) struct DriveRow {
     pub(crate) drive: Drive,
     pub(crate) model: Option<String>,
     pub(crate) bus: Option<String>,
+}
+
+/// A VM, and how its disks are modelled.
+pub(crate) struct VmRow {
+    pub(crate) vm: Vm,
+    /// How much of each disk is written before, percent.
+    pub(crate) filled_percent: Option<u8>,
 }
 
 /// A pool, and where its groups after the first are described.
@@ -112,7 +119,7 @@ impl Rows {
                 .collect(),
             host_groups: items(self.host_groups),
             exports: items(self.exports),
-            vms: items(self.vms),
+            vms: items(self.vms).into_iter().map(|row| row.vm).collect(),
         }
     }
 }
@@ -579,7 +586,7 @@ fn export_portals(reader: &mut TableReader<'_, '_>) -> Vec<SocketAddr> {
     portals.iter().filter_map(|text| parse(text).ok()).collect()
 }
 
-fn vm(mut reader: TableReader<'_, '_>) -> Row<Vm> {
+fn vm(mut reader: TableReader<'_, '_>) -> Row<VmRow> {
     let name = name(&mut reader, "name");
     let target = reader.required("target", TARGET_RULE, |value| {
         value
@@ -605,13 +612,15 @@ fn vm(mut reader: TableReader<'_, '_>) -> Row<Vm> {
         };
         (number > 0.0 && number <= 1000.0).then_some(number)
     });
-    reader.finish(Vm {
+    let filled_percent = hardware::filled(&mut reader);
+    let vm = Vm {
         name,
         target: target.unwrap_or_default(),
         profile: profile.unwrap_or_default(),
         role: role.unwrap_or_default(),
         rate_scale: rate_scale.unwrap_or(1.0),
-    })
+    };
+    reader.finish(VmRow { vm, filled_percent })
 }
 
 pub(crate) fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> String {

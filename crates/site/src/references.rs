@@ -56,8 +56,6 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         |e| Some(e.target.clone()),
         found,
     );
-    unique(&rows.vms, "vm", "name", |v| Some(v.name.clone()), found);
-    unique(&rows.vms, "vm", "target", |v| Some(v.target.clone()), found);
     drive_places(rows, found);
     pool_members(rows, found);
     pool_shapes(rows, found);
@@ -66,7 +64,7 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     export_volumes(rows, found);
     volumes::group_volumes(rows, found);
     volumes::scheduled_names(rows, found);
-    vm_targets(rows, found);
+    vms(rows, found);
     access::check(rows, found);
     api_and_portals(rows, found);
 }
@@ -437,12 +435,15 @@ fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn vm_targets(rows: &Rows, found: &mut Vec<Diagnostic>) {
-    for vm in &rows.vms {
+fn vms(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    let vms = &rows.vms;
+    unique(vms, "vm", "name", |v| Some(v.vm.name.clone()), found);
+    unique(vms, "vm", "target", |v| Some(v.vm.target.clone()), found);
+    for vm in vms {
         let Some(line) = vm.line("target") else {
             continue;
         };
-        let target = &vm.item.target;
+        let target = &vm.item.vm.target;
         if !rows
             .exports
             .iter()

@@ -169,7 +169,14 @@ fn the_demo_that_is_served_is_rehearsed_on_assumed_hardware() {
     let (site, plan) = (served(&text), rehearsed(&text));
     assert_eq!(
         keys(&plan),
-        ["network", "controller", "bus", "drive.model", "host"]
+        [
+            "network",
+            "controller",
+            "bus",
+            "drive.model",
+            "host",
+            "vm.filled"
+        ]
     );
     let drives: Vec<String> = site.drives.iter().map(|drive| drive.name.clone()).collect();
     assert_eq!(plan.drive_names(), drives);

@@ -92,7 +92,8 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
 fn refuse_unfit(args: &Args, plan: &Plan, pool: &str) -> Result<(), Failure> {
     let sized = plan.pools.iter().find(|other| other.name == pool);
     let is_room = |wrong: &Diagnostic| {
-        wrong.key == "pool.groups" && sized.is_some_and(|pool| pool.line == wrong.line)
+        ["pool.groups", "pool.drives"].contains(&wrong.key.as_str())
+            && sized.is_some_and(|pool| pool.line == wrong.line)
     };
     let file = args.file.display();
     let unfit = fit::fit(plan, &super::profile);

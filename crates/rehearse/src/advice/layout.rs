@@ -207,21 +207,36 @@ fn few_spares(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 /// Calls `is_wrong` with each spare and each drive that it may stand in for.
+/// A drive of a lot.
+struct Drive {
+    kind: DriveKind,
+    capacity_bytes: u64,
+}
+
+fn drive(scene: &Scene<'_>, from: &str) -> Option<Drive> {
+    let kind = kind(scene, from)?;
+    let capacity_bytes = catalog::capacity_bytes(lot(scene.plan, from)?, &kind);
+    Some(Drive {
+        kind,
+        capacity_bytes,
+    })
+}
+
 fn spares_wrong(
     scene: &Scene<'_>,
     seen: &mut Seen,
     how: &str,
-    is_wrong: fn(&DriveKind, &DriveKind) -> bool,
+    is_wrong: fn(&Drive, &Drive) -> bool,
 ) {
     for pool in pools(scene) {
         for spare in &pool.spares {
-            let Some(stands_in) = kind(scene, &spare.from) else {
+            let Some(stands_in) = drive(scene, &spare.from) else {
                 continue;
             };
             let kinds = pool
                 .groups
                 .iter()
-                .filter_map(|groups| kind(scene, &groups.from));
+                .filter_map(|groups| drive(scene, &groups.from));
             if kinds.into_iter().any(|drive| is_wrong(&stands_in, &drive)) {
                 seen.add(
                     pool.line,
@@ -237,12 +252,13 @@ fn spares_wrong(
 
 fn spare_too_small(scene: &Scene<'_>, seen: &mut Seen) {
     spares_wrong(scene, seen, "smaller", |spare, drive| {
-        spare.capacity_bytes() < drive.capacity_bytes()
+        spare.capacity_bytes < drive.capacity_bytes
     });
 }
 
 fn spare_slower(scene: &Scene<'_>, seen: &mut Seen) {
     spares_wrong(scene, seen, "slower", |spare, drive| {
+        let (spare, drive) = (&spare.kind, &drive.kind);
         match (drive_per_s(spare), drive_per_s(drive)) {
             (Some(spare), Some(drive)) => spare < drive,
             // Flash that no rule knows is faster than any disk.

@@ -159,3 +159,71 @@ fn a_variant_that_does_not_fit_is_named() {
     let expected = "35: variant \"twice\": pool.groups: found 9.42 TiB of disks in 6.54 TiB";
     assert!(said[0].starts_with(expected), "{said:?}");
 }
+
+/// An array that is served, with a VM.
+const SERVED: &str = r#"[site]
+name = "served"
+[[portal]]
+address = "127.0.0.1:3260"
+[[drive]]
+name = "d0"
+file = "d0.img"
+size = "64 MiB"
+[[pool]]
+name = "p"
+level = "simple"
+drives = ["d0"]
+[[volume]]
+name = "v"
+pool = "p"
+size = "16 MiB"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:a"
+volumes = ["v"]
+initiators = "any"
+[[vm]]
+name = "A"
+target = "iqn.2026-11.dev.ashlar:a"
+profile = "hetero10"
+role = "WEB01"
+"#;
+
+#[test]
+fn what_does_not_fit_of_a_served_file_is_told_with_its_own_keys() {
+    let said = |from: &str, to: &str| -> Vec<String> {
+        assert!(SERVED.contains(from), "{from}");
+        let text = SERVED.replace(from, to);
+        site::parse("t.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let described = site::plan::parse("t.toml", &text, &[]);
+        let plan = described.unwrap_or_else(|error| panic!("{error}")).base;
+        let found = fit(&plan, &Profile::named);
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(said("WEB01", "WEB01"), [""; 0]);
+    for (from, to, expected) in [
+        ("WEB01", "WEB99", "21: vm.role: found \"WEB99\""),
+        ("hetero10", "hetero11", "21: vm.profile: found \"hetero11\""),
+        (
+            "\"WEB01\"",
+            "\"FS01\"",
+            "21: vm.target: found a target of 1 volume for the 2 disks of FS01; allowed: a volume for each disk",
+        ),
+        (
+            "\"16 MiB\"",
+            "\"1 TiB\"",
+            "9: pool.drives: found 1023.99 GiB of disks in 64 MiB; allowed: disks that the pool has room for",
+        ),
+    ] {
+        let said = said(from, to);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with(expected), "{said:?}");
+    }
+    // Thin disks that are filled less have room.
+    let thin = "role = \"WEB01\"\nfilled = 0\n";
+    let text = SERVED
+        .replace("role = \"WEB01\"\n", thin)
+        .replace("16 MiB", "1 TiB");
+    let plan = site::plan::parse("t.toml", &text, &[]).unwrap().base;
+    assert_eq!(fit(&plan, &Profile::named), []);
+    assert!(plan.assumed.iter().all(|one| one.key != "vm.filled"));
+}

@@ -3,7 +3,7 @@
 
 use crate::common::plan;
 use crate::common::{profile, run};
-use rehearse::report::schema::{Document, SCHEMA, SourceReport, VariantReport};
+use rehearse::report::schema::{AssumptionReport, Document, SCHEMA, SourceReport, VariantReport};
 use rehearse::report::{compared, document, html, proposal, rehearsed, searched, sized};
 use rehearse::search::{self, Capped};
 use rehearse::sizing::{Candidate, Sized, Tried, built};
@@ -104,6 +104,25 @@ fn the_same_plan_and_seeds_give_the_same_bytes() {
     assert!((stages - 1.0).abs() < 1e-9, "{stages}");
     assert_eq!(variant.seeds[0].trace_hash.len(), 16);
     assert!(back.variants[1].seeds[0].told[0].text.contains("goes down"));
+}
+
+#[test]
+fn a_page_and_a_text_name_what_was_assumed() {
+    let mut document = two().clone();
+    assert!(!html::html(&document).contains("Assumed"));
+    assert!(
+        !serde_json::to_string(&document)
+            .unwrap()
+            .contains("assumed")
+    );
+    document.assumed.push(AssumptionReport {
+        key: "drive.model".to_owned(),
+        value: "\"nvme-7680\", for <d0>".to_owned(),
+    });
+    let page = html::html(&document);
+    read(&page);
+    let escaped = "drive.model: &quot;nvme-7680&quot;, for &lt;d0&gt;";
+    assert!(page.contains("Assumed") && page.contains(escaped), "{page}");
 }
 
 #[test]

@@ -565,6 +565,11 @@ impl Lot {
 }
 
 impl VmGroup {
+    /// Whether it stands for a `[[vm]]`, whose disks are volumes.
+    pub fn is_vm(&self) -> bool {
+        !self.disk_bytes.is_empty()
+    }
+
     /// Whether it has the VM of its profile that is called so.
     pub fn has(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)

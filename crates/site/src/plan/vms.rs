@@ -2,18 +2,27 @@
 
 use super::assumed::{Assumed, listed};
 use super::types::{Adapter, Luns, Machine, VmGroup};
-use crate::read::Rows;
+use crate::read::{Rows, VmRow};
 use crate::table::Row;
-use crate::types::{Export, Provisioning, Vm, Volume};
+use crate::types::{Export, Provisioning, Volume};
 use std::time::Duration;
+
+/// How much of each thin disk is written before, percent.
+const FILLED_PERCENT: u8 = 100;
 
 /// The VM groups; where the file has none, one for each VM.
 pub(super) fn groups(rows: &Rows, hosts: &[Machine], assumed: &mut Assumed) -> Vec<VmGroup> {
     let said = &rows.hardware.vm_groups;
     if said.is_empty() {
-        return rows.vms.iter().map(|vm| of_vm(rows, vm, hosts)).collect();
+        let groups: Vec<VmGroup> = rows.vms.iter().map(|vm| of_vm(rows, vm, hosts)).collect();
+        say_filled(rows, &groups, assumed);
+        return groups;
     }
-    let vms: Vec<&str> = rows.vms.iter().map(|row| row.item.name.as_str()).collect();
+    let vms: Vec<&str> = rows
+        .vms
+        .iter()
+        .map(|row| row.item.vm.name.as_str())
+        .collect();
     if !vms.is_empty() {
         let value = format!("left out beside [[vm_group]]: {}", listed(&vms));
         assumed.say("vm", value);
@@ -21,10 +30,23 @@ pub(super) fn groups(rows: &Rows, hosts: &[Machine], assumed: &mut Assumed) -> V
     said.clone()
 }
 
+/// Says which thin disks are modelled as written before.
+fn say_filled(rows: &Rows, groups: &[VmGroup], assumed: &mut Assumed) {
+    let vms = rows.vms.iter().zip(groups);
+    let without = vms.filter(|(row, group)| {
+        row.item.filled_percent.is_none() && group.provisioning == Provisioning::Thin
+    });
+    let without: Vec<&str> = without.map(|(_, group)| group.name.as_str()).collect();
+    if !without.is_empty() {
+        let value = format!("{FILLED_PERCENT}, for {}", listed(&without));
+        assumed.say("vm.filled", value);
+    }
+}
+
 /// A group of one: the VM's role of its profile, with disks as large as the volumes of its target
 /// and in their pools. VMs go to the hosts that may log in, in turn.
-fn of_vm(rows: &Rows, row: &Row<Vm>, hosts: &[Machine]) -> VmGroup {
-    let vm = &row.item;
+fn of_vm(rows: &Rows, row: &Row<VmRow>, hosts: &[Machine]) -> VmGroup {
+    let vm = &row.item.vm;
     let exports = rows.exports.iter().map(|row| &row.item);
     let export = exports.into_iter().find(|one| one.target == vm.target);
     let named = |name: &String| rows.volumes.iter().find(|row| row.item.name == *name);
@@ -55,7 +77,7 @@ fn of_vm(rows: &Rows, row: &Row<Vm>, hosts: &[Machine]) -> VmGroup {
         adapter: Adapter::None,
         luns: Luns::PerDisk,
         provisioning,
-        filled_percent: 100,
+        filled_percent: row.item.filled_percent.unwrap_or(FILLED_PERCENT),
         scale: vm.rate_scale,
         outstanding: None,
         think: Duration::ZERO,

@@ -351,6 +351,11 @@ const VM: &[Key] = &[
     key("profile", "The load profile.", REQUIRED),
     key("role", "The VM's role in that profile.", REQUIRED),
     key("rate_scale", "Factor on the role's rate.", "1"),
+    key(
+        "filled",
+        "Percentage of each disk that is written before a rehearsal.",
+        "100",
+    ),
 ];
 
 const CHAP_TABLE: &[Key] = &[

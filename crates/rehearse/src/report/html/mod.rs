@@ -10,7 +10,7 @@ mod goal;
 mod parts;
 mod sizing;
 
-use super::schema::{Document, EstimateReport, SeedReport, VariantReport};
+use super::schema::{AssumptionReport, Document, EstimateReport, SeedReport, VariantReport};
 use super::{figure, plain};
 use crate::confidence::Estimate;
 use workload::report::page::{contents, escape, facts, page, tiles};
@@ -65,6 +65,11 @@ fn origin(document: &Document) -> String {
     if let Some(seeds) = seeds.max_by_key(Vec::len).filter(|seeds| !seeds.is_empty()) {
         let name = if seeds.len() == 1 { "Seed" } else { "Seeds" };
         told.push((name, seeds.join(", ")));
+    }
+    if !document.assumed.is_empty() {
+        let one = |one: &AssumptionReport| format!("{}: {}", escape(&one.key), escape(&one.value));
+        let assumed: Vec<String> = document.assumed.iter().map(one).collect();
+        told.push(("Assumed", assumed.join("<br/>")));
     }
     facts(&told)
 }
