@@ -72,7 +72,7 @@ file's exports, and grows volumes. It deletes, shrinks and moves nothing.
 Exit codes: 0 if the array is as the file says, 1 if a part could not be done: the error says why.";
 
 const CHECK_HELP: &str = "\
-A file that describes hardware is a site to rehearse. Ashlar also compares it with published best
+A file that describes hardware or load can be rehearsed. Ashlar also compares it with published best
 practice. Each finding has its line, the reason, the remedy, and its source.
 docs/reference/site-checks.md lists all checks.
 

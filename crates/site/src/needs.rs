@@ -22,6 +22,7 @@ pub(crate) fn to_serve(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
     for pool in &rows.pools {
         names_drives(pool, found);
+        names_spares(pool, found);
     }
     for host in &rows.hosts {
         has_initiators(rows, host, found);
@@ -59,6 +60,15 @@ fn names_drives(pool: &Row<PoolRow>, found: &mut Vec<Diagnostic>) {
     }
     let rule = format!("a list of: {} (groups are rehearsed only)", drives_rule());
     missing(found, line, "pool.drives", rule);
+}
+
+/// And its spares.
+fn names_spares(pool: &Row<PoolRow>, found: &mut Vec<Diagnostic>) {
+    if pool.has("drives") && !pool.item.modelled.spares.is_empty() {
+        let rule = format!("a list of: {}", drives_rule());
+        let what = "spares out of a lot, which are rehearsed only".to_owned();
+        push(found, pool.header_line(), "pool.spares", what, rule);
+    }
 }
 
 /// A host that exports and groups admit has initiators; another may only be modelled.

@@ -453,10 +453,11 @@ fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<Str
         true => None,
         false => reader.list_if_there("spares", &format!("{rule}; {of_lots}"), is_name),
     };
-    if let Some(line) = reader.line_of("drives").filter(|_| is_of_lots) {
-        let found = "drives beside groups".to_owned();
-        let rule = "one of the two: drives by their names, or groups out of lots";
-        reader.report(line, "drives", found, rule);
+    for key in ["level", "drives"] {
+        if let Some(line) = reader.line_of(key).filter(|_| is_of_lots) {
+            let rule = "level and drives by their names, or groups out of lots";
+            reader.report(line, key, format!("{key} beside groups"), rule);
+        }
     }
     let level = level.unwrap_or(Level::Simple);
     (

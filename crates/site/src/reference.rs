@@ -69,7 +69,7 @@ fn allowed(section: &Section, key: &Key, said: &[Diagnostic]) -> String {
 
 /// The heading of the tables that are only modelled.
 const MODELLED_HEAD: &str = "\
-# Hardware and load
+## Hardware and load
 
 Only a rehearsal uses the tables that follow. The array reads them and ignores them.
 ";
@@ -77,13 +77,17 @@ Only a rehearsal uses the tables that follow. The array reads them and ignores t
 /// Tables whose keys are settings: a running array changes them.
 const SETTINGS: [&str; 5] = ["site", "api", "images", "chap", "limits"];
 
+/// The key of `[site]` that only reports of rehearsals use.
+pub(crate) const ABOUT: &str = "about";
+
 /// Every setting as `table.key`, with its default in words. Accounts are no settings.
 pub fn settings() -> Vec<(String, &'static str)> {
     let of = SERVED
         .iter()
         .filter(|section| section.inside.is_none() && SETTINGS.contains(&section.name));
     let named = of.flat_map(|section| {
-        let keys = section.keys.iter().filter(|key| key.name != "discovery");
+        let keys = section.keys.iter();
+        let keys = keys.filter(|key| !["discovery", ABOUT].contains(&key.name));
         keys.map(|key| (format!("{}.{}", section.name, key.name), key.default))
     });
     named.collect()

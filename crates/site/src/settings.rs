@@ -29,6 +29,17 @@ fn all_names() -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// `key` is no setting.
+fn refused(key: String, found: &str) -> SiteError {
+    let diagnostic = Diagnostic {
+        line: 0,
+        key,
+        found: found.to_owned(),
+        allowed: all_names(),
+    };
+    SiteError::invalid("settings", vec![diagnostic])
+}
+
 /// `site` with some settings changed, by table and key; `None` takes the default.
 ///
 /// # Errors
@@ -40,13 +51,14 @@ pub fn edited(
     let mut all = all(&site.settings());
     for (name, keys) in changes {
         if !TABLES.contains(&name.as_str()) {
-            let diagnostic = Diagnostic {
-                line: 0,
-                key: name.clone(),
-                found: "a table that holds no settings".to_owned(),
-                allowed: all_names(),
-            };
-            return Err(SiteError::invalid("settings", vec![diagnostic]));
+            return Err(refused(name.clone(), "a table that holds no settings"));
+        }
+        if let Some(key) = keys
+            .keys()
+            .find(|key| name == "site" && *key == reference::ABOUT)
+        {
+            let key = format!("{name}.{key}");
+            return Err(refused(key, "a key that only rehearsals use"));
         }
         let table = all
             .entry(name)

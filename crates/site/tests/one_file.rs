@@ -283,12 +283,10 @@ fn a_pool_names_its_drives_or_takes_them_from_lots() {
         site::plan::parse("t.toml", &text, &[]).unwrap_err(),
     ] {
         let lines = refusals(&error);
-        assert!(
-            lines
-                .iter()
-                .any(|line| line.contains("pool.drives: found drives beside groups")),
-            "{lines:?}"
-        );
+        for found in ["pool.level: found level", "pool.drives: found drives"] {
+            let found = format!("{found} beside groups");
+            assert!(lines.iter().any(|line| line.contains(&found)), "{lines:?}");
+        }
     }
 }
 
@@ -309,4 +307,36 @@ fn a_mistake_in_hardware_is_one_for_who_serves_too() {
         error.to_string().contains("network.speed: found \"25\""),
         "{error}"
     );
+}
+
+#[test]
+fn spares_out_of_a_lot_are_not_served() {
+    let lot = "[[drives]]\nname = \"lot\"\nmodel = \"sas-10k-600\"\ncount = 2\nbus = \"shelf\"\n";
+    let text = BOTH.replace(
+        "spares = [\"s\"]",
+        "spares = [{ from = \"lot\", count = 2 }]",
+    );
+    let (before, after) = text.split_once("[[drive]]\nname = \"s\"").unwrap();
+    let (_, after) = after.split_once("[[pool]]").unwrap();
+    let text = format!("{before}{lot}[[pool]]{after}");
+    let plan = rehearsed(&text);
+    assert_eq!(plan.drive_names(), ["lot-00", "lot-01", "d0", "d1"]);
+    let lines = refusals(&site::parse("t.toml", &text).unwrap_err());
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("pool.spares: found spares out of a lot"),
+        "{lines:?}"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn never_panics_on_a_damaged_file(at in 0..BOTH.len(), len in 0usize..40, junk in ".{0,12}") {
+        let mut text = BOTH.to_owned();
+        let end = (at + len).min(text.len());
+        text.replace_range(at..end, &junk);
+        let _ = site::parse("t.toml", &text);
+        let _ = site::plan::parse("t.toml", &text, &[]);
+        let _ = purposes(&text);
+    }
 }

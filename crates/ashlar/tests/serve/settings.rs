@@ -237,6 +237,7 @@ fn settings_change_by_the_rules_of_the_site_file_and_stay() {
         ("limits.sessions=0", "limits.sessions: found the number 0"),
         ("site.thrash=2d", "site.thrash: found"),
         ("pool.name=x", "a table that holds no settings"),
+        ("site.about=x", "a key that only rehearsals use"),
         (
             "nope.a=1",
             "allowed: site.name, site.shards, site.trash, chap.",
