@@ -196,7 +196,7 @@ fn what_does_not_fit_of_a_served_file_is_told_with_its_own_keys() {
         site::parse("t.toml", &text).unwrap_or_else(|error| panic!("{error}"));
         let described = site::plan::parse("t.toml", &text, &[]);
         let plan = described.unwrap_or_else(|error| panic!("{error}")).base;
-        let found = fit(&plan, &Profile::named);
+        let found = fit(&plan, &shipped);
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(said("WEB01", "WEB01"), [""; 0]);
@@ -224,6 +224,6 @@ fn what_does_not_fit_of_a_served_file_is_told_with_its_own_keys() {
         .replace("role = \"WEB01\"\n", thin)
         .replace("16 MiB", "1 TiB");
     let plan = site::plan::parse("t.toml", &text, &[]).unwrap().base;
-    assert_eq!(fit(&plan, &Profile::named), []);
+    assert_eq!(fit(&plan, &shipped), []);
     assert!(plan.assumed.iter().all(|one| one.key != "vm.filled"));
 }
