@@ -553,8 +553,8 @@ impl Lanes {
             return change(0).await;
         }
         let names: Vec<String> = drives.iter().map(|(name, _)| name.clone()).collect();
-        let take_back = async |lane: usize| {
-            let outcome = self.pools[lane].take_back(&names).await;
+        let take_back = async |lane: usize, others_have| {
+            let outcome = self.pools[lane].take_back(&names, others_have).await;
             world.note(|| format!("{names:?} are taken back: {outcome:?}"));
             outcome
         };
@@ -562,7 +562,7 @@ impl Lanes {
         steps::ask_all(lanes, |lane| ask(usize::from(lane))).await?;
         let (change, take_back) = (&change, &take_back);
         let change = |lane| change(usize::from(lane));
-        let take_back = |lane| take_back(usize::from(lane));
+        let take_back = |lane, others_have| take_back(usize::from(lane), others_have);
         let changed = steps::change_all(lanes, change, take_back).await;
         changed.map_err(|halted| halted.error)
     }

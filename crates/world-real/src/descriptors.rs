@@ -1,6 +1,9 @@
-//! Raises and tells the number of files that this process may have open.
+//! The files that this process has open: how many it may have, and whether one is among them.
 
+use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 /// The limits of this process, in file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,4 +38,51 @@ pub fn raise_descriptors() -> io::Result<Descriptors> {
         soft: limits.rlim_cur,
         hard: limits.rlim_max,
     })
+}
+
+/// Whether this process has the file or the block device at `path` open, by that name or another.
+///
+/// # Errors
+/// There is nothing at `path`, or the system does not say which files are open.
+pub fn is_open_here(path: &Path) -> io::Result<bool> {
+    let there = fs::metadata(path)?;
+    for entry in fs::read_dir("/proc/self/fd")? {
+        // One may be closed just now.
+        if let Ok(open) = fs::metadata(entry?.path())
+            && is_same(&open, &there)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    let is_device = |file: &Metadata| file.file_type().is_block_device();
+    match (is_device(one), is_device(other)) {
+        (true, true) => one.rdev() == other.rdev(),
+        (false, false) => one.dev() == other.dev() && one.ino() == other.ino(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn an_open_file_is_known_by_any_of_its_names_and_another_in_its_place_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| home.path().join(name));
+        let open = File::create(&first).unwrap();
+        assert!(is_open_here(&first).unwrap());
+        fs::rename(&first, &second).unwrap();
+        drop(File::create(&first).unwrap());
+        assert!(is_open_here(&second).unwrap());
+        assert!(!is_open_here(&first).unwrap());
+        drop(open);
+        assert!(!is_open_here(&second).unwrap());
+        assert!(is_open_here(&home.path().join("none")).is_err());
+    }
 }

@@ -47,7 +47,7 @@ mod suspicion;
 pub use aside::within;
 pub use child::ends_with_us;
 pub use confine::{Reach, confine};
-pub use descriptors::{Descriptors, raise_descriptors};
+pub use descriptors::{Descriptors, is_open_here, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind, reserve_holes};
 pub use privacy::{make_files_private, make_memory_private};

@@ -423,13 +423,7 @@ fn a_device_that_is_not_there_is_named() {
 #[test]
 fn a_replacement_has_to_be_as_large_as_its_group_needs() {
     for lanes in [1, 2] {
-        let site = SITE
-            .replace(
-                "level = \"10\"",
-                &format!("level = \"10\"\nlanes = {lanes}"),
-            )
-            .replace("64 MiB", "160 MiB");
-        let home = Home::new(&site);
+        let home = Home::new(&with_lanes(lanes));
         let serving = home.serve();
         let grow = [
             "pool", "grow", "p0", "e0.img", "e1.img", "--size", "320 MiB",
@@ -471,13 +465,7 @@ fn a_replacement_has_to_be_as_large_as_its_group_needs() {
 #[test]
 fn a_refused_replacement_in_the_same_place_costs_no_redundancy() {
     for lanes in [1, 2] {
-        let site = SITE
-            .replace(
-                "level = \"10\"",
-                &format!("level = \"10\"\nlanes = {lanes}"),
-            )
-            .replace("64 MiB", "160 MiB");
-        let home = Home::new(&site);
+        let home = Home::new(&with_lanes(lanes));
         let serving = home.serve();
         let path = home.file("d1.img");
         let (new, kept) = (home.file("new.img"), home.file("kept.img"));
@@ -498,4 +486,48 @@ fn a_refused_replacement_in_the_same_place_costs_no_redundancy() {
         serving.done(&["drive", "replace", "d1", "--yes"]);
         serving.wait_healthy();
     }
+}
+
+/// The site with so many lanes, and drives that are large enough for them.
+fn with_lanes(lanes: u16) -> String {
+    let level = format!("level = \"10\"\nlanes = {lanes}");
+    SITE.replace("level = \"10\"", &level)
+        .replace("64 MiB", "160 MiB")
+}
+
+#[test]
+fn a_file_that_another_program_has_open_replaces_nothing_and_costs_no_redundancy() {
+    for lanes in [1, 2] {
+        let home = Home::new(&with_lanes(lanes));
+        let serving = home.serve();
+        let (path, kept) = (home.file("d1.img"), home.file("kept.img"));
+        fs::rename(&path, &kept).unwrap();
+        let taken = fs::File::create(&path).unwrap();
+        taken.set_len(160 << 20).unwrap();
+        make_private(&path);
+        taken.lock().unwrap();
+        let (_, said) = serving.refusal(&["drive", "replace", "d1", "--yes"]);
+        assert!(said.contains("in use"), "{said}");
+        assert_ne!(serving.json(&["drive", "show", "d1"])["state"], "failed");
+        let failed = serving.events_of("drive_failed");
+        assert!(failed.is_empty(), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_spare_that_is_replaced_by_itself_stays() {
+    let home = Home::new(&with_lanes(2));
+    let serving = home.serve();
+    serving.done(&[
+        "drive",
+        "add-spare",
+        "s0",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ]);
+    let (_, said) = serving.refusal(&["drive", "replace", "s0", "--yes"]);
+    assert!(said.contains("spare s0 is in that place already"), "{said}");
+    assert_eq!(serving.json(&["drive", "show", "s0"])["name"], "s0");
 }

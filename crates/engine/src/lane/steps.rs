@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Every lane is asked before the first one changes. A lane that is asked changes nothing.
 //! - What one lane could not do is taken back in all lanes, the last one first. A lane that
-//!   can't take it back keeps none of the others from it.
+//!   can't take it back keeps none of the others from it, and they hear of it.
 
 use std::future::Future;
 
@@ -45,7 +45,7 @@ where
 pub async fn change_all<E, Changed, TakenBack>(
     lanes: u16,
     change: impl Fn(u16) -> Changed,
-    take_back: impl Fn(u16) -> TakenBack,
+    take_back: impl Fn(u16, bool) -> TakenBack,
 ) -> Result<(), Halted<E>>
 where
     Changed: Future<Output = Result<(), E>>,
@@ -60,17 +60,18 @@ where
     Ok(())
 }
 
-/// Has every lane take a change back, the last one first. Gives those that could not.
+/// Has every lane take a change back, the last one first, and hear whether those before it have.
+/// Gives those that could not.
 async fn take_back_all<E, TakenBack>(
     lanes: u16,
-    take_back: impl Fn(u16) -> TakenBack,
+    take_back: impl Fn(u16, bool) -> TakenBack,
 ) -> Vec<(u16, E)>
 where
     TakenBack: Future<Output = Result<(), E>>,
 {
     let mut kept = Vec::new();
     for lane in (0..lanes).rev() {
-        if let Err(error) = take_back(lane).await {
+        if let Err(error) = take_back(lane, kept.is_empty()).await {
             kept.push((lane, error));
         }
     }
@@ -99,8 +100,8 @@ mod tests {
     fn a_stopped_lane_keeps_no_other_from_taking_back() {
         let taken_back = RefCell::new(Vec::new());
         let change = |lane| ready(if lane == 1 { Err("stopped") } else { Ok(()) });
-        let take_back = |lane| {
-            taken_back.borrow_mut().push(lane);
+        let take_back = |lane, others_have| {
+            taken_back.borrow_mut().push((lane, others_have));
             ready(if lane == 1 {
                 Err("still stopped")
             } else {
@@ -111,6 +112,7 @@ mod tests {
         let halted = halted.unwrap_err();
         assert_eq!(halted.error, "stopped");
         assert_eq!(halted.kept, [(1, "still stopped")]);
-        assert_eq!(taken_back.into_inner(), [2, 1, 0]);
+        let expected = [(2, true), (1, true), (0, false)];
+        assert_eq!(taken_back.into_inner(), expected);
     }
 }

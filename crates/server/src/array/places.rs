@@ -12,7 +12,7 @@ use super::departures::names;
 use super::drive_files::{make_files, remove_files};
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
-use crate::drive_files::Patience;
+use crate::drive_files::{Patience, is_open_here};
 use crate::own_files::{foreign, kept_path};
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use world_real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
 
@@ -407,14 +408,19 @@ impl Placed {
         if let Some(bytes) = self.planned_bytes {
             return Ok((None, bytes));
         }
-        let held_bytes = self.held_bytes;
+        let (held_bytes, path) = (self.held_bytes, self.path.clone());
         match (self.open(state, pool).await, held_bytes) {
             (Ok(named), _) => {
                 let bytes = named.drive.geometry().capacity_bytes;
                 Ok((Some(named), bytes))
             }
             // The pool has it open: it is its own successor.
-            (Err(error), Some(bytes)) if error.kind == ArrayErrorKind::Busy => Ok((None, bytes)),
+            (Err(error), Some(bytes)) if error.kind == ArrayErrorKind::Busy => {
+                match is_open_here(&path).await {
+                    true => Ok((None, bytes)),
+                    false => Err(error),
+                }
+            }
             (Err(error), _) => Err(error),
         }
     }
@@ -553,6 +559,9 @@ impl Array {
         if info.lanes > 1 {
             self.fail_successors(info, &placed).await?;
         }
+        // Lanes that had nothing to do: the drive that is replaced is gone from them.
+        let idle = AtomicU16::new(0);
+        let idle = &idle;
         let names: Vec<String> = placed.iter().map(|drive| drive.name.clone()).collect();
         let change = |lane| {
             let (take, placed) = (take.clone(), placed.clone());
@@ -561,17 +570,19 @@ impl Array {
             async move {
                 match said.await {
                     // A lane may have lost the drive that is replaced before.
-                    Err(error) if info.lanes > 1 && error.kind == ArrayErrorKind::NotFound => {
-                        Ok(())
+                    Err(error) if error.kind == ArrayErrorKind::NotFound => {
+                        let others = info.lanes - idle.fetch_add(1, Relaxed) - 1;
+                        if others == 0 { Err(error) } else { Ok(()) }
                     }
                     said => said,
                 }
             }
         };
-        let take_back = |lane| {
+        let take_back = |lane, others_have| {
             let names = names.clone();
-            let visit =
-                move |_, pool: Pool<RealWorld>| async move { Ok(pool.take_back(&names).await?) };
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.take_back(&names, others_have).await?)
+            };
             self.with_lane(&info.name, lane, visit)
         };
         steps::change_all(info.lanes, change, take_back).await
@@ -627,6 +638,10 @@ impl Array {
             let Some(holder) = drive.holder.clone() else {
                 continue;
             };
+            if info.spares.iter().any(|spare| spare.name == holder) {
+                let context = format!("spare {holder} is in that place already, and is whole");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 pool.fail_drive(&holder).await?;
                 Ok(pool.let_go(&holder)?)

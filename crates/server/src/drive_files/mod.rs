@@ -374,3 +374,14 @@ fn wrong_size(place: &Place, capacity_bytes: u64) -> Option<WrongSize> {
     );
     Some(WrongSize { smaller, context })
 }
+
+/// How long a file system may take to say what is at a path.
+const PLACE_TIME: Duration = Duration::from_secs(5);
+
+/// Whether this process has the file or the device at `path` open. Another may have been put there.
+pub(crate) async fn is_open_here(path: &Path) -> bool {
+    let asked = world_real::within(path, PLACE_TIME, |path| {
+        Ok(world_real::is_open_here(path).unwrap_or(false))
+    });
+    asked.await.unwrap_or(false)
+}

@@ -164,16 +164,18 @@ impl<W: World> Pool<W> {
 
     /// Takes back drives that were to be added to all lanes and could not be added to one
     /// of them: spares are let go, and a group that not all lanes have leaves. Of several
-    /// lanes the last is asked first.
+    /// lanes the last is asked first, and the first hears whether all `others_have`: the spares of
+    /// the first lane are the pool's, so it keeps them while another has them still.
     ///
     /// # Errors
     /// When labels can't be written.
-    pub async fn take_back(&self, names: &[String]) -> Result<(), PoolError> {
+    pub async fn take_back(&self, names: &[String], others_have: bool) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
+        let keeps_spares = inner.drives.lane().index == 0 && !others_have;
         for spare in inner.drives.spares() {
-            if names.contains(&spare.name) {
+            if names.contains(&spare.name) && !keeps_spares {
                 let patience = inner.patience();
                 inner.drives.part_with_spare(&spare, patience).await?;
             }

@@ -283,7 +283,10 @@ impl Bench {
             let pool = &lanes.pools[usize::from(lane)];
             pool.add_group(level, doors).await.map(drop)
         };
-        let take_back = async |lane: u16| lanes.pools[usize::from(lane)].take_back(&names).await;
+        let take_back = async |lane: u16, others_have| {
+            let pool = &lanes.pools[usize::from(lane)];
+            pool.take_back(&names, others_have).await
+        };
         let (ask, change, take_back) = (&ask, &change, &take_back);
         steps::ask_all(LANES, ask).await?;
         let changed = steps::change_all(LANES, change, take_back).await;

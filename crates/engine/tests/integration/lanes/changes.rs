@@ -233,7 +233,7 @@ fn what_one_lane_can_not_take_is_taken_back_from_the_others() {
         let doors = bench.doors(world, &NEW);
         assert!(lanes.pools[2].add_group(RAID6, doors).await.is_err());
         for pool in lanes.pools.iter().rev() {
-            pool.take_back(&names).await.unwrap();
+            pool.take_back(&names, true).await.unwrap();
         }
         bench.media("n2").with_faults(|faults| faults.gone = false);
         lanes.settled().await;
@@ -268,7 +268,10 @@ fn a_stopped_lane_keeps_no_other_from_taking_back() {
         }
         lanes.pools[1].close().await.unwrap();
         let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();
-        let take_back = async |lane: u16| lanes.pools[usize::from(lane)].take_back(&names).await;
+        let take_back = async |lane: u16, others_have| {
+            let pool = &lanes.pools[usize::from(lane)];
+            pool.take_back(&names, others_have).await
+        };
         let take_back = &take_back;
         let refuse = |_| {
             ready(Err(PoolError {
