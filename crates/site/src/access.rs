@@ -54,7 +54,7 @@ pub(crate) fn names(
 ///
 /// Beside it the line of its account, for messages.
 pub(crate) fn chap(file: &mut TableReader<'_, '_>, lines: &Lines) -> (Chap, usize) {
-    let Some((line, table)) = file.table("chap") else {
+    let Some((line, table)) = file.table_of_secrets("chap") else {
         return (Chap::default(), 1);
     };
     let mut reader = TableReader::new("chap", line, table, lines, file.found());
@@ -86,7 +86,7 @@ pub(crate) fn account(
     key: &'static str,
     table: &'static str,
 ) -> Option<ChapAccount> {
-    let found = reader.table(key)?;
+    let found = reader.table_of_secrets(key)?;
     let mut reader = reader.nested(table, found);
     let text = |reader: &mut TableReader<'_, '_>, key| {
         reader.optional(key, CHAP_NAME_RULE, |value| {

@@ -31,18 +31,26 @@ pub(crate) fn to_serve(rows: &Rows, found: &mut Vec<Diagnostic>) {
 
 /// What is missing to rehearse the site of `rows`. Hardware that it does not say is assumed.
 pub(crate) fn to_rehearse(rows: &Rows, found: &mut Vec<Diagnostic>) {
-    if rows.pools.is_empty() && !rows.file.has("pool") {
+    // An empty list is none. What is no list of tables was told of when it was read.
+    if rows.pools.is_empty() && !is_told(found, &["pool"]) {
         missing(found, 1, "pool", "one or more tables [[pool]]".to_owned());
     }
-    if !rows.file.has_any(&["drive", "drives"]) {
+    let drives = rows.drives.len() + rows.hardware.lots.len();
+    if drives == 0 && !is_told(found, &["drive", "drives"]) {
         let rule = "one or more tables [[drive]], or lots of drives [[drives]]";
         missing(found, 1, "drive", rule.to_owned());
     }
-    if !rows.file.has_any(&["vm_group", "vm"]) {
+    let load = rows.hardware.vm_groups.len() + rows.vms.len();
+    if load == 0 && !is_told(found, &["vm_group", "vm", "block"]) {
         let rule = "the load: one or more tables [[vm_group]] with a profile, or [[vm]] with the \
                     profile and role of a VM";
         missing(found, 1, "vm_group", rule.to_owned());
     }
+}
+
+/// Whether one of `keys` was told of already.
+fn is_told(found: &[Diagnostic], keys: &[&str]) -> bool {
+    found.iter().any(|one| keys.contains(&one.key.as_str()))
 }
 
 fn missing(found: &mut Vec<Diagnostic>, line: usize, key: &str, allowed: String) {
@@ -79,7 +87,8 @@ fn has_initiators(rows: &Rows, host: &Row<HostRow>, found: &mut Vec<Diagnostic>)
     let is_admitted = of_exports
         .chain(of_groups)
         .any(|hosts| hosts.contains(name));
-    let is_modelled = host.has_any(&MACHINE_KEYS);
+    // A host that is only modelled is not served, and its account would be lost.
+    let is_modelled = host.has_any(&MACHINE_KEYS) && !host.has("chap");
     if !host.has("initiators") && (is_admitted || !is_modelled) {
         let rule = format!("a list of: {INITIATOR_RULE}");
         missing(found, host.header_line(), "host.initiators", rule);

@@ -404,9 +404,11 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         percent(value).filter(|percent| *percent >= least)
     });
     let tables = reader.tables("group");
+    // Groups out of lots have no level of the pool beside them.
+    let level_of_pool = reader.line_of("groups").is_none().then_some(level);
     let more: Vec<Row<Group>> = tables
         .into_iter()
-        .map(|table| group(reader.nested("pool.group", table), level))
+        .map(|table| group(reader.nested("pool.group", table), level_of_pool))
         .collect();
     let first = Group { level, drives };
     let usual = Pool::usual();
@@ -451,6 +453,10 @@ fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<Str
     let spares = match reader.lists_tables("spares") {
         // Read as drives of lots.
         true => None,
+        // So a setting says that there are none.
+        false if reader.is_empty_list("spares") => {
+            reader.optional("spares", "", |_| Some(Vec::new()))
+        }
         false => reader.list_if_there("spares", &format!("{rule}; {of_lots}"), is_name),
     };
     for key in ["level", "drives"] {
@@ -486,11 +492,14 @@ fn rate(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<RateLimit
 }
 
 /// A group after the first; its level is the pool's unless it has its own.
-fn group(mut reader: TableReader<'_, '_>, level: Level) -> Row<Group> {
-    let own = reader.optional("level", LEVEL_RULE, level_of);
+fn group(mut reader: TableReader<'_, '_>, of_pool: Option<Level>) -> Row<Group> {
+    let own = match of_pool {
+        Some(_) => reader.optional("level", LEVEL_RULE, level_of),
+        None => reader.required("level", LEVEL_RULE, level_of),
+    };
     let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
     reader.finish(Group {
-        level: own.unwrap_or(level),
+        level: own.or(of_pool).unwrap_or(Level::Simple),
         drives: drives.unwrap_or_default(),
     })
 }

@@ -147,7 +147,7 @@ impl<'a, 'd> TableReader<'a, 'd> {
                 format!("{NOT_SHOWN:?}, which `ashlar site show` writes for every secret"),
                 format!("the secret itself in its place, {rule}"),
             ),
-            Some(text) => (format!("text of {} bytes", text.len()), rule.to_owned()),
+            Some(text) => (secret_text(text), rule.to_owned()),
             None => ("no text".to_owned(), rule.to_owned()),
         };
         self.report(line, key, found, &rule);
@@ -326,6 +326,25 @@ impl<'a, 'd> TableReader<'a, 'd> {
 
     /// The table under `key` (`[key]`), with its line.
     pub(crate) fn table(&mut self, key: &'static str) -> Option<(usize, &'a DeTable<'d>)> {
+        self.table_told(key, describe)
+    }
+
+    /// The same, where a secret may stand in its place: it is never part of a message.
+    pub(crate) fn table_of_secrets(
+        &mut self,
+        key: &'static str,
+    ) -> Option<(usize, &'a DeTable<'d>)> {
+        self.table_told(key, |value| match value {
+            DeValue::Array(_) | DeValue::Table(_) => describe(value),
+            _ => value.as_str().map_or("no table".to_owned(), secret_text),
+        })
+    }
+
+    fn table_told(
+        &mut self,
+        key: &'static str,
+        describe: impl FnOnce(&DeValue<'d>) -> String,
+    ) -> Option<(usize, &'a DeTable<'d>)> {
         self.known.push(key);
         let (line, value) = self.value(key)?;
         match value.as_table() {
@@ -379,6 +398,12 @@ impl<'a, 'd> TableReader<'a, 'd> {
         let value = self.value(key).and_then(|(_, value)| value.as_array());
         let first = value.and_then(|elements| elements.first());
         first.is_some_and(|element| element.get_ref().is_table())
+    }
+
+    /// Whether `key` is a list of nothing.
+    pub(crate) fn is_empty_list(&self, key: &str) -> bool {
+        let value = self.value(key).and_then(|(_, value)| value.as_array());
+        value.is_some_and(|elements| elements.is_empty())
     }
 
     /// The line that the table starts on.
@@ -444,6 +469,11 @@ impl<'a, 'd> TableReader<'a, 'd> {
         let (name, value): (&Spanned<_>, &Spanned<_>) = self.table.get_key_value(key)?;
         Some((self.lines.at(name.span().start), value.get_ref()))
     }
+}
+
+/// What messages say of a text that may be a secret.
+fn secret_text(text: &str) -> String {
+    format!("text of {} bytes", text.len())
 }
 
 fn describe(value: &DeValue<'_>) -> String {

@@ -192,7 +192,11 @@ const POOL: &[Key] = &[
 
 const POOL_GROUP: &[Key] = &[
     key("drives", "Drives of the group, in order.", REQUIRED),
-    key("level", "RAID level of the group.", "the pool's level"),
+    key(
+        "level",
+        "RAID level of the group. Required beside `groups` out of lots.",
+        "the pool's level",
+    ),
 ];
 
 const VOLUME: &[Key] = &[
