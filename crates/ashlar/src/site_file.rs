@@ -10,7 +10,7 @@ use rehearse::advice::{self, Finding, Severity};
 use rehearse::demand::Demand;
 use rehearse::{fit, report, thumb};
 use site::plan::{self, Described};
-use site::{Site, SiteError, counted};
+use site::{Diagnostic, Site, SiteError, counted};
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ file's exports, and grows volumes. It deletes, shrinks and moves nothing.
 Exit codes: 0 if the array is as the file says, 1 if a part could not be done: the error says why.";
 
 const CHECK_HELP: &str = "\
-A file that describes hardware or load can be rehearsed. Ashlar also compares it with published best
-practice. Each finding has its line, the reason, the remedy, and its source.
+A file that describes hardware and load can be rehearsed. Ashlar also compares it with published best
+practice. In a file to serve without a load it checks the names of models, buses and controllers. Each finding has its line, the reason, the remedy, and its source.
 docs/reference/site-checks.md lists all checks.
 
 Exit codes: 0 if there is no finding of severity error, 1 if there is one, 2 if the file is wrong.";
@@ -105,8 +105,31 @@ fn check(file: &Path) -> Result<(), Failure> {
         output::print(&format!("{}: good: {}\n", file.display(), summary(&site)))?;
     }
     match purposes.modelled {
+        true if purposes.served && !purposes.loaded => check_hardware(file),
         true => check_plan(file),
         false => Ok(()),
+    }
+}
+
+/// Checks the hardware of a file that is served and has no load.
+///
+/// # Errors
+/// `Wrong` for hardware that can't be.
+fn check_hardware(file: &Path) -> Result<(), Failure> {
+    let plan = plan::load_hardware(file).map_err(wrong)?;
+    let file = file.display().to_string();
+    fitting(&file, &fit::fit(&plan, &crate::rehearse::profile))?;
+    output::print(&format!(
+        "{file}: not to rehearse: it has no load, such as [[vm_group]] or [[vm]]\n"
+    ))
+}
+
+/// Fails with what does not fit.
+fn fitting(file: &str, unfit: &[Diagnostic]) -> Result<(), Failure> {
+    let lines = unfit.iter().map(|wrong| format!("{file}:{wrong}"));
+    match unfit.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Wrong(lines.collect::<Vec<_>>().join("\n"))),
     }
 }
 
@@ -115,7 +138,7 @@ fn check(file: &Path) -> Result<(), Failure> {
 /// # Errors
 /// It is wrong, or has secrets that others can read.
 pub fn load(file: &Path) -> Result<Site, Failure> {
-    let site = site::load(file).map_err(wrong)?;
+    let site = site::load(file).map_err(|error| not_served(file, error))?;
     // A file that can't be looked at any more is nobody's to read.
     let about = std::fs::metadata(file);
     match site.has_secrets() && about.is_ok_and(|about| others_read(&about)) {
@@ -226,6 +249,20 @@ fn table(found: &[SiteDifference]) -> Table {
     table
 }
 
+/// Why a file is not served; of a file to rehearse also what takes it.
+fn not_served(file: &Path, error: SiteError) -> Failure {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let purposes = plan::purposes(&text);
+    match purposes.modelled && !purposes.served {
+        true => Failure::Wrong(format!(
+            "{error}\n{file} describes a site to rehearse, not an array to serve: use `ashlar \
+             rehearse {file}`",
+            file = file.display()
+        )),
+        false => wrong(error),
+    }
+}
+
 /// A site file's mistakes as a failure.
 pub fn wrong(error: SiteError) -> Failure {
     Failure::Wrong(error.to_string())
@@ -257,14 +294,7 @@ fn all_of(counts: &[(usize, &str)]) -> String {
 fn check_plan(file: &Path) -> Result<(), Failure> {
     let described = plan::load(file, &[]).map_err(wrong)?;
     let file = file.display().to_string();
-    let unfit = fit::fit_all(&described, &crate::rehearse::profile);
-    if !unfit.is_empty() {
-        let lines: Vec<String> = unfit
-            .iter()
-            .map(|wrong| format!("{file}:{wrong}"))
-            .collect();
-        return Err(Failure::Wrong(lines.join("\n")));
-    }
+    fitting(&file, &fit::fit_all(&described, &crate::rehearse::profile))?;
     let findings = advice::advise_all(&described, &crate::rehearse::profile);
     let mut text = format!("{file}: to rehearse: {}\n", plan_summary(&described));
     text += &by_rule_of_thumb(&described);

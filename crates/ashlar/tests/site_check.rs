@@ -167,7 +167,10 @@ fn a_command_says_which_keys_a_file_lacks_for_it() {
         let output = command.args(&arguments).arg(file).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let wrong = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(wrong.lines().count(), missing.len(), "{wrong}");
+        let command = format!("ashlar rehearse {}", file.display());
+        let is_named = usize::from(arguments[0] == "serve");
+        assert_eq!(wrong.matches(&command).count(), is_named, "{wrong}");
+        assert_eq!(wrong.lines().count(), missing.len() + is_named, "{wrong}");
         for key in missing {
             assert!(
                 wrong.contains(&format!(": {key} is missing: give ")),
@@ -201,4 +204,55 @@ fn a_site_with_both_is_checked_for_both() {
     let wrong = edited(directory.path(), "demo.toml", &[("\n[[portal]]\n", &more)]);
     let (code, said, _) = check(&wrong);
     assert_eq!((code, said.as_str()), (Some(2), ""));
+}
+
+/// A served file without a load is good, whatever else it says of its hardware.
+#[test]
+fn hardware_of_a_served_file_is_checked_without_a_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let network = "[[network]]\nname = \"lan\"\nkind = \"ethernet\"\nspeed = \"25 Gb/s\"\n";
+    let portal = "\n[[portal]]\n";
+    let more = format!("\n[run]\nseed = 2\n{network}{portal}");
+    let file = edited(directory.path(), "conformance.toml", &[(portal, &more)]);
+    let (code, said, wrong) = check(&file);
+    assert_eq!((code, wrong.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].contains("conformance.toml: good: "), "{said}");
+    assert!(
+        lines[1].contains("not to rehearse: it has no load"),
+        "{said}"
+    );
+}
+
+/// Names of models in tables that are served are looked up, with a load and without.
+#[test]
+fn an_unknown_model_of_a_served_drive_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["conformance.toml", "demo.toml"] {
+        for (table, key, told) in [
+            (
+                "[[drive]]\n",
+                "model = \"bogus\"\n",
+                "\"bogus\" is not known",
+            ),
+            (
+                "[[drive]]\n",
+                "bus = \"nobus\"\n",
+                "\"nobus\", which no bus has",
+            ),
+            (
+                "[[pool]]\n",
+                "controller = \"nope\"\n",
+                "\"nope\", which no controller has",
+            ),
+        ] {
+            let edits = [(table, format!("{table}{key}"))];
+            let edits = edits.each_ref().map(|(from, to)| (*from, to.as_str()));
+            let file = edited(directory.path(), name, &edits);
+            let (code, _, wrong) = check(&file);
+            assert_eq!(code, Some(2), "{name}: {key}");
+            assert!(wrong.contains(told), "{wrong}");
+        }
+    }
 }

@@ -29,8 +29,19 @@ pub(crate) fn to_serve(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What is missing to rehearse the site of `rows`. Hardware that it does not say is assumed.
+/// What is missing to rehearse the site of `rows`.
 pub(crate) fn to_rehearse(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    to_model(rows, found);
+    let load = rows.hardware.vm_groups.len() + rows.vms.len();
+    if load == 0 && !is_told(found, &["vm_group", "vm", "block"]) {
+        let rule = "the load: one or more tables [[vm_group]] with a profile, or [[vm]] with the \
+                    profile and role of a VM";
+        missing(found, 1, "vm_group", rule.to_owned());
+    }
+}
+
+/// What is missing to model its hardware. What it does not say is assumed.
+pub(crate) fn to_model(rows: &Rows, found: &mut Vec<Diagnostic>) {
     // An empty list is none. What is no list of tables was told of when it was read.
     if rows.pools.is_empty() && !is_told(found, &["pool"]) {
         missing(found, 1, "pool", "one or more tables [[pool]]".to_owned());
@@ -39,12 +50,6 @@ pub(crate) fn to_rehearse(rows: &Rows, found: &mut Vec<Diagnostic>) {
     if drives == 0 && !is_told(found, &["drive", "drives"]) {
         let rule = "one or more tables [[drive]], or lots of drives [[drives]]";
         missing(found, 1, "drive", rule.to_owned());
-    }
-    let load = rows.hardware.vm_groups.len() + rows.vms.len();
-    if load == 0 && !is_told(found, &["vm_group", "vm", "block"]) {
-        let rule = "the load: one or more tables [[vm_group]] with a profile, or [[vm]] with the \
-                    profile and role of a VM";
-        missing(found, 1, "vm_group", rule.to_owned());
     }
 }
 

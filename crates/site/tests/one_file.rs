@@ -110,6 +110,7 @@ fn a_file_with_both_is_served_without_what_is_only_modelled() {
     let both = Purposes {
         served: true,
         modelled: true,
+        loaded: true,
     };
     assert_eq!(purposes(BOTH), both);
 }

@@ -24,6 +24,7 @@ pub use types::{
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};
 use crate::hardware;
+use crate::read::Rows;
 use crate::{needs, read, references};
 use std::path::Path;
 
@@ -82,14 +83,26 @@ impl Setting {
 /// Tables that only serving needs.
 const SERVED: [&str; 5] = ["portal", "export", "volume", "api", "images"];
 
-/// What a file says: whether it has tables that only serving needs, and tables that are only
-/// modelled. A file may have both.
+/// Keys that are only modelled, of tables that are served.
+const MODELLED: [(&str, &[&str]); 3] = [
+    ("drive", &["model", "bus"]),
+    ("pool", &["controller", "groups"]),
+    ("host", &hardware::MACHINE_KEYS),
+];
+
+/// Tables that give a load.
+const LOADS: [&str; 2] = ["vm_group", "vm"];
+
+/// What a file says: whether it has tables that only serving needs, tables and keys that are only
+/// modelled, and a load. A file may have all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purposes {
     /// Portals, volumes, exports and the like.
     pub served: bool,
     /// Hardware, VM groups, events and the like.
     pub modelled: bool,
+    /// VM groups or VMs, without which there is nothing to rehearse.
+    pub loaded: bool,
 }
 
 /// What `text` says; nothing where it is no TOML.
@@ -103,8 +116,33 @@ pub fn purposes(text: &str) -> Purposes {
     };
     Purposes {
         served: has(&SERVED),
-        modelled: has(&hardware::TABLES),
+        modelled: has(&hardware::TABLES) || says_hardware(document.get_ref()),
+        loaded: has(&LOADS),
     }
+}
+
+/// Whether a table that is served has a key that is only modelled.
+fn says_hardware(document: &toml::de::DeTable<'_>) -> bool {
+    MODELLED.iter().any(|(table, keys)| {
+        let all = document
+            .get(*table)
+            .and_then(|all| all.get_ref().as_array());
+        let tables = all.into_iter().flat_map(|all| all.iter());
+        let mut tables = tables.filter_map(|one| one.get_ref().as_table());
+        tables.any(|one| keys.iter().any(|key| one.get(*key).is_some()))
+    })
+}
+
+/// Reads and checks the hardware of the file at `path`, whose load it does not need. The plan has
+/// VM groups only where the file has.
+///
+/// # Errors
+/// As [`crate::load`].
+pub fn load_hardware(path: &Path) -> Result<Plan, SiteError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| SiteError::unreadable(path, &error))?;
+    let plan = with_needs(&text, needs::to_model);
+    plan.map_err(|found| SiteError::invalid(&path.display().to_string(), found))
 }
 
 /// Reads and checks the file at `path`, with `settings` made in it first.
@@ -153,8 +191,12 @@ pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, 
 
 /// The plan of one text, without its variants.
 fn one(text: &str) -> Result<Plan, Vec<Diagnostic>> {
+    with_needs(text, needs::to_rehearse)
+}
+
+fn with_needs(text: &str, needs: fn(&Rows, &mut Vec<Diagnostic>)) -> Result<Plan, Vec<Diagnostic>> {
     let (rows, mut found) = read::rows(text)?;
-    needs::to_rehearse(&rows, &mut found);
+    needs(&rows, &mut found);
     if found.is_empty() {
         references::check(&rows, &mut found);
     }
