@@ -298,7 +298,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
     let findings = advice::advise_all(&described, &crate::rehearse::profile);
     let mut text = format!("{file}: to rehearse: {}\n", plan_summary(&described));
     text += &by_rule_of_thumb(&described);
-    text += &report::assumed(&described.base.assumed);
+    text += &report::assumed(&described.base);
     for severity in Severity::ALL {
         let ours = findings
             .iter()

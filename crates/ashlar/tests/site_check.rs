@@ -110,7 +110,7 @@ fn a_plan_that_is_wrong_is_refused_with_all_that_is_wrong() {
     let lines: Vec<&str> = wrong.lines().collect();
     assert_eq!(lines.len(), 2, "{wrong}");
     assert!(
-        lines[0].starts_with(&format!("error: {file}:38: model: "))
+        lines[0].starts_with(&format!("error: {file}:38: drives.model: "))
             && lines[0].contains("\"sas-15k\""),
         "{wrong}"
     );

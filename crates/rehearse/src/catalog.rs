@@ -9,7 +9,8 @@ use model::flash::Flash;
 use model::hdd::Hdd;
 use model::host::{Adapter, Initiator, Processor};
 use model::link::{Ethernet, Link};
-use site::plan::{self, Lot, Machine, Network, NetworkKind, Plan};
+use site::human_pair;
+use site::plan::{self, Assumption, Lot, Machine, Network, NetworkKind, Plan};
 
 /// The names for drives that a lot may use, with their models.
 pub const DRIVES: [(&str, DriveKind); 6] = [
@@ -53,6 +54,24 @@ pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
 pub fn capacity_bytes(lot: &Lot, kind: &DriveKind) -> u64 {
     let said = lot.drive_bytes.unwrap_or(u64::MAX);
     said.min(kind.capacity_bytes())
+}
+
+/// What a plan assumes, and the drives that are modelled smaller than their files.
+pub fn assumed(plan: &Plan) -> Vec<Assumption> {
+    let smaller = plan.lots.iter().filter_map(|lot| {
+        let model_bytes = drive(lot).ok()?.capacity_bytes();
+        let said = lot.drive_bytes.filter(|said| *said > model_bytes)?;
+        let (said, of_model) = human_pair(said, model_bytes);
+        Some(Assumption {
+            key: "drive.size".to_owned(),
+            value: format!(
+                "{of_model}, all that model \"{}\" has of {said}, for {}",
+                lot.model,
+                lot.names.join(", ")
+            ),
+        })
+    });
+    plan.assumed.iter().cloned().chain(smaller).collect()
 }
 
 /// A bus.

@@ -50,6 +50,8 @@ pub struct Disk {
     pub pool: usize,
     /// As the guest sees it.
     pub size_bytes: u64,
+    /// How it takes space.
+    pub provisioning: Provisioning,
     /// What it takes of the pool at the start.
     pub taken_bytes: u64,
     /// What is done to it; nothing for one that is idle.
@@ -83,7 +85,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Adds up `plan`. Blocks whose profile or roles are not known have no VMs: [`crate::fit`]
+    /// Adds up `plan`. VM groups whose profile or roles are not known have no VMs: [`crate::fit`]
     /// says so.
     pub fn of(plan: &Plan, profiles: Profiles<'_>) -> Demand {
         let mut vms = Vec::new();
@@ -144,7 +146,8 @@ fn of_vm_group(plan: &Plan, (place, vm_group): (usize, &VmGroup), profile: &Prof
                 pools => pools[number % pools.len()],
             },
             size_bytes: vm.disks[number].nominal_bytes,
-            taken_bytes: taken_bytes(vm_group, vm.disks[number].nominal_bytes),
+            provisioning: vm_group.provisioning_of(number),
+            taken_bytes: taken_bytes(vm_group, number, vm.disks[number].nominal_bytes),
             flows: vm
                 .streams
                 .iter()
@@ -175,8 +178,8 @@ fn places_of_hosts(plan: &Plan, vm_group: &VmGroup) -> Vec<usize> {
     ours.map(|(place, _)| place).collect()
 }
 
-fn taken_bytes(vm_group: &VmGroup, size_bytes: u64) -> u64 {
-    match vm_group.provisioning {
+fn taken_bytes(vm_group: &VmGroup, disk: usize, size_bytes: u64) -> u64 {
+    match vm_group.provisioning_of(disk) {
         Provisioning::Thick => size_bytes,
         Provisioning::Thin => size_bytes / 100 * u64::from(vm_group.filled_percent),
     }

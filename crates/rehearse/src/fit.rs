@@ -54,17 +54,19 @@ fn push(found: &mut Vec<Diagnostic>, (line, key): (usize, &str), what: String, a
 }
 
 fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
-    let drives = plan.lots.iter().map(|lot| catalog::drive(lot).map(|_| ()));
-    let buses = plan.buses.iter().map(|bus| catalog::bus(bus).map(|_| ()));
-    let controllers = plan
-        .controllers
-        .iter()
-        .map(|one| catalog::controller(one).map(|_| ()));
-    for error in drives
-        .chain(buses)
-        .chain(controllers)
-        .filter_map(Result::err)
-    {
+    let drives = plan.lots.iter().map(|lot| {
+        let key = match lot.names.is_empty() {
+            true => "drives.model",
+            false => "drive.model",
+        };
+        (key, catalog::drive(lot).err())
+    });
+    let buses = plan.buses.iter();
+    let buses = buses.map(|bus| ("bus.kind", catalog::bus(bus).err()));
+    let controllers = plan.controllers.iter();
+    let controllers = controllers.map(|one| ("controller.model", catalog::controller(one).err()));
+    for (key, error) in drives.chain(buses).chain(controllers) {
+        let Some(error) = error else { continue };
         // "drive model \"x\" is not known; allowed: a, b".
         let (what, allowed) = error
             .context
@@ -72,7 +74,7 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
             .unwrap_or((&error.context, ""));
         push(
             found,
-            (error.line.unwrap_or(1), "model"),
+            (error.line.unwrap_or(1), key),
             what.to_owned(),
             allowed.to_owned(),
         );

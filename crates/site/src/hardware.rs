@@ -504,5 +504,6 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
         memory_bytes,
         limit_iops,
         disk_bytes: Vec::new(),
+        disk_provisioning: Vec::new(),
     })
 }

@@ -198,10 +198,13 @@ fn pool_members(rows: &Rows, found: &mut Vec<Diagnostic>) {
         let listed = spares.map(|(index, spare)| (spare, pool.element_line("spares", index)));
         members(rows, name, "pool.spares", listed, &mut users, found);
     }
-    let all_read = rows
-        .pools
-        .iter()
-        .all(|pool| described(pool).iter().all(|group| group.line.is_some()));
+    // A pool that takes its groups out of lots lists no drives of a first group.
+    let all_read = rows.pools.iter().all(|pool| {
+        let mut groups = described(pool).into_iter();
+        let first = groups.next();
+        let first = first.is_none_or(|group| group.line.is_some() || pool.has("groups"));
+        first && groups.all(|group| group.line.is_some())
+    });
     for drive in &rows.drives {
         if let Some(line) = drive.line("name").filter(|_| all_read)
             && !users.contains_key(drive.item.drive.name.as_str())

@@ -5,6 +5,10 @@ use std::fmt;
 /// In the place of a secret in a site file that the array writes: too short to be one.
 pub(crate) const NOT_SHOWN: &str = "not shown";
 
+/// What messages say of it where the secret itself has to be.
+pub(crate) const NOT_SHOWN_TOLD: &str =
+    "\"not shown\", which `ashlar site show` writes for every secret";
+
 /// What [`Secret::parse`] takes, for messages.
 pub const SECRET_RULE: &str =
     "a secret of 12 to 255 bytes, as text or as 0x and two hexadecimal digits for each byte";

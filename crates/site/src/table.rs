@@ -6,7 +6,7 @@
 //! silent about values that were already reported.
 
 use crate::diagnostic::{Diagnostic, Lines};
-use crate::secret::{NOT_SHOWN, Secret};
+use crate::secret::{NOT_SHOWN, NOT_SHOWN_TOLD, Secret};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -144,7 +144,7 @@ impl<'a, 'd> TableReader<'a, 'd> {
         }
         let (found, rule) = match text {
             Some(NOT_SHOWN) => (
-                format!("{NOT_SHOWN:?}, which `ashlar site show` writes for every secret"),
+                NOT_SHOWN_TOLD.to_owned(),
                 format!("the secret itself in its place, {rule}"),
             ),
             Some(text) => (secret_text(text), rule.to_owned()),

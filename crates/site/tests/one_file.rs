@@ -145,7 +145,8 @@ fn and_rehearsed_with_its_own_drives_volumes_and_hosts() {
     assert_eq!(group.hosts, ["esx"], "those that may log in");
     assert_eq!(group.disk_pools, ["data", "data"]);
     assert_eq!(group.disk_bytes, [100 << 20, 200 << 20]);
-    assert_eq!(group.provisioning, Provisioning::Thick, "of one disk");
+    let kinds = [Provisioning::Thin, Provisioning::Thick];
+    assert_eq!([0, 1].map(|disk| group.provisioning_of(disk)), kinds);
     assert_eq!((plan.hosts[0].cores, plan.hosts[1].cores), (16, 8));
     let assumed = |key: &str, value: &str| Assumption {
         key: key.to_owned(),
@@ -159,6 +160,7 @@ fn and_rehearsed_with_its_own_drives_volumes_and_hosts() {
             assumed("host.clock_ghz", "2.4, for esx, spare"),
             assumed("host.memory", "\"512 GiB\", for spare"),
             assumed("host.ports", "one in network \"lan\", for esx, spare"),
+            assumed("vm.filled", "100, for WEB"),
         ]
     );
 }

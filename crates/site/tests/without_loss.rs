@@ -1,5 +1,6 @@
 //! What a file says is neither lost nor guessed without a word, whether it is served or rehearsed.
 
+use site::Provisioning;
 use site::plan::{Plan, Setting};
 
 /// A site of lots, to rehearse.
@@ -159,4 +160,121 @@ fn a_host_with_an_account_has_initiators() {
     let told = to_serve(&format!("{ARRAY}{host}"));
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("host.initiators is missing"), "{told:?}");
+}
+
+#[test]
+fn a_rehearsal_asks_for_no_secrets() {
+    let chap = "chap = { name = \"esx\", secret = \"not shown\", mutual_name = \"a\", \
+                mutual_secret = \"not shown\" }";
+    let text = ARRAY.replace("name = \"esx\"", &format!("name = \"esx\"\n{chap}"));
+    assert_eq!(to_rehearse(&text), [""; 0]);
+    let told = to_serve(&text);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("host.chap.secret: found \"not shown\""),
+        "{told:?}"
+    );
+    // Another mistake in an account is still one.
+    let short = text.replace(
+        "secret = \"not shown\", mutual_name",
+        "secret = \"short\", mutual_name",
+    );
+    assert_eq!(to_rehearse(&short).len(), 1);
+}
+
+#[test]
+fn a_drive_that_no_pool_lists_is_told_beside_a_pool_of_lots() {
+    let drive = "[[drive]]\nname = \"d0\"\nfile = \"d0.img\"\nsize = \"2 GiB\"\n";
+    let told = to_rehearse(&LOTS.replace("[[pool]]", &format!("{drive}[[pool]]")));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("9: drive.name: found \"d0\", which no pool lists"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_drive_is_not_called_like_one_of_a_lot() {
+    let text = |name: &str| {
+        let drive = format!("[[drive]]\nname = \"{name}\"\nfile = \"d.img\"\nsize = \"2 GiB\"\n");
+        let group = format!("[[pool.group]]\nlevel = \"simple\"\ndrives = [\"{name}\"]\n");
+        LOTS.replace("[[pool]]", &format!("{drive}[[pool]]"))
+            .replace("[[vm_group]]", &format!("{group}[[vm_group]]"))
+    };
+    let told = to_rehearse(&text("sas-05"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("9: drive.name: found \"sas-05\", as a drive of lot \"sas\""),
+        "{told:?}"
+    );
+    for free in ["sas-06", "sas-5", "sas"] {
+        assert_eq!(to_rehearse(&text(free)), [""; 0], "{free}");
+    }
+}
+
+#[test]
+fn a_bus_is_told_where_its_drive_names_it() {
+    let text = ARRAY.replace("d1.img\"", "d1.img\"\nbus = \"nobus\"");
+    let told = to_rehearse(&text);
+    let line = text
+        .lines()
+        .position(|line| line.starts_with("bus ="))
+        .unwrap()
+        + 1;
+    let at = format!("t.toml:{line}: drive.bus: found \"nobus\"");
+    assert!(told[0].starts_with(&at), "{told:?}");
+}
+
+#[test]
+fn buses_are_assumed_of_lots_and_of_drives_apart() {
+    let buses =
+        "[[bus]]\nname = \"b1\"\nkind = \"pcie\"\n[[bus]]\nname = \"b2\"\nkind = \"pcie\"\n";
+    let assumed = |text: &str| {
+        let plan = rehearsed(&text.replace("[[pool]]", &format!("{buses}[[pool]]")));
+        let all = plan.assumed.iter().filter(|one| one.key.ends_with(".bus"));
+        all.map(|one| format!("{}: {}", one.key, one.value))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(assumed(LOTS), ["drives.bus: \"b1\", for sas"]);
+    assert_eq!(assumed(ARRAY), ["drive.bus: \"b1\", for d0, d1"]);
+}
+
+#[test]
+fn a_vm_runs_on_hosts_that_may_log_in() {
+    let more = "[[host]]\nname = \"kvm\"\ninitiators = [\"iqn.2026-11.org.example:kvm\"]\n";
+    let text = |who: &str| ARRAY.replace("hosts = [\"esx\"]", who) + more;
+    let hosts = |who: &str| rehearsed(&text(who)).vm_groups[0].hosts.clone();
+    assert_eq!(hosts("hosts = [\"esx\"]"), ["esx"]);
+    let kvm = "initiators = [\"iqn.2026-11.org.example:kvm\"]";
+    assert_eq!(hosts(kvm), ["kvm"], "its initiator");
+    assert_eq!(hosts(&format!("{kvm}\nhosts = [\"esx\"]")), ["esx", "kvm"]);
+    assert_eq!(hosts("initiators = \"any\""), ["esx", "kvm"]);
+    let assumed = |who: &str| {
+        let plan = rehearsed(&text(who));
+        plan.assumed
+            .iter()
+            .any(|one| one.key == "host.initiators" && one.value.contains("WEB"))
+    };
+    let nobody = "initiators = [\"iqn.2026-11.org.example:nobody\"]";
+    assert_eq!(hosts(nobody), ["esx", "kvm"]);
+    assert!(assumed(nobody) && !assumed(kvm) && !assumed("initiators = \"any\""));
+}
+
+#[test]
+fn each_disk_of_a_vm_takes_space_as_its_volume() {
+    let volume = "[[volume]]\nname = \"w\"\npool = \"p\"\nsize = \"1 TiB\"\n";
+    let text = ARRAY
+        .replace(
+            "[[host]]",
+            &format!("provisioning = \"thick\"\n{volume}[[host]]"),
+        )
+        .replace("volumes = [\"v\"]", "volumes = [\"v\", \"w\"]");
+    let plan = rehearsed(&text);
+    let group = &plan.vm_groups[0];
+    let each = [group.provisioning_of(0), group.provisioning_of(1)];
+    assert_eq!(each, [Provisioning::Thick, Provisioning::Thin]);
+    assert!(
+        plan.assumed.iter().any(|one| one.key == "vm.filled"),
+        "of the thin disk"
+    );
 }

@@ -126,7 +126,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let Some(first) = chosen.first() else {
         unreachable!("something was chosen")
     };
-    text += &report::assumed(&first.plan.assumed);
+    text += &report::assumed(&first.plan);
     let document = report::document(&first.plan, Some(source), variants);
     let has_printed = files.write(&document)?;
     match has_printed {

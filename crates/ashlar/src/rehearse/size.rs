@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let document = report::sized(&plan, Some(source), &pool, &sized);
     let text = document.sizing.as_ref().map(report::proposal);
     if !files.write(&document)? {
-        let assumed = report::assumed(&plan.assumed);
+        let assumed = report::assumed(&plan);
         output::print(&(text.unwrap_or_default() + &assumed))?;
     }
     Ok(!sizing::ranked(&sized).is_empty())

@@ -10,24 +10,17 @@ use rehearse::rig::Rig;
 use rehearse::world::RigWorld;
 use site::Provisioning;
 
-/// A volume of so many GB in the first pool of a run's site, beside what is there.
-fn volume(
-    rig: &Rig,
-    run: Run,
-    gigabytes: u64,
-    provisioning: Provisioning,
-) -> Option<Volume<RigWorld>> {
-    let mut vm_group = run.plan().ok()?.vm_groups.first()?.clone();
-    vm_group.provisioning = provisioning;
+/// A volume of so many GB in the first pool of a site, beside what is there.
+fn volume(rig: &Rig, gigabytes: u64, provisioning: Provisioning) -> Option<Volume<RigWorld>> {
     let pool = rig.pools.first()?;
-    let made = pool.make_volume(&vm_group, "at-rest", gigabytes * MEMORY_GB);
+    let made = pool.make_volume(provisioning, "at-rest", gigabytes * MEMORY_GB);
     rig.finish(made).ok()?.ok()
 }
 
 /// Gigabytes that a thin volume of `gigabytes` holds with these files, one behind the other.
 pub fn held_gb(run: Run, gigabytes: u64, files: &[u64]) -> Option<f64> {
     let rig = Rig::build(&run.plan().ok()?, 1, &shipped).ok()?;
-    let volume = volume(&rig, run, gigabytes, Provisioning::Thin)?;
+    let volume = volume(&rig, gigabytes, Provisioning::Thin)?;
     let mut at = 0;
     for file in files {
         let end = at + file * MEMORY_GB;
@@ -41,7 +34,7 @@ pub fn held_gb(run: Run, gigabytes: u64, files: &[u64]) -> Option<f64> {
 /// zeros: a thick volume keeps its pages, a thin one gives them back.
 pub fn cleared_s(run: Run, gigabytes: u64, provisioning: Provisioning) -> Option<f64> {
     let rig = Rig::build(&run.plan().ok()?, 1, &shipped).ok()?;
-    let volume = volume(&rig, run, gigabytes, provisioning)?;
+    let volume = volume(&rig, gigabytes, provisioning)?;
     let bytes = gigabytes * MEMORY_GB;
     rig.finish(volume.lay_out(0..bytes)).ok()?.ok()?;
     let began = rig.world.now();

@@ -310,7 +310,7 @@ fn thin_and_thick(scene: &Scene<'_>, seen: &mut Seen) {
         let kinds: BTreeSet<bool> = scene
             .demand
             .disks_in(place)
-            .map(|(vm, _)| scene.plan.vm_groups[vm.vm_group].provisioning == Provisioning::Thin)
+            .map(|(_, disk)| disk.provisioning == Provisioning::Thin)
             .collect();
         if kinds.len() > 1 {
             seen.add(

@@ -193,11 +193,11 @@ fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn drive_without_redundancy(plan: &Plan, drive: &str) -> Option<String> {
-    let (lot, _) = drive.rsplit_once('-')?;
+    let lot = plan.lots.iter().find(|lot| lot.has_drive(drive))?;
     let bare = |pool: &&site::plan::Layout| {
         pool.groups
             .iter()
-            .any(|groups| groups.from == lot && groups.level == Level::Simple)
+            .any(|groups| groups.from == lot.name && groups.level == Level::Simple)
     };
     let pool = plan.pools.iter().find(bare)?;
     Some(format!(

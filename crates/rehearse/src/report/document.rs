@@ -5,6 +5,7 @@ use super::schema::{
     SeedReport, ShareReport, SourceReport, StageReport, SummaryReport, ToldReport, TriedReport,
     VariantReport,
 };
+use crate::catalog;
 use crate::confidence::Estimate;
 use crate::disk::Stage;
 use crate::finding::{Finding, finding};
@@ -39,7 +40,7 @@ pub(super) fn assumed(plan: &Plan) -> Vec<AssumptionReport> {
         key: one.key.clone(),
         value: one.value.clone(),
     };
-    plan.assumed.iter().map(one).collect()
+    catalog::assumed(plan).iter().map(one).collect()
 }
 
 /// What came of a site or a variant.

@@ -1,16 +1,19 @@
 //! The report for a terminal.
 
 use super::{figure, grouped};
+use crate::catalog;
 use crate::disk::Stage;
 use crate::finding::finding;
 use crate::search::{Capped, Search};
 use crate::share::{Part, Share};
 use crate::summary::Rehearsal;
-use site::plan::Assumption;
+use site::plan::{Assumption, Plan};
 use std::fmt::Write;
 
-/// Hardware that a file does not say, with the keys that would say it; nothing where there is none.
-pub fn assumed(assumed: &[Assumption]) -> String {
+/// Hardware that the file of `plan` does not say, with the keys that would say it; nothing where
+/// there is none.
+pub fn assumed(plan: &Plan) -> String {
+    let assumed = catalog::assumed(plan);
     if assumed.is_empty() {
         return String::new();
     }

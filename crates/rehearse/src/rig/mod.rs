@@ -21,7 +21,7 @@ use crate::profiles::Profiles;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::{Pool, Provisioning, Volume, VolumeSpec};
-use site::plan::{Plan, VmGroup};
+use site::plan::Plan;
 use std::future::Future;
 use std::rc::Rc;
 use world_sim::Outcome;
@@ -42,17 +42,17 @@ pub struct PoolRig {
 }
 
 impl PoolRig {
-    /// Makes an empty volume as `vm_group` says.
+    /// Makes an empty volume.
     ///
     /// # Errors
     /// A sentence that names volume and pool.
     pub async fn make_volume(
         &self,
-        vm_group: &VmGroup,
+        provisioning: site::Provisioning,
         name: &str,
         size_bytes: u64,
     ) -> Result<Volume<RigWorld>, String> {
-        let provisioning = match vm_group.provisioning {
+        let provisioning = match provisioning {
             site::Provisioning::Thin => Provisioning::Thin,
             site::Provisioning::Thick => Provisioning::Thick,
         };

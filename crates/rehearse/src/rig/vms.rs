@@ -153,7 +153,7 @@ impl Builder<'_> {
         let nominal_bytes = profile.disks[number].nominal_bytes;
         let size_bytes = nominal_bytes.next_multiple_of(1 << 20);
         let name = format!("{}-{number}", profile.name);
-        let volume = self.volume(pool, &name, size_bytes)?;
+        let volume = self.volume(pool, (number, &name), size_bytes)?;
         let lun_name = match vm_group.luns {
             Luns::PerDisk => name,
             Luns::PerVm => profile.name.clone(),
@@ -187,12 +187,12 @@ impl Builder<'_> {
     fn volume(
         &self,
         pool: &super::PoolRig,
-        name: &str,
+        (disk, name): (usize, &str),
         size_bytes: u64,
     ) -> Result<engine::Volume<RigWorld>, RehearseError> {
         let vm_group = self.vm_group;
         let refused = |context: String| RehearseError::site(vm_group.line, context);
-        let made = pool.make_volume(vm_group, name, size_bytes);
+        let made = pool.make_volume(vm_group.provisioning_of(disk), name, size_bytes);
         let volume = self.rig.finish(made)?.map_err(refused)?;
         let filled = size_bytes / 100 * u64::from(vm_group.filled_percent);
         let filled = filled - filled % base::BLOCK_BYTES as u64;

@@ -142,7 +142,7 @@ async fn copied(
     bytes: &Rc<Cell<u64>>,
 ) -> Result<(), String> {
     let pool = Rc::clone(&disk.pool.borrow());
-    let made = make(scene, vm, (&pool, name), disk.size_bytes).await?;
+    let made = make(disk, (&pool, name)).await?;
     let from = disk.volume.borrow().clone();
     // On the datastore of its VM, where there is one.
     let lun_name = match vm_group_of(&scene.plan, &vm.vm_group).luns {
@@ -154,15 +154,17 @@ async fn copied(
     Copying::new((from, to), how, bytes).run(scene).await
 }
 
-/// An empty volume like those of the VM's VM group.
+/// An empty volume like that of `disk`.
 pub(super) async fn make(
-    scene: &Scene,
-    vm: &VmRig,
+    disk: &DiskRig,
     (pool, name): (&PoolRig, &str),
-    size_bytes: u64,
 ) -> Result<Volume<RigWorld>, String> {
-    let vm_group = vm_group_of(&scene.plan, &vm.vm_group);
-    pool.make_volume(vm_group, name, size_bytes).await
+    let provisioning = match disk.volume.borrow().info().provisioning {
+        engine::Provisioning::Thin => site::Provisioning::Thin,
+        engine::Provisioning::Thick => site::Provisioning::Thick,
+    };
+    let made = pool.make_volume(provisioning, name, disk.size_bytes);
+    made.await
 }
 
 /// Moves disks of a VM group to a pool, so many of each VM from the first on.

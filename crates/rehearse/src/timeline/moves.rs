@@ -156,7 +156,7 @@ async fn by_its_host(
         true => format!("{name}-moved{}", how.number),
         false => name.clone(),
     };
-    let made = make(scene, vm, (to, &new_name), disk.size_bytes).await?;
+    let made = make(disk, (to, &new_name)).await?;
     let target = seen(scene, (vm, &disk.lun_name), (to, made.clone()));
     let below: Rc<Cell<u64>> = Rc::default();
     disk.twin.replace(Some(Twin {

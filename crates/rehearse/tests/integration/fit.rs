@@ -1,7 +1,9 @@
 //! The parts of a plan that do not fit its workloads, with the exact message.
 
+use rehearse::demand::Demand;
 use rehearse::fit::{fit, fit_all};
 use rehearse::profiles::shipped;
+use rehearse::report;
 
 const GOOD: &str = r#"[site]
 name = "test"
@@ -68,11 +70,11 @@ fn the_good_plan_fits() {
 fn names_of_models_and_workloads_lead_somewhere() {
     says(
         &[("model = \"sas-10k-600\"", "model = \"sas-20k\"")],
-        "10: model: found drive model \"sas-20k\" is not known; allowed: sas-15k-600, sas-10k-600",
+        "10: drives.model: found drive model \"sas-20k\" is not known; allowed: sas-15k-600, sas-10k-600",
     );
     says(
         &[("kind = \"sas-6g-x4\"", "kind = \"scsi\"")],
-        "7: model: found bus \"scsi\" is not known; allowed: sas-6g-x4",
+        "7: bus.kind: found bus \"scsi\" is not known; allowed: sas-6g-x4",
     );
     says(
         &[("profile = \"hetero10\"", "profile = \"hetero11\"")],
@@ -226,4 +228,50 @@ fn what_does_not_fit_of_a_served_file_is_told_with_its_own_keys() {
     let plan = site::plan::parse("t.toml", &text, &[]).unwrap().base;
     assert_eq!(fit(&plan, &shipped), []);
     assert!(plan.assumed.iter().all(|one| one.key != "vm.filled"));
+}
+
+#[test]
+fn the_model_of_a_drive_is_told_where_the_drive_names_it() {
+    let text = SERVED.replace("\"d0.img\"", "\"d0.img\"\nmodel = \"bogus\"");
+    let plan = site::plan::parse("t.toml", &text, &[]).unwrap().base;
+    let said = fit(&plan, &shipped);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((said[0].line, said[0].key.as_str()), (8, "drive.model"));
+}
+
+/// The array has the disks in its pool, and so has the rehearsal.
+#[test]
+fn a_thick_disk_beside_a_thin_one_takes_its_own_room_only() {
+    let more =
+        "provisioning = \"thick\"\n[[volume]]\nname = \"w\"\npool = \"p\"\nsize = \"1 TiB\"\n";
+    let text = SERVED
+        .replace("[[export]]", &format!("{more}[[export]]"))
+        .replace("[\"v\"]", "[\"v\", \"w\"]")
+        .replace("\"WEB01\"", "\"FS01\"\nfilled = 0");
+    site::parse("t.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = site::plan::parse("t.toml", &text, &[]).unwrap().base;
+    assert_eq!(fit(&plan, &shipped), []);
+    let demand = Demand::of(&plan, &shipped);
+    let taken: Vec<u64> = demand.vms[0]
+        .disks
+        .iter()
+        .map(|disk| disk.taken_bytes)
+        .collect();
+    assert_eq!(taken, [16 << 20, 0]);
+}
+
+#[test]
+fn a_file_that_is_larger_than_its_model_is_told() {
+    let text = SERVED.replace("\"64 MiB\"", "\"20 TiB\"\nmodel = \"sas-10k-600\"");
+    let of = |text: &str| site::plan::parse("t.toml", text, &[]).unwrap().base;
+    let told = report::assumed(&of(&text));
+    let line = told
+        .lines()
+        .find(|line| line.contains("drive.size"))
+        .unwrap();
+    assert!(
+        line.contains("20 TiB") && line.ends_with("for d0"),
+        "{line}"
+    );
+    assert!(!report::assumed(&of(SERVED)).contains("drive.size"));
 }

@@ -120,21 +120,10 @@ fn ports(plan: &Plan, ports: &[Ports], at: (usize, &str), found: &mut Vec<Diagno
 
 fn lots(plan: &Plan, found: &mut Vec<Diagnostic>) {
     let buses = plan.buses.iter().map(|bus| bus.name.as_str());
-    for lot in &plan.lots {
-        lookup(
-            &lot.bus,
-            "bus",
-            buses.clone(),
-            (
-                lot.line,
-                if lot.names.is_empty() {
-                    "drives.bus"
-                } else {
-                    "drive.bus"
-                },
-            ),
-            found,
-        );
+    // Drives that have names of their own were looked at one by one.
+    for lot in plan.lots.iter().filter(|lot| lot.names.is_empty()) {
+        let at = (lot.line, "drives.bus");
+        lookup(&lot.bus, "bus", buses.clone(), at, found);
     }
 }
 

@@ -4,11 +4,11 @@
 //! Invariant: whatever is assumed is named in [`Plan::assumed`], with the key that would say it.
 
 use super::assumed::{self, Assumed};
-use super::types::{Groups, Layout, Lot, Plan, Taken};
+use super::types::{Bus, Groups, Layout, Lot, Plan, Taken};
 use super::vms;
 use crate::diagnostic::Diagnostic;
 use crate::read::{DriveRow, PoolRow, Rows};
-use crate::references::push;
+use crate::references::{one_of, push};
 use crate::table::Row;
 use crate::types::{DriveSource, Group};
 
@@ -32,10 +32,12 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
         bus,
         lots: rows.hardware.lots.clone(),
         without_model: Vec::new(),
+        lots_without_bus: Vec::new(),
         without_bus: Vec::new(),
         found,
     };
     drives.buses_of_lots();
+    drives.names(&buses);
     let pools = rows.pools.iter().map(|pool| drives.layout(pool, owner));
     let (pools, group_lines) = pools.unzip();
     drives.assume(buses.len(), &mut assumed);
@@ -67,6 +69,7 @@ struct Drives<'a> {
     bus: &'a str,
     lots: Vec<Lot>,
     without_model: Vec<&'a str>,
+    lots_without_bus: Vec<&'a str>,
     without_bus: Vec<&'a str>,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -77,7 +80,28 @@ impl<'a> Drives<'a> {
         for (lot, said) in self.lots.iter_mut().zip(&self.rows.hardware.lots) {
             if lot.bus.is_empty() {
                 lot.bus = self.bus.to_owned();
-                self.without_bus.push(&said.name);
+                self.lots_without_bus.push(&said.name);
+            }
+        }
+    }
+
+    /// Reports drives with a bus that is not there, or with the name of a drive of a lot.
+    fn names(&mut self, buses: &[Bus]) {
+        for row in &self.rows.drives {
+            let there = |bus: &String| buses.iter().any(|one| one.name == *bus);
+            if let Some(bus) = row.item.bus.as_ref().filter(|bus| !there(bus)) {
+                let line = row.line("bus").unwrap_or(row.header_line());
+                let allowed = one_of("bus", buses.iter().map(|bus| bus.name.as_str()));
+                let what = format!("{bus:?}, which no bus has");
+                push(self.found, line, "drive.bus", what, allowed);
+            }
+            let name = &row.item.drive.name;
+            let mut lots = self.rows.hardware.lots.iter();
+            if let Some(lot) = lots.find(|lot| lot.has_drive(name)) {
+                let line = row.line("name").unwrap_or(row.header_line());
+                let what = format!("{name:?}, as a drive of lot {:?}", lot.name);
+                let allowed = "one that no other drive has".to_owned();
+                push(self.found, line, "drive.name", what, allowed);
             }
         }
     }
@@ -136,7 +160,10 @@ impl<'a> Drives<'a> {
     /// A lot of these drives: its name, and how many they are.
     fn lot(&mut self, name: String, line: usize, drives: &'a [String]) -> (String, u16) {
         let all = drives.iter().filter_map(|name| self.named(name));
-        let all: Vec<&'a DriveRow> = all.collect();
+        let all: Vec<&'a Row<DriveRow>> = all.collect();
+        let first = all.iter().find(|row| row.has("model")).or(all.first());
+        let line_of_model = first.map(|row| row.line("model").unwrap_or(row.header_line()));
+        let all: Vec<&'a DriveRow> = all.into_iter().map(|row| &row.item).collect();
         let model = |row: &&'a DriveRow| row.model.as_deref().unwrap_or(assumed::DRIVE_MODEL);
         let bus = |row: &&'a DriveRow| row.bus.as_deref().unwrap_or(self.bus).to_owned();
         let (models, buses) = (alike(all.iter().map(model)), alike(all.iter().map(bus)));
@@ -146,7 +173,7 @@ impl<'a> Drives<'a> {
         };
         self.lots.push(Lot {
             name: name.clone(),
-            line,
+            line: line_of_model.unwrap_or(line),
             model: models.first().map_or("", |model| *model).to_owned(),
             count: drives.len() as u32,
             bus: buses.first().cloned().unwrap_or_default(),
@@ -169,9 +196,9 @@ impl<'a> Drives<'a> {
         (name, u16::try_from(drives.len()).unwrap_or(u16::MAX))
     }
 
-    fn named(&self, name: &str) -> Option<&'a DriveRow> {
-        let mut all = self.rows.drives.iter().map(|row| &row.item);
-        all.find(|row| row.drive.name == name)
+    fn named(&self, name: &str) -> Option<&'a Row<DriveRow>> {
+        let mut all = self.rows.drives.iter();
+        all.find(|row| row.item.drive.name == name)
     }
 
     /// Says which drives are modelled as usual.
@@ -182,9 +209,14 @@ impl<'a> Drives<'a> {
             assumed.say("drive.model", format!("\"{model}\", for {of}"));
         }
         // The only bus is no guess.
-        if !self.without_bus.is_empty() && buses > 1 {
-            let (bus, of) = (self.bus, assumed::listed(&self.without_bus));
-            assumed.say("drive.bus", format!("\"{bus}\", for {of}"));
+        for (key, without) in [
+            ("drives.bus", &self.lots_without_bus),
+            ("drive.bus", &self.without_bus),
+        ] {
+            if !without.is_empty() && buses > 1 {
+                let (bus, of) = (self.bus, assumed::listed(without));
+                assumed.say(key, format!("\"{bus}\", for {of}"));
+            }
         }
     }
 }

@@ -121,7 +121,8 @@ pub struct Bus {
 pub struct Lot {
     /// Unique over the site; its drives are this and their number.
     pub name: String,
-    /// Where the file describes it.
+    /// Where the file describes it; of drives with names of their own, where the model of one
+    /// is or would be.
     pub line: usize,
     /// What they are: a name of the models.
     pub model: String,
@@ -370,6 +371,8 @@ pub struct VmGroup {
     /// Size of each disk of a VM, in the place of the profile's; the profile's where there are
     /// none.
     pub disk_bytes: Vec<u64>,
+    /// How each disk takes space, in the place of `provisioning`; none where all are alike.
+    pub disk_provisioning: Vec<Provisioning>,
 }
 
 /// Something that happens at a time of the run.
@@ -557,6 +560,17 @@ impl Lot {
         (0..self.count).map(|index| self.drive_name(index))
     }
 
+    /// Whether one of them is called `name`.
+    pub fn has_drive(&self, name: &str) -> bool {
+        if !self.names.is_empty() {
+            return self.names.iter().any(|own| own == name);
+        }
+        let number = name
+            .rsplit_once('-')
+            .and_then(|(_, number)| number.parse().ok());
+        number.is_some_and(|number| number < self.count && self.drive_name(number) == name)
+    }
+
     /// The name of one of them, counted from 0.
     pub fn drive_name(&self, index: u32) -> String {
         let own = self.names.get(index as usize).cloned();
@@ -568,6 +582,12 @@ impl VmGroup {
     /// Whether it stands for a `[[vm]]`, whose disks are volumes.
     pub fn is_vm(&self) -> bool {
         !self.disk_bytes.is_empty()
+    }
+
+    /// How that disk of a VM takes space, counted from 0.
+    pub fn provisioning_of(&self, disk: usize) -> Provisioning {
+        let own = self.disk_provisioning.get(disk).copied();
+        own.unwrap_or(self.provisioning)
     }
 
     /// Whether it has the VM of its profile that is called so.

@@ -4,7 +4,7 @@ use super::assumed::{Assumed, listed};
 use super::types::{Adapter, Luns, Machine, VmGroup};
 use crate::read::{Rows, VmRow};
 use crate::table::Row;
-use crate::types::{Export, Provisioning, Volume};
+use crate::types::{Export, Host, Initiators, Provisioning, Vm, Volume};
 use std::time::Duration;
 
 /// How much of each thin disk is written before, percent.
@@ -16,6 +16,7 @@ pub(super) fn groups(rows: &Rows, hosts: &[Machine], assumed: &mut Assumed) -> V
     if said.is_empty() {
         let groups: Vec<VmGroup> = rows.vms.iter().map(|vm| of_vm(rows, vm, hosts)).collect();
         say_filled(rows, &groups, assumed);
+        say_hosts(rows, assumed);
         return groups;
     }
     let vms: Vec<&str> = rows
@@ -34,7 +35,8 @@ pub(super) fn groups(rows: &Rows, hosts: &[Machine], assumed: &mut Assumed) -> V
 fn say_filled(rows: &Rows, groups: &[VmGroup], assumed: &mut Assumed) {
     let vms = rows.vms.iter().zip(groups);
     let without = vms.filter(|(row, group)| {
-        row.item.filled_percent.is_none() && group.provisioning == Provisioning::Thin
+        let disks = &group.disk_provisioning;
+        row.item.filled_percent.is_none() && disks.contains(&Provisioning::Thin)
     });
     let without: Vec<&str> = without.map(|(_, group)| group.name.as_str()).collect();
     if !without.is_empty() {
@@ -47,16 +49,10 @@ fn say_filled(rows: &Rows, groups: &[VmGroup], assumed: &mut Assumed) {
 /// and in their pools. VMs go to the hosts that may log in, in turn.
 fn of_vm(rows: &Rows, row: &Row<VmRow>, hosts: &[Machine]) -> VmGroup {
     let vm = &row.item.vm;
-    let exports = rows.exports.iter().map(|row| &row.item);
-    let export = exports.into_iter().find(|one| one.target == vm.target);
+    let export = export_of(rows, vm);
     let named = |name: &String| rows.volumes.iter().find(|row| row.item.name == *name);
     let volumes = export.iter().flat_map(|export| &export.volumes);
     let volumes: Vec<&Volume> = volumes.filter_map(named).map(|row| &row.item).collect();
-    let is_thick = |volume: &&Volume| volume.provisioning == Provisioning::Thick;
-    let provisioning = match volumes.iter().any(is_thick) {
-        true => Provisioning::Thick,
-        false => Provisioning::Thin,
-    };
     let admitted = admitted(rows, export);
     let mut of_hosts = hosts
         .iter()
@@ -76,7 +72,7 @@ fn of_vm(rows: &Rows, row: &Row<VmRow>, hosts: &[Machine]) -> VmGroup {
         disk_pools: volumes.iter().map(|volume| volume.pool.clone()).collect(),
         adapter: Adapter::None,
         luns: Luns::PerDisk,
-        provisioning,
+        provisioning: Provisioning::Thin,
         filled_percent: row.item.filled_percent.unwrap_or(FILLED_PERCENT),
         scale: vm.rate_scale,
         outstanding: None,
@@ -84,17 +80,47 @@ fn of_vm(rows: &Rows, row: &Row<VmRow>, hosts: &[Machine]) -> VmGroup {
         memory_bytes: None,
         limit_iops: None,
         disk_bytes: volumes.iter().map(|volume| volume.size_bytes).collect(),
+        disk_provisioning: volumes.iter().map(|volume| volume.provisioning).collect(),
     }
 }
 
-/// Hosts that an export names, by itself or by a group; none where it names initiators only.
+/// Says which VMs run on any host, because no host of the file may log in.
+fn say_hosts(rows: &Rows, assumed: &mut Assumed) {
+    let homeless = |row: &&Row<VmRow>| {
+        let export = export_of(rows, &row.item.vm);
+        export.is_some_and(|one| one.initiators != Initiators::Any)
+            && admitted(rows, export).is_empty()
+    };
+    let all = rows.vms.iter().filter(homeless);
+    let all: Vec<&str> = all.map(|row| row.item.vm.name.as_str()).collect();
+    // A host that is assumed is the only one.
+    if !all.is_empty() && !rows.hosts.is_empty() {
+        let value = format!("on any host, for VMs {}", listed(&all));
+        assumed.say("host.initiators", value);
+    }
+}
+
+fn export_of<'a>(rows: &'a Rows, vm: &Vm) -> Option<&'a Export> {
+    let mut exports = rows.exports.iter().map(|row| &row.item);
+    exports.find(|one| one.target == vm.target)
+}
+
+/// Hosts that an export names, by itself, by a group or by an initiator; none where it admits
+/// any, or initiators of no host.
 fn admitted<'a>(rows: &'a Rows, export: Option<&'a Export>) -> Vec<&'a str> {
     let Some(export) = export else {
         return Vec::new();
     };
+    let initiators: &[String] = match &export.initiators {
+        Initiators::Any => return Vec::new(),
+        Initiators::Named(names) => names,
+    };
     let groups = rows.host_groups.iter().map(|row| &row.item);
     let groups = groups.filter(|group| export.host_groups.contains(&group.name));
     let of_groups = groups.flat_map(|group| &group.hosts);
-    let all = export.hosts.iter().chain(of_groups);
+    let hosts = rows.hosts.iter().map(|row| &row.item.host);
+    let has_one = |host: &&Host| host.initiators.iter().any(|one| initiators.contains(one));
+    let of_initiators = hosts.filter(has_one).map(|host| &host.name);
+    let all = export.hosts.iter().chain(of_groups).chain(of_initiators);
     all.map(String::as_str).collect()
 }

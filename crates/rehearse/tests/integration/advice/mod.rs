@@ -195,3 +195,29 @@ fn the_list_in_the_documentation_is_the_list() {
     }
     assert_eq!(said.len(), right.len(), "{advised}");
 }
+
+/// Drives that have names of their own are of their own pool, whatever they are called.
+#[test]
+fn a_named_drive_without_redundancy_is_found() {
+    let drive = "[[drive]]\nname = \"bare-0\"\nfile = \"d.img\"\nsize = \"100 GiB\"\nbus = \"shelf0\"\nmodel = \"sas-10k-600\"\n";
+    let pool = "[[pool]]\nname = \"scratch\"\nlevel = \"simple\"\ncontroller = \"a\"\ndrives = [\"bare-0\"]\n";
+    let text = GOOD.replace(
+        "[[network]]\nname = \"san-a\"",
+        &format!("{drive}{pool}[[network]]\nname = \"san-a\""),
+    );
+    let fails = |drive: &str, text: &str| {
+        let text = text.replace("drive = \"data0-00\"", &format!("drive = \"{drive}\""));
+        let found = findings(&text);
+        let ours = found
+            .iter()
+            .filter(|one| one.check.name == "failure-without-redundancy");
+        ours.map(|one| one.what.clone()).collect::<Vec<_>>()
+    };
+    let found = fails("bare-0", &text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("\"bare-0\"") && found[0].contains("\"scratch\""),
+        "{found:?}"
+    );
+    assert_eq!(fails("data0-01", &text), [""; 0]);
+}
