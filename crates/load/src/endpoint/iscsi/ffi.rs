@@ -67,8 +67,16 @@ pub const SESSION_NORMAL: c_int = 2;
 /// `enum iscsi_header_digest`: CRC32C if the target insists, none if it does not.
 pub const HEADER_DIGEST_NONE_CRC32C: c_int = 1;
 
-/// The library's names, the one that we test with first. The last is there where its headers are.
-const NAMES: [&str; 3] = ["libiscsi.so.7", "libiscsi.so.9", "libiscsi.so"];
+/// The library's names, the one that we test with first. Distributions have others: what is used
+/// here is in all of them. The last is there where its headers are.
+const NAMES: [&str; 6] = [
+    "libiscsi.so.7",
+    "libiscsi.so.8",
+    "libiscsi.so.9",
+    "libiscsi.so.10",
+    "libiscsi.so.11",
+    "libiscsi.so",
+];
 
 /// The library, loaded once.
 ///
@@ -80,28 +88,35 @@ pub fn library() -> Result<&'static Library, String> {
     loaded.as_ref().map_err(String::clone)
 }
 
-/// Loads the first of `names` that is there.
+/// Loads the first of `names` that is there and has all functions.
 fn load(names: &[&str]) -> Result<Library, String> {
-    let mut missing = None;
+    let mut unusable = None;
     for &name in names {
         // SAFETY: libiscsi's constructors do nothing that a caller has to provide for.
-        match unsafe { libloading::Library::new(name) } {
-            Ok(library) => return Library::of(library).map_err(|error| unusable(&error)),
-            Err(error) => {
-                missing.get_or_insert(error);
+        match unsafe { libloading::Library::new(name) }.map(Library::of) {
+            Ok(Ok(library)) => return Ok(library),
+            Ok(Err(error)) => {
+                unusable.get_or_insert((name, error));
             }
+            Err(_) => {}
         }
     }
-    Err(missing.map_or_else(String::new, |error| unusable(&error)))
+    Err(match unusable {
+        Some((name, error)) => format!(
+            "cannot use {name}, which iSCSI targets need: {}; install another version of libiscsi",
+            own_words(&error)
+        ),
+        None => format!(
+            "cannot load libiscsi, which iSCSI targets need: none of {} is there; install the \
+             package that has libiscsi (Debian 12: libiscsi7)",
+            names.join(", ")
+        ),
+    })
 }
 
-fn unusable(error: &libloading::Error) -> String {
-    // The system's own words, with the name of the library or the function.
-    let why = error.source().unwrap_or(error);
-    format!(
-        "cannot load libiscsi, which iSCSI targets need: {why}; install it (Debian 12: apt-get \
-         install libiscsi7)"
-    )
+/// The system's own words, with the name of the function.
+fn own_words(error: &libloading::Error) -> &dyn Error {
+    error.source().unwrap_or(error)
 }
 
 /// A field for each function, and what looks them up.
@@ -219,13 +234,36 @@ mod tests {
         let Err(told) = load(&["libnothing.so.0", "libnothing.so"]) else {
             panic!("there is none");
         };
-        assert!(told.contains("libnothing.so.0"), "{told}");
-        assert!(told.contains("libiscsi7"), "{told}");
+        for name in ["libnothing.so.0", "libnothing.so is there", "libiscsi7"] {
+            assert!(told.contains(name), "{told}");
+        }
     }
 
     #[test]
     fn a_library_without_the_functions_is_refused() {
-        let refused = load(&["libc.so.6"]);
-        assert!(refused.is_err_and(|told| told.contains("iscsi_create_context")));
+        // Also where a later name is not there at all.
+        let refused = load(&["libnothing.so.0", "libc.so.6", "libnothing.so"]);
+        let Err(told) = refused else {
+            panic!("it has none of the functions");
+        };
+        assert!(
+            told.contains("libc.so.6") && told.contains("iscsi_create_context"),
+            "{told}"
+        );
+        assert!(!told.contains("libiscsi7"), "another version: {told}");
+    }
+
+    #[test]
+    fn a_library_without_the_functions_hides_no_other() {
+        let all: Vec<&str> = std::iter::once("libc.so.6").chain(NAMES).collect();
+        assert!(load(&all).is_ok(), "the next is tried");
+    }
+
+    #[test]
+    fn names_of_other_distributions_are_tried() {
+        for version in 7..=11 {
+            let name = format!("libiscsi.so.{version}");
+            assert!(NAMES.contains(&name.as_str()), "{name}");
+        }
     }
 }
