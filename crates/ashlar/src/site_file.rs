@@ -21,7 +21,7 @@ const VARIANTS_NAMED: usize = 2;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Check a site file: name every mistake, and for a site to rehearse what could be better
+    /// Check a site file: name every mistake, and in hardware with a load what could be better
     #[command(after_help = CHECK_HELP)]
     Check {
         /// The site file

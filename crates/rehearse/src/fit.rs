@@ -108,7 +108,11 @@ fn unknown_profile(vm_group: &VmGroup, why: String, found: &mut Vec<Diagnostic>)
         return push(found, at, why, "a trace that can be read".to_owned());
     }
     let what = format!("{:?}, which no profile has", vm_group.profile);
-    let allowed = format!("one of {}", Profile::names().join(", "));
+    let names = Profile::names().join(", ");
+    let allowed = match vm_group.is_vm() {
+        true => format!("one of {names}"),
+        false => format!("one of {names}, or \"{TRACE}FILE\""),
+    };
     push(found, at, what, allowed);
 }
 
@@ -127,7 +131,11 @@ fn disks_fit(vm_group: &VmGroup, vm: &VmProfile, found: &mut Vec<Diagnostic>) {
     };
     let what = format!("{list} for the {disks} disks of {}", vm.name);
     let at = at(vm_group, "vm_group.disk_pools");
-    push(found, at, what, format!("a {each} for each disk"));
+    let but = match vm_group.is_vm() && listed == 1 {
+        true => "; `ashlar load` takes one for all disks, too",
+        false => "",
+    };
+    push(found, at, what, format!("a {each} for each disk{but}"));
 }
 
 /// The line and the key of a VM group; of a VM, the key that says the same.

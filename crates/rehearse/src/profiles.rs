@@ -1,4 +1,4 @@
-//! Workloads of blocks by the names that plans use: profiles of `workload`, and traces of real
+//! Workloads of VM groups by the names that plans use: profiles of `workload`, and traces of real
 //! hosts (`trace:FILE`, or `trace:FILE,FORMAT`), replayed at their own times.
 
 use site::plan::TRACE;
@@ -6,7 +6,7 @@ use std::io;
 use workload::profile::Profile;
 use workload::trace::{self, BeyondEnd, Open, Trace, TraceFile};
 
-/// The profile of a name that a block uses, or a sentence: what is allowed, or what is wrong with
+/// The profile of a name that a VM group uses, or a sentence: what is allowed, or what is wrong with
 /// a trace.
 pub type Profiles<'a> = &'a (dyn Fn(&str) -> Result<Profile, String> + Sync);
 

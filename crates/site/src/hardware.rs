@@ -449,17 +449,24 @@ const ADAPTERS: [(&str, Adapter); 5] = [
     ("none", Adapter::None),
 ];
 
-fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
-    let line = reader.header_line();
-    let name = name(&mut reader, "name");
-    let rule = format!("a workload profile's name, {NAME_RULE}, or \"{TRACE}FILE\"");
-    let profile = reader.required("profile", &rule, |value| {
+/// The profile of a VM group, or a trace.
+fn profile(reader: &mut TableReader<'_, '_>) -> Option<String> {
+    let rule = format!(
+        "a workload profile's name, {NAME_RULE}, or \"{TRACE}FILE\" (\"{TRACE}FILE,FORMAT\")"
+    );
+    reader.required("profile", &rule, |value| {
         let trace = value.as_str().filter(|text| {
             let file = text.strip_prefix(TRACE);
             file.is_some_and(|file| !file.is_empty())
         });
         named(value).or_else(|| trace.map(str::to_owned))
-    });
+    })
+}
+
+fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
+    let line = reader.header_line();
+    let name = name(&mut reader, "name");
+    let profile = profile(&mut reader);
     let profile = profile.unwrap_or_default();
     let roles = words(&mut reader, "roles", "VMs of the profile");
     let count = count(&mut reader, 10_000);

@@ -403,13 +403,7 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let alarm_at = reader.optional("alarm_at", &alarm_rule, |value| {
         percent(value).filter(|percent| *percent >= least)
     });
-    let tables = reader.tables("group");
-    // Groups out of lots have no level of the pool beside them.
-    let level_of_pool = reader.line_of("groups").is_none().then_some(level);
-    let more: Vec<Row<Group>> = tables
-        .into_iter()
-        .map(|table| group(reader.nested("pool.group", table), level_of_pool))
-        .collect();
+    let more = more_groups(&mut reader, level);
     let first = Group { level, drives };
     let usual = Pool::usual();
     let pool = Pool {
@@ -434,6 +428,16 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         more,
         modelled,
     })
+}
+
+/// The groups of a pool after the first, whose level is `level`.
+fn more_groups(reader: &mut TableReader<'_, '_>, level: Level) -> Vec<Row<Group>> {
+    // Groups out of lots have no level of the pool beside them.
+    let of_pool = reader.line_of("groups").is_none().then_some(level);
+    let tables = reader.tables("group").into_iter();
+    tables
+        .map(|table| group(reader.nested("pool.group", table), of_pool))
+        .collect()
 }
 
 /// Level and drives of the first group, and spares, of a pool that names its drives; nothing of

@@ -342,7 +342,7 @@ mod values {
         host_without_ports: "ports = [{ network = \"san\", count = 3 }]\n" => "",
             ["t.toml:43: host.balance: found a group of links over one port; allowed: two ports or more, or balance = \"round-robin\""];
         vm_group_without_profile: "profile = \"hetero10\"\n" => "",
-            ["t.toml:52: vm_group.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
+            ["t.toml:52: vm_group.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\" (\"trace:FILE,FORMAT\")"];
         vm_group_roles_empty: "scale = 0.5" => "roles = []",
             ["t.toml:57: vm_group.roles: found an empty list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         vm_group_roles_not_names: "scale = 0.5" => "roles = [\"web server\"]",

@@ -111,7 +111,7 @@ const DRIVE: &[Key] = &[
     key("size", "Size of a file.", "required with `file`"),
     key(
         "model",
-        "Its model in a rehearsal, such as `sas-10k-600`. A drive of a file is as large as the file.",
+        "Its model in a rehearsal, such as `sas-10k-600`. A drive of a file is as large as the file, and at most as its model.",
         "`nvme-7680`",
     ),
     key(

@@ -129,7 +129,7 @@ const VM_GROUP: &[Key] = &[
     key("name", "The group's name.", REQUIRED),
     key(
         "profile",
-        "The load profile (`ashlar load --help` names them), or `trace:FILE`, what a host did, at its own times.",
+        "The load profile (`ashlar load --help` names them), or `trace:FILE`, what a host did, at its own times. `trace:FILE,msr` or `trace:FILE,blkparse` if the file does not show its format.",
         REQUIRED,
     ),
     key("roles", "VMs of the profile, only these.", "all"),
@@ -175,7 +175,7 @@ const VM_GROUP: &[Key] = &[
     key("memory", "Memory of each VM.", "the profile's"),
     key(
         "limit_iops",
-        "What the hypervisor lets through to each virtual disk. With `vmbus` every 8 KiB of an I/O count as one, \
+        "What the hypervisor lets through to each virtual disk, at even distances. With `vmbus` every 8 KiB of an I/O count as one, \
          with `lsi-sas` and `pvscsi` every 32 KiB, with `virtio` any I/O. Raw LUNs have no limit.",
         "no limit",
     ),
