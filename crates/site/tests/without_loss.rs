@@ -278,3 +278,19 @@ fn each_disk_of_a_vm_takes_space_as_its_volume() {
         "of the thin disk"
     );
 }
+
+#[test]
+fn a_host_without_ports_has_one_where_the_controller_has_storage() {
+    let network = |name: &str, carries: &str| {
+        format!(
+            "[[network]]\nname = \"{name}\"\nkind = \"ethernet\"\nspeed = \"10 Gb/s\"\ncarries = \"{carries}\"\n"
+        )
+    };
+    let controller = "[[controller]]\nname = \"a\"\nmodel = \"ashlar\"\nports = [{ network = \"lan\" }, { network = \"san\" }]\n";
+    let text = format!(
+        "{ARRAY}{}{}{controller}",
+        network("lan", "lan"),
+        network("san", "storage")
+    );
+    assert_eq!(rehearsed(&text).hosts[0].ports[0].network, "san");
+}

@@ -133,12 +133,17 @@ pub(super) fn owners(rows: &Rows, controllers: &[Controller], assumed: &mut Assu
 /// The machines of the hosts; one where there is none.
 pub(super) fn hosts(
     rows: &Rows,
-    controllers: &[Controller],
+    (controllers, networks): (&[Controller], &[Network]),
     assumed: &mut Assumed,
 ) -> Vec<Machine> {
     let ports = controllers.iter().flat_map(|controller| &controller.ports);
-    let network = ports.map(|ports| ports.network.as_str()).next();
-    let network = network.unwrap_or(NETWORK);
+    let mut ports = ports.map(|ports| ports.network.as_str());
+    let storage = |name: &&str| {
+        let mut networks = networks.iter();
+        networks.any(|network| network.name == *name && network.carries.storage())
+    };
+    let first = ports.clone().find(storage);
+    let network = first.or_else(|| ports.next()).unwrap_or(NETWORK);
     let memory = human(MEMORY_BYTES);
     if rows.hosts.is_empty() {
         let value = format!(

@@ -43,7 +43,7 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
     drives.assume(buses.len(), &mut assumed);
     let lots = drives.lots;
     assumed::owners(rows, &controllers, &mut assumed);
-    let hosts = assumed::hosts(rows, &controllers, &mut assumed);
+    let hosts = assumed::hosts(rows, (&controllers, &networks), &mut assumed);
     let vm_groups = vms::groups(rows, &hosts, &mut assumed);
     let plan = Plan {
         name: rows.name.clone(),
