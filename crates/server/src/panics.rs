@@ -44,15 +44,16 @@ pub fn end_the_process(flush: impl Fn() + Send + Sync + 'static) {
                 end_soon();
                 flush();
             }
-            report(panic);
             if !ends {
-                return;
+                return report(panic);
             }
-            // By itself: the log may be what has panicked.
+            // By itself: the log may be what has panicked. First: a backtrace may take longer than
+            // there is time for.
             let words = "a failed assertion: what is in memory can't be trusted, so the process \
                          ends; start it again, and it recovers what it has acknowledged\n";
             // There is nobody left to tell.
             let _ = std::io::stderr().write_all(words.as_bytes());
+            report(panic);
             std::process::abort();
         }));
     });
