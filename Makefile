@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 SEEDS ?= 1300
-FROM ?= 21301
+FROM ?= 30001
 KEEP ?=
 PORTAL ?=
 PREFIX ?= /usr/local

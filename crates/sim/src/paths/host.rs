@@ -371,14 +371,23 @@ impl Host {
     /// Runs a command, and sometimes aborts it. Nothing, where it was not sent.
     async fn run_on(&self, path: &Rc<Path>, command: Command) -> Option<Outcome> {
         self.books.operations.set(self.books.operations.get() + 1);
-        let lun = command.lun;
+        let (lun, cdb) = (command.lun, command.cdb);
         let (tag, ended) = path.begin(command).await?;
+        let (number, tsih) = (self.number, path.agreed.tsih);
+        let note = |what: &str| {
+            let world = &self.array.world;
+            world.note(|| format!("host {number}, session {tsih}, task {tag}: {cdb:02x?} {what}"));
+        };
+        note("is sent");
         if self.below(10) == 0 {
             let after = Duration::from_nanos(self.below(200_000));
             self.abort_later(path, (tag, lun), after);
         }
         match in_time(&self.array.world, ANSWER_MAX, ended).await {
-            Some(outcome) => Some(outcome.unwrap_or(Outcome::Over(u64::MAX))),
+            Some(outcome) => {
+                note("is over");
+                Some(outcome.unwrap_or(Outcome::Over(u64::MAX)))
+            }
             None => {
                 let up = path.is_up();
                 self.fail(format!(
@@ -435,15 +444,29 @@ impl Host {
                 self.number
             )),
         }
-        // Others hear of it by unit attentions, and give up what has no answer.
+        self.give_up_after(unit.lun, unit.target, (function, paths))
+            .await;
+    }
+
+    /// Others hear of a reset by unit attentions, and give up what has no answer: on sessions that
+    /// have begun since, too.
+    async fn give_up_after(&self, lun: u16, target: usize, (function, paths): (u8, Vec<Rc<Path>>)) {
         self.array.world.sleep(Duration::from_millis(20)).await;
-        for one in &paths {
-            for tag in one.tasks_at(unit.lun) {
-                if let Err(what) = abort(&self.array, one, tag, unit.lun).await {
+        let hosts = self.array.books.all_hosts();
+        let now = hosts.iter().flat_map(|host| host.paths(target));
+        let is_late = |one: &Rc<Path>| !paths.iter().any(|known| Rc::ptr_eq(known, one));
+        let late: Vec<Rc<Path>> = match function {
+            ABORT_TASK_SET => Vec::new(),
+            _ => now.filter(is_late).collect(),
+        };
+        late.iter().for_each(|one| one.excuse(lun, true));
+        for one in paths.iter().chain(&late) {
+            for tag in one.tasks_at(lun) {
+                if let Err(what) = abort(&self.array, one, tag, lun).await {
                     self.fail(format!("after a reset: {what}"));
                 }
             }
-            one.excuse(unit.lun, false);
+            one.excuse(lun, false);
         }
     }
 
@@ -477,7 +500,11 @@ async fn abort(array: &Array, path: &Path, tag: u32, lun: u16) -> Result<(), Str
                 return Err(format!("task {tag} was answered, and aborted"));
             }
             path.end(tag, array.books.tick());
-            array.check_idle(path)
+            // A task that a reset has aborted is not known any more, and may still run.
+            match is_excused {
+                true => Ok(()),
+                false => array.check_idle(path),
+            }
         }
         Some(Some(NO_TASK)) if !path.has(tag) => Ok(()),
         Some(Some(NO_TASK)) if is_excused => {
