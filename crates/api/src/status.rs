@@ -71,9 +71,9 @@ pub struct Stats {
     pub sessions: u64,
     /// Commands that these have ended.
     pub commands: u64,
-    /// READ commands among these.
+    /// READ commands among these that ended well.
     pub reads: u64,
-    /// WRITE commands among these, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
+    /// WRITE commands among these that ended well, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: u64,
     /// Bytes that these have read.
     pub read_bytes: u64,

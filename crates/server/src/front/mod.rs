@@ -126,16 +126,13 @@ impl Portals {
     }
 }
 
-/// A listener, and the address that it has.
-type Listening = (TcpListener, SocketAddr);
-
 /// Listeners at these portals, and where they are.
 ///
 /// # Errors
 /// The first portal that can't be opened.
 fn listen_at(
     portals: &[impl Into<Portal> + Copy],
-) -> Result<(Vec<Listening>, Vec<Portal>), PortalError> {
+) -> Result<(Vec<Listener>, Vec<Portal>), PortalError> {
     let (mut listeners, mut opened) = (Vec::new(), Vec::new());
     for portal in portals {
         let portal: Portal = (*portal).into();
