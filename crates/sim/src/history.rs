@@ -9,9 +9,25 @@
 //! its end. Nobody is told what that was: it is one of the values that the other one's
 //! history has room for ([`History::may_have_shown`]).
 
+use base::SECTOR_BYTES;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
+
+/// Sectors that hold a value, again and again.
+pub(crate) fn filled(value: u64, sectors: u32) -> Vec<u8> {
+    value
+        .to_le_bytes()
+        .repeat(sectors as usize * SECTOR_BYTES / 8)
+}
+
+/// The value that all of a sector holds; nothing, where it is torn.
+pub(crate) fn value_of(bytes: &[u8]) -> Option<u64> {
+    let first = u64::from_le_bytes(*bytes.first_chunk()?);
+    let mut all = bytes.as_chunks::<8>().0.iter();
+    all.all(|value| u64::from_le_bytes(*value) == first)
+        .then_some(first)
+}
 
 /// Which register of which unit.
 pub(crate) type Place = (usize, usize);

@@ -140,12 +140,8 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     let mut pools = Vec::new();
     let alone = (!first && !last && prng.chance(1, 8)).then(|| prng.below(2) as usize);
     for pool in (0..2).filter(|pool| alone.is_none_or(|alone| alone == *pool)) {
-        let drives = books.drives(&world, pool);
-        let opened = match first {
-            true => Pool::create(world.clone(), books.specs[pool].clone(), drives).await,
-            false => Pool::open(world.clone(), drives).await,
-        };
-        match opened {
+        let (spec, media) = (&books.specs[pool], &books.media[pool]);
+        match small_pool::open(&world, spec, media, first).await {
             Ok(pool) => pools.push(pool),
             Err(error) => return books.fail(format!("opening pool {pool}: {error}")),
         }
@@ -262,14 +258,10 @@ impl Session {
                 self.world.prng(&format!("client {client}")),
             );
             self.busy.set(self.busy.get() + 1);
-            let (done, end) = futures_channel::oneshot::channel();
-            self.world.spawn(async move {
+            ends.push(small_pool::begin(&self.world, async move {
                 session.use_volumes(prng).await;
                 session.busy.set(session.busy.get() - 1);
-                // Nobody waits any more when the boot was cut.
-                let _ = done.send(());
-            });
-            ends.push(end);
+            }));
         }
         if both {
             let mut prng = self.world.prng("mover");

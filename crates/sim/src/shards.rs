@@ -2,9 +2,10 @@
 //!
 //! Invariant: messages to a shard begin there in the order in which they were sent.
 
+use array::shard::remote_volume::RemoteVolume;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
 use base::Prng;
-use engine::World;
+use engine::{Disk, Pool, Volume, World};
 use futures_channel::mpsc;
 use futures_util::StreamExt;
 use std::rc::Rc;
@@ -50,6 +51,21 @@ impl Shards {
             shards.handles.push(ShardHandle::new(index, link));
         }
         shards
+    }
+
+    /// A volume of `pool`, which is on shard `at`, as shard `from` reaches it.
+    pub(crate) fn disk(
+        &self,
+        from: usize,
+        (at, pool): (usize, &Pool<SimWorld>),
+        volume: Volume<SimWorld>,
+    ) -> Disk<SimWorld> {
+        if from == at {
+            return volume.into();
+        }
+        let place = (pool.name().to_owned(), pool.lane());
+        let remote = RemoteVolume::new(self.handles[at].clone(), place, volume.info());
+        Disk::There(Rc::new(remote.with_memo(volume.memo())))
     }
 }
 

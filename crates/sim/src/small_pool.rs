@@ -6,7 +6,8 @@ use crate::config::{Theme, themes};
 use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use base::{BufPool, Prng, Time};
-use engine::{Level, NamedDrive, PoolSpec, World};
+use engine::{Level, NamedDrive, Pool, PoolError, PoolSpec, World};
+use futures_channel::oneshot;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -100,6 +101,37 @@ pub(crate) fn drives(world: &SimWorld, media: &[Rc<Media>]) -> Vec<NamedDrive<Si
         drive: SimDrive::adversarial(world, media),
     };
     media.iter().map(drive).collect()
+}
+
+/// A pool that is made on these drives at the `first` boot, and opened at all others.
+///
+/// # Errors
+/// What the pool says.
+pub(crate) async fn open(
+    world: &SimWorld,
+    spec: &PoolSpec,
+    media: &[Rc<Media>],
+    first: bool,
+) -> Result<Pool<SimWorld>, PoolError> {
+    let drives = drives(world, media);
+    match first {
+        true => Pool::create(world.clone(), spec.clone(), drives).await,
+        false => Pool::open(world.clone(), drives).await,
+    }
+}
+
+/// Begins `task` beside others. What this gives ends when the task has.
+pub(crate) fn begin(
+    world: &SimWorld,
+    task: impl Future<Output = ()> + 'static,
+) -> oneshot::Receiver<()> {
+    let (done, end) = oneshot::channel();
+    world.spawn(async move {
+        task.await;
+        // Nobody waits any more when the boot was cut.
+        let _ = done.send(());
+    });
+    end
 }
 
 /// A run in boots.

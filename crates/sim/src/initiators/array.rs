@@ -13,7 +13,6 @@ use crate::shards::Shards;
 use array::directory::{Directory, TargetEntry};
 use array::offload::Offload;
 use array::shard::ShardState;
-use array::shard::remote_volume::RemoteVolume;
 use base::Uuid;
 use engine::pool::maintenance::health;
 use engine::volume::CancelToken;
@@ -135,13 +134,7 @@ impl Array {
         from: usize,
         (pool, volume): (usize, Volume<SimWorld>),
     ) -> Disk<SimWorld> {
-        if from == pool {
-            return volume.into();
-        }
-        let place = (self.pools[pool].name().to_owned(), self.pools[pool].lane());
-        let home = self.shards.handles[pool].clone();
-        let remote = RemoteVolume::new(home, place, volume.info()).with_memo(volume.memo());
-        Disk::There(Rc::new(remote))
+        self.shards.disk(from, (pool, &self.pools[pool]), volume)
     }
 
     /// The shard of the target with this name.

@@ -47,7 +47,7 @@ impl HostCopier {
             let bytes = holder.read(VolumeOffset(*at), *len as usize).await?;
             let bytes = bytes.to_vec();
             for sector in bytes.chunks(SECTOR_BYTES) {
-                match super::field::value_of(sector) {
+                match crate::history::value_of(sector) {
                     Some(value) => kept.push(value),
                     None => self.array.fail("a token holds a torn sector"),
                 }

@@ -2,9 +2,9 @@
 //!
 //! Each sector is atomic by itself; a run of several is not.
 
-use super::host::{Answer, Command, GOOD, Host, bytes_of, filled, sixteen};
+use super::host::{Answer, Command, GOOD, Host, bytes_of, sixteen};
 use super::unit::{FIELD_LBA, FIELD_SECTORS};
-use crate::history::{Deed, Place};
+use crate::history::{Deed, Place, filled, value_of};
 use base::SECTOR_BYTES;
 use std::ops::Range;
 
@@ -14,14 +14,6 @@ const UNMAP: u8 = 0x08;
 
 /// Sectors that are read at once.
 const READ_SECTORS: u64 = 64;
-
-/// The value that all of a sector holds; nothing, where it is torn.
-pub(super) fn value_of(bytes: &[u8]) -> Option<u64> {
-    let first = u64::from_le_bytes(*bytes.first_chunk()?);
-    let mut all = bytes.as_chunks::<8>().0.iter();
-    all.all(|value| u64::from_le_bytes(*value) == first)
-        .then_some(first)
-}
 
 impl Host {
     /// A run of sectors of the field: often where pages may begin.

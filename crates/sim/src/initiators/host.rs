@@ -4,11 +4,10 @@ use super::Books;
 use super::array::Array;
 use super::copier::HostCopier;
 use super::fence::{Call, Shown, TYPES};
-use super::field::value_of;
 use super::tasks::{By, Task};
-use crate::history::Deed;
+use crate::history::{Deed, filled, value_of};
 use array::offload::SessionCopier;
-use base::{Prng, SECTOR_BYTES};
+use base::Prng;
 use engine::World;
 use engine::volume::CancelToken;
 use futures_util::FutureExt;
@@ -649,13 +648,6 @@ pub(super) fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
     cdb[2..10].copy_from_slice(&lba.to_be_bytes());
     cdb[10..14].copy_from_slice(&sectors.to_be_bytes());
     cdb
-}
-
-/// Sectors that hold a value, again and again.
-pub(super) fn filled(value: u64, sectors: u32) -> Vec<u8> {
-    value
-        .to_le_bytes()
-        .repeat(sectors as usize * SECTOR_BYTES / 8)
 }
 
 pub(super) fn bytes_of(response: &Response) -> Vec<u8> {

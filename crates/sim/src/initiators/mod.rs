@@ -50,7 +50,7 @@ use crate::transit;
 use array::Array;
 use base::Prng;
 use engine::fsck::{self, Options, Severity};
-use engine::{Pool, PoolSpec, Provisioning, VolumeSpec, World};
+use engine::{PoolSpec, Provisioning, VolumeSpec, World};
 use fence::Fence;
 use host::Host;
 use std::cell::{Cell, RefCell};
@@ -304,12 +304,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     let mut prng = world.prng("boot");
     let mut pools = Vec::new();
     for (spec, media) in books.specs.iter().zip(&books.media) {
-        let drives = small_pool::drives(&world, media);
-        let opened = match first {
-            true => Pool::create(world.clone(), spec.clone(), drives).await,
-            false => Pool::open(world.clone(), drives).await,
-        };
-        match opened {
+        match small_pool::open(&world, spec, media, first).await {
             Ok(pool) => pools.push(pool),
             Err(error) => return books.fail(&world, format!("opening a pool: {error}")),
         }
@@ -402,14 +397,8 @@ async fn round(array: &Rc<Array>, hosts: &[Rc<Host>], prng: &mut Prng) {
     let mut ends = Vec::new();
     let world = &array.world;
     for host in hosts {
-        let (done, end) = futures_channel::oneshot::channel();
         let host = Rc::clone(host);
-        world.spawn(async move {
-            host.work().await;
-            // Nobody waits any more when the boot was cut.
-            let _ = done.send(());
-        });
-        ends.push(end);
+        ends.push(small_pool::begin(world, async move { host.work().await }));
     }
     if prng.chance(1, 3) {
         array.administer(prng).await;

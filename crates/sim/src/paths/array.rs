@@ -10,10 +10,9 @@ use array::front::{Desk, FrontLimits, Surroundings};
 use array::memory::{BUDGET_BYTES_MIN, Budget, Use};
 use array::offload::Offload;
 use array::shard::UnitTraits;
-use array::shard::remote_volume::RemoteVolume;
 use array::shard::session::Session;
 use base::Prng;
-use engine::{Disk, Pool, World};
+use engine::{Pool, World};
 use iscsi::chap::{Account, RANDOM_BYTES};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,14 +159,8 @@ impl Array {
                     .books
                     .fail(&self.world, format!("{} is gone", unit.name));
             };
-            let disk: Disk<SimWorld> = if home == unit.pool {
-                volume.into()
-            } else {
-                let place = (self.pools[unit.pool].name().to_owned(), 0);
-                let far = self.shards.handles[unit.pool].clone();
-                let remote = RemoteVolume::new(far, place, volume.info());
-                Disk::There(Rc::new(remote.with_memo(volume.memo())))
-            };
+            let at = (unit.pool, &self.pools[unit.pool]);
+            let disk = self.shards.disk(home, at, volume);
             let traits = UnitTraits {
                 may_affect_others: true,
                 ..UnitTraits::default()

@@ -1,11 +1,11 @@
 //! A host with several paths: what it does, and what it makes of the answers.
 
-use super::Books;
 use super::array::{Array, target_name};
 use super::login::Identity;
 use super::path::{Answer, Command, DONE, NO_TASK, Outcome, Path};
 use super::slot::Slot;
-use crate::history::Deed;
+use super::{Books, SECTORS};
+use crate::history::{Deed, filled, value_of};
 use array::wake::in_time;
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
@@ -205,7 +205,7 @@ impl Host {
 
     async fn operate(&self) {
         let number = self.below(self.books.units.len() as u64) as usize;
-        let sectors = self.books.units[number].sectors();
+        let sectors = SECTORS;
         let most = if self.below(4) == 0 { LONG_SECTORS } else { 12 };
         let len = 1 + self.below(most.min(sectors));
         let start = self.below(sectors - len + 1);
@@ -217,7 +217,7 @@ impl Host {
     }
 
     pub(super) async fn read_all(&self, unit: usize) {
-        let sectors = self.books.units[unit].sectors();
+        let sectors = SECTORS;
         self.read(unit, 0..sectors).await;
     }
 
@@ -249,7 +249,7 @@ impl Host {
 
     async fn write(&self, unit: usize, run: Range<u64>) {
         let values: Vec<u64> = run.clone().map(|_| self.new_value()).collect();
-        let data = values.iter().flat_map(|value| filled(*value)).collect();
+        let data = values.iter().flat_map(|value| filled(*value, 1)).collect();
         let deeds: Vec<Deed> = values.iter().copied().map(Deed::Write).collect();
         let command = self.command(unit, 0x8a, &run, data);
         let performed = self.perform(unit, (run.clone(), deeds.clone()), command);
@@ -269,7 +269,7 @@ impl Host {
         let expected = self.books.units[unit].last_written(sector);
         let new = self.new_value();
         let deed = Deed::Perhaps { expected, new };
-        let data = [filled(expected), filled(new)].concat();
+        let data = [filled(expected, 1), filled(new, 1)].concat();
         let run = sector..sector + 1;
         let command = self.command(unit, 0x89, &run, data);
         let performed = self.perform(unit, (run, vec![deed]), command).await;
@@ -515,17 +515,4 @@ async fn abort(array: &Array, path: &Path, tag: u32, lun: u16) -> Result<(), Str
             "aborting task {tag}, which has no answer: {answer:?}"
         )),
     }
-}
-
-/// The value that all of a sector holds; nothing, where it is torn.
-fn value_of(bytes: &[u8]) -> Option<u64> {
-    let first = u64::from_le_bytes(*bytes.first_chunk()?);
-    let mut all = bytes.as_chunks::<8>().0.iter();
-    all.all(|value| u64::from_le_bytes(*value) == first)
-        .then_some(first)
-}
-
-/// A sector that holds a value, again and again.
-fn filled(value: u64) -> Vec<u8> {
-    value.to_le_bytes().repeat(SECTOR_BYTES / 8)
 }

@@ -66,10 +66,6 @@ struct Unit {
 }
 
 impl Unit {
-    fn sectors(&self) -> u64 {
-        SECTORS
-    }
-
     fn last_written(&self, sector: u64) -> u64 {
         self.last.borrow()[sector as usize]
     }
@@ -95,7 +91,6 @@ struct Books {
     rounds_left: Cell<u64>,
     /// Counts beginnings and ends.
     clock: Cell<u64>,
-    boots: Cell<u64>,
     operations: Cell<u64>,
     present: RefCell<Vec<Weak<Host>>>,
     /// Drives that are slow, or fail.
@@ -164,7 +159,6 @@ impl Books {
             hosts: (0..hosts).map(|number| describe(prng, number)).collect(),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             clock: Cell::new(0),
-            boots: Cell::new(0),
             operations: Cell::new(0),
             present: RefCell::default(),
             victims: Vec::new(),
@@ -278,7 +272,6 @@ fn describe(prng: &mut Prng, number: u64) -> Described {
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    books.boots.set(books.boots.get() + 1);
     let mut prng = world.prng("boot");
     let Some(pools) = open(&world, &books, first).await else {
         return;
@@ -330,12 +323,7 @@ async fn end(array: &Array, hosts: &[Rc<Host>]) {
 async fn open(world: &SimWorld, books: &Books, first: bool) -> Option<Vec<Pool<SimWorld>>> {
     let mut pools = Vec::new();
     for (spec, media) in books.specs.iter().zip(&books.media) {
-        let drives = small_pool::drives(world, media);
-        let opened = match first {
-            true => Pool::create(world.clone(), spec.clone(), drives).await,
-            false => Pool::open(world.clone(), drives).await,
-        };
-        match opened {
+        match small_pool::open(world, spec, media, first).await {
             Ok(pool) => pools.push(pool),
             Err(error) => {
                 books.fail(world, format!("opening a pool: {error}"));
@@ -387,14 +375,11 @@ async fn read_all(books: &Books, hosts: &[Rc<Host>]) {
 async fn round(array: &Rc<Array>, hosts: &[Rc<Host>], prng: &mut Prng) {
     let mut ends = Vec::new();
     for host in hosts {
-        let (done, end) = futures_channel::oneshot::channel();
         let host = Rc::clone(host);
-        array.world.spawn(async move {
-            host.work().await;
-            // Nobody waits any more when the boot was cut.
-            let _ = done.send(());
-        });
-        ends.push(end);
+        ends.push(small_pool::begin(
+            &array.world,
+            async move { host.work().await },
+        ));
     }
     if prng.chance(1, 3) {
         array.administer(prng).await;

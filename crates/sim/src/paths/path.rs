@@ -92,6 +92,13 @@ struct State {
     waker: Option<Waker>,
 }
 
+impl State {
+    fn new_tag(&mut self) -> u32 {
+        self.next_tag += 1;
+        self.next_tag - 1
+    }
+}
+
 /// A session.
 pub(super) struct Path {
     pub(super) agreed: Agreed,
@@ -167,7 +174,7 @@ impl Path {
         self.dead.borrow_mut().get_or_insert(why.into());
         self.end.take();
         let mut state = self.state.borrow_mut();
-        (state.logout, state.waker) = (None, state.waker.take());
+        state.logout = None;
         state.managing.clear();
         state.pings.clear();
         state.waiting.drain(..).for_each(Waker::wake);
@@ -297,8 +304,7 @@ impl Path {
     ) -> Option<(u32, oneshot::Receiver<Outcome>)> {
         poll_fn(|cx| self.poll_window(cx)).await?;
         let mut state = self.state.borrow_mut();
-        let tag = state.next_tag;
-        state.next_tag += 1;
+        let tag = state.new_tag();
         let (done, ended) = oneshot::channel();
         let cmd_sn = state.cmd_sn;
         let given = self.send_command(&mut state, tag, &command);
@@ -395,28 +401,41 @@ impl Path {
         }
     }
 
-    /// Has a task management function done; its response. Nothing, where the path died.
-    pub(super) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
+    /// Sends a request that does not wait for its turn, once whoever hears of its answer is noted.
+    /// The answer; nothing, where the path died.
+    async fn ask<T>(
+        &self,
+        note: impl FnOnce(&mut State, u32, oneshot::Sender<T>),
+        request: Pdu,
+    ) -> Option<T> {
         if !self.is_up() {
             return None;
         }
         let (done, ended) = oneshot::channel();
         {
             let mut state = self.state.borrow_mut();
-            let tag = state.next_tag;
-            state.next_tag += 1;
-            state.managing.insert(tag, done);
-            let pdu = Pdu::new(request::MANAGE, FINAL | function)
-                .with_lun(lun)
-                .with(16, tag)
-                .with(20, referenced)
-                .with(24, state.cmd_sn);
-            // RefCmdSN is of ABORT TASK only (clause 11.5.5).
-            let meant = state.tasks.get(&referenced).map(|task| task.cmd_sn);
-            let pdu = pdu.with(32, meant.unwrap_or(state.cmd_sn));
-            self.put(&mut state, pdu);
+            let tag = state.new_tag();
+            note(&mut state, tag, done);
+            let request = request.with(16, tag).with(24, state.cmd_sn);
+            self.put(&mut state, request);
         }
         ended.await.ok()
+    }
+
+    /// Has a task management function done; its response. Nothing, where the path died.
+    pub(super) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
+        let ref_cmd_sn = {
+            let state = self.state.borrow();
+            let meant = state.tasks.get(&referenced).map(|task| task.cmd_sn);
+            // It is of ABORT TASK only (clause 11.5.5).
+            meant.unwrap_or(state.cmd_sn)
+        };
+        let request = Pdu::new(request::MANAGE, FINAL | function)
+            .with_lun(lun)
+            .with(20, referenced)
+            .with(32, ref_cmd_sn);
+        let note = |state: &mut State, tag, done| drop(state.managing.insert(tag, done));
+        self.ask(note, request).await
     }
 
     /// Whether a command runs that was sent with this tag.
@@ -470,41 +489,17 @@ impl Path {
 
     /// Waits for the answer to a ping; whether it came.
     pub(super) async fn ping(&self) -> bool {
-        if !self.is_up() {
-            return false;
-        }
-        let (done, ended) = oneshot::channel();
-        {
-            let mut state = self.state.borrow_mut();
-            let tag = state.next_tag;
-            state.next_tag += 1;
-            state.pings.insert(tag, done);
-            let pdu = Pdu::new(request::NOP, FINAL)
-                .with(16, tag)
-                .with(20, NO_TAG)
-                .with(24, state.cmd_sn);
-            self.put(&mut state, pdu);
-        }
-        ended.await.is_ok()
+        let note = |state: &mut State, tag, done| drop(state.pings.insert(tag, done));
+        let request = Pdu::new(request::NOP, FINAL).with(20, NO_TAG);
+        self.ask(note, request).await.is_some()
     }
 
     /// Logs out; whether the target has answered that.
     pub(super) async fn log_out(&self) -> bool {
-        if !self.is_up() {
-            return false;
-        }
-        let (done, ended) = oneshot::channel();
-        {
-            let mut state = self.state.borrow_mut();
-            let tag = state.next_tag;
-            state.next_tag += 1;
-            state.logout = Some(done);
-            let pdu = Pdu::new(request::LOGOUT, FINAL)
-                .with(16, tag)
-                .with(24, state.cmd_sn);
-            self.put(&mut state, pdu);
-        }
-        ended.await.is_ok()
+        let note = |state: &mut State, _, done| state.logout = Some(done);
+        self.ask(note, Pdu::new(request::LOGOUT, FINAL))
+            .await
+            .is_some()
     }
 
     /// Acts on a PDU of the target.
