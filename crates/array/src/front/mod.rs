@@ -111,7 +111,8 @@ pub struct Desk<W: World, C: Clock> {
 }
 
 impl<W: World, C: Clock> Desk<W, C> {
-    /// A desk in front of `shards`, which stand in the order of their indices.
+    /// A desk in front of `shards`, which stand in the order of their indices, and which `offload`
+    /// knows already.
     pub fn new(
         (directory, offload, budget): (Arc<Directory>, Arc<Offload<W>>, Budget),
         shards: Vec<ShardHandle<W>>,
@@ -119,7 +120,6 @@ impl<W: World, C: Clock> Desk<W, C> {
         clock: C,
         surroundings: Box<dyn Surroundings>,
     ) -> Rc<Self> {
-        offload.set_shards(&shards);
         let services = Services {
             directory,
             offload,

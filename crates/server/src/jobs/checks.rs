@@ -16,9 +16,8 @@ impl Jobs {
         self.check(name, |job| Some(job.id) != but)
     }
 
-    /// As [`Jobs::check_free`], for what an export of the volume does not disturb: one that
-    /// is moved or copied to is a volume that hosts may have, also when the server starts
-    /// with such a job to go on with.
+    /// As [`Jobs::check_free`], for what an export of the volume does not disturb. Hosts may have
+    /// a volume that is moved or copied to, also when the server starts with such a job.
     ///
     /// # Errors
     /// Which job that is.

@@ -124,6 +124,7 @@ impl Array {
         let limits = limits(books, &mut world.prng("limits"));
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let offload = Arc::new(Offload::new(None, Default::default()));
+        offload.set_shards(&shards.handles);
         let surroundings = Box::new(Seeded {
             world: world.clone(),
             prng: RefCell::new(world.prng("challenges")),

@@ -1,8 +1,9 @@
 //! A session with one connection, as its initiator has it.
 //!
-//! What is checked of every PDU: StatSN goes on by one, the command window never shrinks, data
-//! comes in order and whole, R2Ts ask for what was not sent yet, and no task is answered that is
-//! not there.
+//! What is checked of the PDUs:
+//! - StatSN goes on by one, and the command window never shrinks.
+//! - Data comes in order and whole, and R2Ts ask for what was not sent yet.
+//! - No task is answered that is not there.
 
 use super::login::{Agreed, FIRST_CMD_SN};
 use super::network::{End, Wire};

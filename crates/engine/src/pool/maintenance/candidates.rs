@@ -2,7 +2,6 @@
 //! nothing changes here.
 
 use crate::drive::Drive;
-use crate::pool::create::check_name;
 use crate::pool::{LabelSummary, Level, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::space::LaneState;
 use crate::world::World;
@@ -75,14 +74,15 @@ impl<W: World> Pool<W> {
 
 impl<W: World> LaneState<W> {
     /// That a drive can be read, and that no label on it says that somebody uses it.
-    async fn check_unlabelled(&self, drive: &Candidate<'_, W>) -> Result<(), PoolError> {
-        check_name("drive", drive.name)?;
+    pub(super) async fn check_unlabelled(&self, drive: &Candidate<'_, W>) -> Result<(), PoolError> {
         let Some(opened) = drive.drive else {
             return Ok(());
         };
         let label = Pool::<W>::probe(&self.world, opened).await?;
         if let Some(label) = label {
-            self.check_label(drive.name, &label)?;
+            // That of the first lane.
+            self.check_unused_elsewhere(drive.name, &label)?;
+            self.check_unused(drive.name, &label)?;
         }
         if self.drives.lane().index == 0 {
             return Ok(());
@@ -93,14 +93,8 @@ impl<W: World> LaneState<W> {
         }
     }
 
-    /// What the first lane's label on a drive says against adding it.
-    pub(super) fn check_label(&self, name: &str, label: &LabelSummary) -> Result<(), PoolError> {
-        self.check_unused_elsewhere(name, label)?;
-        self.check_unused(name, label)
-    }
-
     /// That this lane does not use the drive, nor another pool.
-    pub(super) fn check_unused(&self, name: &str, label: &LabelSummary) -> Result<(), PoolError> {
+    fn check_unused(&self, name: &str, label: &LabelSummary) -> Result<(), PoolError> {
         if !self.drives.has_use_for(label) {
             return Ok(());
         }

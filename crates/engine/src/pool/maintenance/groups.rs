@@ -105,10 +105,8 @@ impl<W: World> Pool<W> {
         // Lanes after the first find the labels that the first has just given them; see
         // `new_uuids`.
         if inner.drives.lane().index == 0 {
-            for NamedDrive { name, drive } in &drives {
-                if let Some(label) = Pool::<W>::probe(&inner.world, drive).await? {
-                    inner.check_label(name, &label)?;
-                }
+            for drive in &candidates {
+                inner.check_unlabelled(drive).await?;
             }
         }
         let entry = inner.new_entry(level, &candidates)?;
