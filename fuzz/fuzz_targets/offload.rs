@@ -13,11 +13,13 @@
 mod lists;
 
 use base::{BufPool, Prng, Slice, Time, Uuid};
-use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};
+use engine::{Disk, IoError, Lane, Level, NamedDrive, PoolSpec, Provisioning, VolumeSpec, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use libfuzzer_sys::fuzz_target;
-use scsi::offload::{Access, Copier, CancelToken, Designator, Held, Holder, Limits, Refusal, Tokens};
+use scsi::offload::{
+    Access, CancelToken, Copier, Designator, Held, Holder, Limits, Refusal, Tokens,
+};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, NexusId, Target};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -151,7 +153,7 @@ async fn run(world: &SimWorld, media: &Rc<Media>, bytes: &[u8]) {
         ..PoolSpec::new("p", Level::Simple)
     };
     let name = "d".to_owned();
-    let made = Pool::create(world.clone(), spec, vec![NamedDrive { name, drive }]).await;
+    let made = Lane::create(world.clone(), spec, vec![NamedDrive { name, drive }]).await;
     let pool = made.expect("a pool");
     let target = Target::new("iqn.t", world.clone());
     let mut naas = Vec::new();

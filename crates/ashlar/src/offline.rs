@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use crate::fsck_report::Remark;
 use crate::site_file;
-use engine::{LabelSummary, NamedDrive, Pool};
+use engine::{LabelSummary, Lane, NamedDrive};
 use server::bringup::Patience;
 use site::Site;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ pub async fn sort(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failu
         }
     }
     for (place, drive) in rest {
-        match Pool::probe_beside(world, &drive, &known).await {
+        match Lane::probe_beside(world, &drive, &known).await {
             Ok(Some(label)) => sorted.add(place.name, drive, label),
             _ => {
                 let path = place.path.display();
@@ -226,7 +226,7 @@ async fn label_of(
         }
         Err(error) => return Err(error.to_string()),
     };
-    match Pool::probe(world, &drive).await {
+    match Lane::probe(world, &drive).await {
         Ok(Some(label)) => Ok(Seen::Labelled(drive, label)),
         Ok(None) => Ok(Seen::Unlabelled(drive)),
         Err(error) => Err(format!("{path}: {error}")),

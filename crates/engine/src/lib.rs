@@ -40,7 +40,7 @@ pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};
 pub use pool::{
-    GroupInfo, LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError,
+    GroupInfo, LabelSummary, Lane, Level, MemberInfo, MemberState, NamedDrive, PoolError,
     PoolErrorKind, PoolInfo, PoolSpec,
 };
 pub use volume::{Disk, IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};

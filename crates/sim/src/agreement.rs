@@ -2,13 +2,13 @@
 
 use crate::lanes::Lanes;
 use base::Uuid;
-use engine::{MemberState, Pool, PoolInfo};
+use engine::{Lane, MemberState, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use world_sim::SimWorld;
 
 /// How many groups each lane has, or had: a refused change uses no number up.
 pub fn groups_ever(pool: &Lanes) -> Vec<usize> {
-    pool.all().iter().map(Pool::groups_ever).collect()
+    pool.all().iter().map(Lane::groups_ever).collect()
 }
 
 /// A drive that stands at one place in one lane and at another in another, which is never so.
@@ -39,10 +39,10 @@ pub fn difference(pool: &Lanes, with_drives: bool) -> Option<String> {
 }
 
 fn infos(pool: &Lanes) -> impl Iterator<Item = PoolInfo> {
-    pool.all().iter().map(Pool::info)
+    pool.all().iter().map(Lane::info)
 }
 
-fn picture(info: &PoolInfo, lane: &Pool<SimWorld>, with_drives: bool) -> String {
+fn picture(info: &PoolInfo, lane: &Lane<SimWorld>, with_drives: bool) -> String {
     let groups = info.groups.iter();
     let groups = groups.map(|group| (group.index, group.level, group.leaving, group.members.len()));
     let groups: Vec<_> = groups.collect();

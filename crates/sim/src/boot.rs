@@ -10,7 +10,7 @@ use crate::{admin, client, damage, heal, regroup, themes};
 use base::{BLOCK_BYTES, Prng};
 use engine::fsck::{self, Options, Severity};
 use engine::ring::RingSpec;
-use engine::{Pool, PoolInfo, World};
+use engine::{Lane, PoolInfo, World};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
@@ -190,7 +190,7 @@ impl Boot {
             session.check_fullness().await;
             heal::groups(session).await;
         }
-        let infos = session.pool.all().iter().map(Pool::info);
+        let infos = session.pool.all().iter().map(Lane::info);
         let members = infos.flat_map(|info| info.members.into_iter().chain(info.spares));
         let names: Vec<String> = members.map(|member| member.name).collect();
         if plan.end == End::Close {

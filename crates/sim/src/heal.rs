@@ -5,7 +5,7 @@
 
 use crate::agreement;
 use crate::session::Session;
-use engine::{MemberState, Pool, PoolInfo, World};
+use engine::{Lane, MemberState, PoolInfo, World};
 use std::time::Duration;
 
 /// Looks at the state so many times, [`PAUSE`] apart.
@@ -89,7 +89,7 @@ async fn replace_failed(session: &Session) {
             let members = info.members.iter();
             members.filter(|member| member.state == state).count()
         };
-        let infos: Vec<PoolInfo> = session.pool.all().iter().map(Pool::info).collect();
+        let infos: Vec<PoolInfo> = session.pool.all().iter().map(Lane::info).collect();
         let is_whole = |info: &PoolInfo| count(info, MemberState::Healthy) == info.members.len();
         session.world.note(|| drives(&infos));
         if infos.iter().all(is_whole) {

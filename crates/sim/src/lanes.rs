@@ -6,12 +6,12 @@
 
 use crate::config::Config;
 use base::{Prng, Uuid};
-use engine::lane::{Lane, steps};
+use engine::lane::{LaneSlot, steps};
 use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
 use engine::volume::VolumeAttributes;
 use engine::{
-    Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
+    Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
     World,
 };
 use futures_util::future::join_all;
@@ -46,7 +46,7 @@ fn tiny() -> Rc<Media> {
 
 /// An open pool as its lanes, each an engine pool of its own.
 pub struct Lanes {
-    pools: Vec<Pool<SimWorld>>,
+    pools: Vec<Lane<SimWorld>>,
     /// Where the next volume goes.
     next: Cell<usize>,
     /// The drives that it was given, under the names that it knows them by.
@@ -59,7 +59,7 @@ async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
     let (mut found, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for drive in drives {
         for door in doors(world, std::slice::from_ref(drive)) {
-            match Pool::probe(world, &door.drive).await {
+            match Lane::probe(world, &door.drive).await {
                 Ok(Some(label)) => {
                     known.push(label);
                     found.push(drive.clone());
@@ -70,7 +70,7 @@ async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
         }
     }
     for (drive, door) in rest {
-        let label = Pool::probe_beside(world, &door.drive, &known).await;
+        let label = Lane::probe_beside(world, &door.drive, &known).await;
         if label.is_ok_and(|label| label.is_some()) {
             found.push(drive.clone());
         }
@@ -89,13 +89,13 @@ impl Lanes {
         drives: &[NamedMedia],
     ) -> Result<Lanes, PoolError> {
         let mut pools = Vec::new();
-        for lane in Lane::all(config.lanes).into_iter().rev() {
+        for lane in LaneSlot::all(config.lanes).into_iter().rev() {
             let spec = config.pool.clone();
             let mut doors = doors(world, drives).into_iter();
             let mut group = || doors.by_ref().take(config.drives_of_group).collect();
             let groups = (0..config.groups).map(|_| (spec.level, group())).collect();
             let spares = doors.by_ref().take(config.spares).collect();
-            let pool = Pool::create_lane(world.clone(), lane, spec, groups, spares).await?;
+            let pool = Lane::create_lane(world.clone(), lane, spec, groups, spares).await?;
             pools.insert(0, pool);
         }
         Ok(Lanes {
@@ -123,10 +123,10 @@ impl Lanes {
             true => drives,
             false => &found,
         };
-        let lanes = Lane::all(lanes);
+        let lanes = LaneSlot::all(lanes);
         let opened = lanes
             .iter()
-            .map(|lane| Pool::open_lane(world.clone(), lane.clone(), doors(world, drives)));
+            .map(|lane| Lane::open_lane(world.clone(), lane.clone(), doors(world, drives)));
         let mut pools = Vec::new();
         let mut failure = None;
         for outcome in join_all(opened).await {
@@ -186,17 +186,17 @@ impl Lanes {
 
     /// How often something was refused for want of room for maps.
     pub fn map_refusals(&self) -> u64 {
-        self.pools.iter().map(Pool::map_refusals).sum()
+        self.pools.iter().map(Lane::map_refusals).sum()
     }
 
     /// All lanes of the pool, the first lane first.
-    pub fn all(&self) -> &[Pool<SimWorld>] {
+    pub fn all(&self) -> &[Lane<SimWorld>] {
         &self.pools
     }
 
     /// The pool at a glance.
     pub fn info(&self) -> PoolInfo {
-        match PoolInfo::of_lanes(self.pools.iter().map(Pool::info)) {
+        match PoolInfo::of_lanes(self.pools.iter().map(Lane::info)) {
             Some(info) => info,
             None => unreachable!("a pool has a lane"),
         }
@@ -204,7 +204,7 @@ impl Lanes {
 
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
-        let mut all: Vec<VolumeInfo> = self.pools.iter().flat_map(Pool::volumes).collect();
+        let mut all: Vec<VolumeInfo> = self.pools.iter().flat_map(Lane::volumes).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
@@ -215,8 +215,8 @@ impl Lanes {
     }
 
     /// The lane of the volume called `name`, or of any.
-    fn lane_of(&self, name: &str) -> &Pool<SimWorld> {
-        let has = |pool: &&Pool<SimWorld>| pool.volume(name).is_some();
+    fn lane_of(&self, name: &str) -> &Lane<SimWorld> {
+        let has = |pool: &&Lane<SimWorld>| pool.volume(name).is_some();
         self.pools.iter().find(has).unwrap_or(&self.pools[0])
     }
 
@@ -279,7 +279,7 @@ impl Lanes {
 
     /// What is said of all volumes, in the trash and not.
     pub fn said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
-        let of_lane = |pool: &Pool<SimWorld>| {
+        let of_lane = |pool: &Lane<SimWorld>| {
             let about = |info: VolumeInfo| {
                 let about = pool.volume_of(info.uuid).map(|volume| volume.about());
                 (info, about.unwrap_or_default())
@@ -311,7 +311,7 @@ impl Lanes {
     /// its snapshots would be then.
     fn check_free(
         &self,
-        lane: &Pool<SimWorld>,
+        lane: &Lane<SimWorld>,
         volume: &VolumeInfo,
         new: &str,
     ) -> Result<(), PoolError> {
@@ -331,7 +331,7 @@ impl Lanes {
         for name in followers.chain([new.to_owned()]) {
             if others
                 .clone()
-                .any(|pool: &Pool<SimWorld>| pool.volume(&name).is_some())
+                .any(|pool: &Lane<SimWorld>| pool.volume(&name).is_some())
             {
                 return Err(PoolError {
                     kind: PoolErrorKind::Exists,
@@ -352,11 +352,11 @@ impl Lanes {
 
     /// What is in the trash.
     pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
-        self.pools.iter().flat_map(Pool::trash).collect()
+        self.pools.iter().flat_map(Lane::trash).collect()
     }
 
-    fn lane_of_uuid(&self, uuid: Uuid) -> &Pool<SimWorld> {
-        let has = |pool: &&Pool<SimWorld>| pool.volume_of(uuid).is_some();
+    fn lane_of_uuid(&self, uuid: Uuid) -> &Lane<SimWorld> {
+        let has = |pool: &&Lane<SimWorld>| pool.volume_of(uuid).is_some();
         self.pools.iter().find(has).unwrap_or(&self.pools[0])
     }
 
@@ -394,7 +394,7 @@ impl Lanes {
         pairs: &[(&str, &str)],
         at_unix_s: u64,
     ) -> Result<Vec<Volume<SimWorld>>, PoolError> {
-        let of = |pool: &Pool<SimWorld>| -> Vec<(&str, &str)> {
+        let of = |pool: &Lane<SimWorld>| -> Vec<(&str, &str)> {
             let here = |pair: &&(&str, &str)| pool.volume(pair.0).is_some();
             pairs.iter().filter(here).copied().collect()
         };
@@ -408,7 +408,7 @@ impl Lanes {
             }
             !failed.get()
         };
-        let take = async |(pool, pairs): &(&Pool<SimWorld>, Vec<(&str, &str)>)| {
+        let take = async |(pool, pairs): &(&Lane<SimWorld>, Vec<(&str, &str)>)| {
             let made = pool.snapshot_together(pairs, at_unix_s, all_still()).await;
             failed.set(failed.get() || made.is_err());
             made
@@ -469,17 +469,17 @@ impl Lanes {
     /// # Errors
     /// As the pool's.
     pub fn start_scrub(&self) -> Result<(), PoolError> {
-        self.pools.iter().try_for_each(Pool::start_scrub)
+        self.pools.iter().try_for_each(Lane::start_scrub)
     }
 
     /// Whole scrubs since the opening, of each lane.
     pub fn scrubs_ended(&self) -> Vec<u64> {
-        self.pools.iter().map(Pool::scrubs_ended).collect()
+        self.pools.iter().map(Lane::scrubs_ended).collect()
     }
 
     /// Whether the last scrub of every lane found nothing.
     pub fn last_scrub_clean(&self) -> bool {
-        self.pools.iter().all(Pool::last_scrub_clean)
+        self.pools.iter().all(Lane::last_scrub_clean)
     }
 
     /// All events, lane by lane.
@@ -585,7 +585,7 @@ impl Lanes {
             return Ok(());
         }
         // Some lanes may have done so before.
-        let has = |pool: &&Pool<SimWorld>| pool.has_drive(name);
+        let has = |pool: &&Lane<SimWorld>| pool.has_drive(name);
         if !self.pools.iter().any(|pool| has(&pool)) {
             let context = format!("no lane has a drive '{name}'");
             return Err(PoolError {
@@ -624,7 +624,7 @@ impl Lanes {
 
     async fn in_all(
         &self,
-        change: impl AsyncFn(&Pool<SimWorld>) -> Result<(), PoolError>,
+        change: impl AsyncFn(&Lane<SimWorld>) -> Result<(), PoolError>,
     ) -> Result<(), PoolError> {
         for pool in &self.pools {
             match change(pool).await {

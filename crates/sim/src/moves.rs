@@ -18,7 +18,7 @@ use engine::fsck::{self, Options, Severity};
 use engine::pool::maintenance::health;
 use engine::volume::{Mirror, VolumeIo};
 use engine::{
-    IoError, IoErrorKind, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec, Provisioning,
+    IoError, IoErrorKind, Lane, NamedDrive, PoolError, PoolErrorKind, PoolSpec, Provisioning,
     Volume, VolumeSpec, World,
 };
 use futures_util::future::join;
@@ -57,7 +57,7 @@ struct Session {
     world: SimWorld,
     books: Rc<Books>,
     /// Those that came up.
-    pools: Vec<Pool<SimWorld>>,
+    pools: Vec<Lane<SimWorld>>,
     /// Where clients find each volume.
     handles: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
     /// Clients that are at work.
@@ -348,7 +348,7 @@ impl Session {
         mirror.fail("called off".to_owned());
     }
 
-    async fn call_off(&self, a: &Pool<SimWorld>, b: &Pool<SimWorld>, uuid: base::Uuid) {
+    async fn call_off(&self, a: &Lane<SimWorld>, b: &Lane<SimWorld>, uuid: base::Uuid) {
         self.expect("calling off", a.call_off_departure(uuid).await);
         self.expect("dropping a copy", b.call_off_arrival(uuid).await);
     }

@@ -8,7 +8,7 @@
 
 use base::{BufPool, Prng, Time, VolumeOffset};
 use engine::{
-    IoError, Level, NamedDrive, Pool, PoolError, PoolSpec, Provisioning, Volume, VolumeSpec, World,
+    IoError, Lane, Level, NamedDrive, PoolError, PoolSpec, Provisioning, Volume, VolumeSpec, World,
 };
 use futures_channel::oneshot;
 use futures_util::future::join_all;
@@ -127,7 +127,7 @@ pub struct Rate {
 pub struct Bench {
     load: Load,
     world: SimWorld,
-    pools: Vec<Pool<SimWorld>>,
+    pools: Vec<Lane<SimWorld>>,
     volumes: Vec<Volume<SimWorld>>,
 }
 
@@ -180,7 +180,7 @@ impl Bench {
         &self,
         seed: &Prng,
         places: std::ops::Range<u64>,
-    ) -> Result<(Pool<SimWorld>, Vec<Volume<SimWorld>>), RateError> {
+    ) -> Result<(Lane<SimWorld>, Vec<Volume<SimWorld>>), RateError> {
         let drive = |place: u64| {
             let name = format!("drive{place}");
             let media = ModelledMedia::new(DRIVE_BYTES, Constant::FLASH, seed.stream(&name));
@@ -197,7 +197,7 @@ impl Bench {
         let groups =
             firsts.map(|first| (level, (first..first + group_drives).map(drive).collect()));
         let (world, groups) = (self.world.clone(), groups.collect());
-        let pool = Pool::create_groups(world, spec, groups, Vec::new()).await?;
+        let pool = Lane::create_groups(world, spec, groups, Vec::new()).await?;
         let count = places.end - places.start;
         pool.store().cache.set_capacity(CACHE_BYTES * count);
         let sums = &pool.store().integrity;

@@ -5,7 +5,7 @@
 use array::shard::remote_volume::RemoteVolume;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
 use base::Prng;
-use engine::{Disk, Pool, Volume, World};
+use engine::{Disk, Lane, Volume, World};
 use futures_channel::mpsc;
 use futures_util::StreamExt;
 use std::rc::Rc;
@@ -57,7 +57,7 @@ impl Shards {
     pub(crate) fn disk(
         &self,
         from: usize,
-        (at, pool): (usize, &Pool<SimWorld>),
+        (at, pool): (usize, &Lane<SimWorld>),
         volume: Volume<SimWorld>,
     ) -> Disk<SimWorld> {
         if from == at {

@@ -6,7 +6,7 @@ use crate::config::{Theme, themes};
 use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use base::{BufPool, Prng, Time};
-use engine::{Level, NamedDrive, Pool, PoolError, PoolSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolError, PoolSpec, World};
 use futures_channel::oneshot;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -112,11 +112,11 @@ pub(crate) async fn open(
     spec: &PoolSpec,
     media: &[Rc<Media>],
     first: bool,
-) -> Result<Pool<SimWorld>, PoolError> {
+) -> Result<Lane<SimWorld>, PoolError> {
     let drives = drives(world, media);
     match first {
-        true => Pool::create(world.clone(), spec.clone(), drives).await,
-        false => Pool::open(world.clone(), drives).await,
+        true => Lane::create(world.clone(), spec.clone(), drives).await,
+        false => Lane::open(world.clone(), drives).await,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use base::Prng;
 use engine::pool::{OtherPool, Settling, There};
-use engine::{Pool, PoolError};
+use engine::{Lane, PoolError};
 use world_sim::SimWorld;
 
 /// A pool, as the other one of a move.
-pub(crate) fn other(pool: &Pool<SimWorld>) -> OtherPool {
+pub(crate) fn other(pool: &Lane<SimWorld>) -> OtherPool {
     let info = pool.info();
     OtherPool {
         uuid: info.uuid,
@@ -21,7 +21,7 @@ pub(crate) fn other(pool: &Pool<SimWorld>) -> OtherPool {
 /// What a pool says.
 pub(crate) async fn settle(
     world: &SimWorld,
-    pools: &[Pool<SimWorld>],
+    pools: &[Lane<SimWorld>],
     prng: &mut Prng,
 ) -> Result<(), PoolError> {
     for (number, pool) in pools.iter().enumerate() {

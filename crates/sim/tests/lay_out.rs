@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use base::{BufPool, Prng, Time, VolumeOffset};
-use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use model::constant::Constant;
 use std::rc::Rc;
 use world_sim::{ModelledMedia, Order, Outcome, SimDrive, SimWorld};
@@ -12,7 +12,7 @@ const GIB: u64 = 1 << 30;
 const IO: u64 = 8192;
 
 /// Runs `test` over a new pool of drives of 64 GiB in a world without bytes.
-fn run<T>(level: Level, test: impl AsyncFnOnce(Pool<SimWorld>) -> T) -> T {
+fn run<T>(level: Level, test: impl AsyncFnOnce(Lane<SimWorld>) -> T) -> T {
     let seed = Prng::from_seed(3);
     let buffers = BufPool::length_only();
     let world = SimWorld::new(seed.clone(), Order::Fifo, buffers, Time(0));
@@ -25,7 +25,7 @@ fn run<T>(level: Level, test: impl AsyncFnOnce(Pool<SimWorld>) -> T) -> T {
     let drives = (0..DRIVES).map(drive).collect();
     let here = world.clone();
     let outcome = world.run(u64::MAX, async move {
-        let pool = Pool::create(here, PoolSpec::new("p", level), drives).await;
+        let pool = Lane::create(here, PoolSpec::new("p", level), drives).await;
         test(pool.unwrap()).await
     });
     world.power_off();
@@ -35,7 +35,7 @@ fn run<T>(level: Level, test: impl AsyncFnOnce(Pool<SimWorld>) -> T) -> T {
     }
 }
 
-async fn volume(pool: &Pool<SimWorld>, size_bytes: u64) -> Volume<SimWorld> {
+async fn volume(pool: &Lane<SimWorld>, size_bytes: u64) -> Volume<SimWorld> {
     let spec = VolumeSpec {
         name: "v".to_owned(),
         size_bytes,
@@ -94,7 +94,7 @@ fn overwrites_of_what_is_laid_out_read_what_parity_needs() {
         let data = volume.world().buffers().data(4096).freeze();
         volume.write(VolumeOffset(GIB), data).await.unwrap();
         let reads =
-            |pool: &Pool<SimWorld>| -> u64 { pool.info().members.iter().map(|m| m.reads).sum() };
+            |pool: &Lane<SimWorld>| -> u64 { pool.info().members.iter().map(|m| m.reads).sum() };
         let before = reads(&pool);
         pool.store().drain().await.unwrap();
         // Two copies of the sums, and old data and parity.
@@ -117,7 +117,7 @@ fn sums_that_went_out_of_ram_come_back_as_they_were() {
         pool.store().drain().await.unwrap();
         pool.store().integrity.set_budget(16);
         let laid = || (0..30 * GIB).step_by(64 << 20);
-        let reads = |pool: &Pool<SimWorld>| pool.store().io().data_reads.count;
+        let reads = |pool: &Lane<SimWorld>| pool.store().io().data_reads.count;
         for _ in 0..3 {
             let (asked, before) = (reads(&pool), pool.store().integrity.stats());
             assert_eq!(free_reads(&volume, laid()).await, 0);
@@ -164,7 +164,7 @@ fn nothing_is_laid_out_over_drives_with_bytes() {
     let here = world.clone();
     let _ = world.run(u64::MAX, async move {
         let spec = PoolSpec::new("p", Level::Simple);
-        let pool = Pool::create(here, spec, drives).await.unwrap();
+        let pool = Lane::create(here, spec, drives).await.unwrap();
         volume(&pool, 1 << 20).await.lay_out(0..4096).await
     });
 }

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use base::{BufPool, Prng, Time, VolumeOffset};
-use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use model::constant::Constant;
 use std::ops::Range;
 use std::rc::Rc;
@@ -56,7 +56,7 @@ impl Arithmetic {
 
 struct Case {
     world: SimWorld,
-    pool: Pool<SimWorld>,
+    pool: Lane<SimWorld>,
     volume: Volume<SimWorld>,
     arithmetic: Arithmetic,
     /// Where the next file goes: after what a partition table takes.
@@ -131,7 +131,7 @@ fn free_runs(disk: &Range<u64>, mut unused: u64, prng: &mut Prng) -> Vec<Range<u
 }
 
 async fn replay(world: SimWorld, drives: Vec<NamedDrive<SimWorld>>) {
-    let pool = Pool::create(world.clone(), PoolSpec::new("case", Level::Raid6), drives);
+    let pool = Lane::create(world.clone(), PoolSpec::new("case", Level::Raid6), drives);
     let pool = pool.await.unwrap();
     let spec = VolumeSpec {
         name: "csv".to_owned(),

@@ -25,7 +25,7 @@ use engine::label::{GroupEntry, Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, S
 use engine::meta::checkpoint::{self, Encoder, Step};
 use engine::meta::page_map::UNMAPPED;
 use engine::meta::{Record, State, VolumeId};
-use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::fs::{self, File};
@@ -109,7 +109,7 @@ fn make(dir: &Path, shape: Shape, tib: u64) -> Outcome<()> {
             volumes_max: SNAPSHOTS as u32 + 100,
             ..PoolSpec::new("bench", Level::Raid5)
         };
-        let pool = Pool::create(world, spec, drives).await?;
+        let pool = Lane::create(world, spec, drives).await?;
         pool.close().await.map_err(Box::<dyn Error>::from)
     })??;
     let label = label(&path(dir, 0))?;
@@ -244,7 +244,7 @@ async fn measure(world: RealWorld, dir: PathBuf) -> Outcome<()> {
     let drives = drives(&world, &dir)?;
     let (rss, read) = (status("VmRSS:")?, read_bytes()?);
     let began = Instant::now();
-    let pool = Pool::open(world.clone(), drives).await?;
+    let pool = Lane::open(world.clone(), drives).await?;
     let recovery = began.elapsed();
     let tib = pool.info().mapped_bytes as f64 / (1u64 << 40) as f64;
     println!("mapped_tib={tib:.2}");
@@ -276,7 +276,7 @@ async fn measure(world: RealWorld, dir: PathBuf) -> Outcome<()> {
         work.write(page).await?;
     }
     world.sleep(SETTLE).await;
-    for lane in Lane::ALL {
+    for lane in Load::ALL {
         world.spawn(Rc::clone(&work).run(lane));
     }
     world.sleep(QUIET).await;
@@ -309,7 +309,7 @@ const SNAPSHOTS: u64 = 1000;
 const SHOWN: [u64; 3] = [1, 10, SNAPSHOTS];
 
 async fn snapshots(world: RealWorld, dir: PathBuf) -> Outcome<()> {
-    let pool = Pool::open(world.clone(), drives(&world, &dir)?).await?;
+    let pool = Lane::open(world.clone(), drives(&world, &dir)?).await?;
     let volume = pool.volume("v0").ok_or("the pool has no volume v0")?;
     println!(
         "mapped_tib={:.2}",
@@ -362,7 +362,7 @@ async fn snapshots(world: RealWorld, dir: PathBuf) -> Outcome<()> {
 }
 
 async fn zero(world: RealWorld, dir: PathBuf) -> Outcome<()> {
-    let pool = Pool::open(world.clone(), drives(&world, &dir)?).await?;
+    let pool = Lane::open(world.clone(), drives(&world, &dir)?).await?;
     let mapped = pool.volume("v1").ok_or("the pool has no volume v1")?;
     let spec = VolumeSpec {
         name: "new".into(),
@@ -387,7 +387,7 @@ async fn zero(world: RealWorld, dir: PathBuf) -> Outcome<()> {
 
 /// What goes on beside a checkpoint.
 #[derive(Clone, Copy)]
-enum Lane {
+enum Load {
     /// A sleep of a millisecond: how long the shard was busy with something else.
     Tick,
     /// Reads of what is there.
@@ -398,8 +398,8 @@ enum Lane {
     Allocate,
 }
 
-impl Lane {
-    const ALL: [Lane; 4] = [Lane::Tick, Lane::Read, Lane::Overwrite, Lane::Allocate];
+impl Load {
+    const ALL: [Load; 4] = [Load::Tick, Load::Read, Load::Overwrite, Load::Allocate];
     const NAMES: [&str; 4] = ["tick", "read", "overwrite", "allocate"];
 }
 
@@ -415,20 +415,20 @@ struct Work {
 }
 
 impl Work {
-    async fn run(self: Rc<Self>, lane: Lane) {
+    async fn run(self: Rc<Self>, lane: Load) {
         self.running.set(self.running.get() + 1);
-        let mut prng = self.world.prng(Lane::NAMES[lane as usize]);
+        let mut prng = self.world.prng(Load::NAMES[lane as usize]);
         let mut fresh = 2 * WARM_PAGES;
         while !self.stopped.get() {
             let began = Instant::now();
             let outcome = match lane {
-                Lane::Tick => {
+                Load::Tick => {
                     self.world.sleep(Duration::from_millis(1)).await;
                     Ok(())
                 }
-                Lane::Read => self.read(prng.below(WARM_PAGES)).await,
-                Lane::Overwrite => self.write(WARM_PAGES + prng.below(WARM_PAGES)).await,
-                Lane::Allocate => {
+                Load::Read => self.read(prng.below(WARM_PAGES)).await,
+                Load::Overwrite => self.write(WARM_PAGES + prng.below(WARM_PAGES)).await,
+                Load::Allocate => {
                     fresh += 1;
                     self.write(fresh).await
                 }
@@ -444,7 +444,7 @@ impl Work {
         self.running.set(self.running.get() - 1);
     }
 
-    fn count(&self, lane: Lane, took: Duration) {
+    fn count(&self, lane: Load, took: Duration) {
         let (longest, sum, count) = &mut self.longest.borrow_mut()[lane as usize];
         *longest = (*longest).max(took);
         *sum += took;
@@ -466,7 +466,7 @@ impl Work {
 
     /// Prints the longest and the mean operation of each lane, and begins anew.
     fn longest_since(&self, phase: &str) {
-        for (name, (longest, sum, count)) in Lane::NAMES.iter().zip(self.longest.take()) {
+        for (name, (longest, sum, count)) in Load::NAMES.iter().zip(self.longest.take()) {
             let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
             println!("{phase}_{name}_max_ms={:.1}", ms(longest));
             println!(

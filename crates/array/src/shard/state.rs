@@ -9,7 +9,7 @@ use crate::directory::{Directory, canonical};
 use crate::wake::{Wake, in_time};
 use engine::World;
 use engine::volume::Stage;
-use engine::{Disk, Pool, PoolError, PoolErrorKind, Provisioning, Volume, VolumeInfo};
+use engine::{Disk, Lane, PoolError, PoolErrorKind, Provisioning, Volume, VolumeInfo};
 use scsi::offload::Holder;
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -50,7 +50,7 @@ pub struct ExportError {
 
 /// A lane of a pool that is open here.
 struct OpenLane<W: World> {
-    pool: Pool<W>,
+    pool: Lane<W>,
     /// Number of this opening: no other of this shard has it.
     opening: u64,
     /// What keeps data for tokens in it, once there was something.
@@ -148,7 +148,7 @@ impl<W: World> ShardState<W> {
     }
 
     /// Homes an open pool, or a lane of one, here.
-    pub fn add_pool(&self, pool: Pool<W>) {
+    pub fn add_pool(&self, pool: Lane<W>) {
         let key = (pool.info().name, pool.lane());
         let opening = self.openings.get() + 1;
         self.openings.set(opening);
@@ -161,25 +161,25 @@ impl<W: World> ShardState<W> {
     }
 
     /// Takes a lane of a pool away that nobody has used yet.
-    pub fn take_pool(&self, name: &str, lane: u16) -> Option<Pool<W>> {
+    pub fn take_pool(&self, name: &str, lane: u16) -> Option<Lane<W>> {
         let taken = self.pools.borrow_mut().remove(&(name.to_owned(), lane));
         taken.map(|open| open.pool)
     }
 
     /// A lane of the pool called `name`.
-    pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<W>> {
+    pub fn lane(&self, name: &str, lane: u16) -> Option<Lane<W>> {
         let pools = self.pools.borrow();
         let open = pools.get(&(name.to_owned(), lane))?;
         Some(open.pool.clone())
     }
 
     /// The first lane of the pool called `name`.
-    pub fn pool(&self, name: &str) -> Option<Pool<W>> {
+    pub fn pool(&self, name: &str) -> Option<Lane<W>> {
         self.lane(name, 0)
     }
 
     /// The volume of this shard with this identity, and its lane.
-    pub fn volume_of(&self, uuid: base::Uuid) -> Option<(Pool<W>, Volume<W>)> {
+    pub fn volume_of(&self, uuid: base::Uuid) -> Option<(Lane<W>, Volume<W>)> {
         let pools = self.pools.borrow();
         let mut found = pools.values().filter_map(|OpenLane { pool, .. }| {
             let volume = pool.volume_of(uuid)?;
@@ -194,7 +194,7 @@ impl<W: World> ShardState<W> {
 
     /// What keeps data for tokens in a lane of this shard. It goes with the lane: of one that is
     /// open here no more, nothing is left.
-    pub fn holder(&self, pool: &Pool<W>) -> Rc<Holder<W>> {
+    pub fn holder(&self, pool: &Lane<W>) -> Rc<Holder<W>> {
         let new = || Rc::new(Holder::new(pool.clone()));
         let pools = self.pools.borrow();
         match pools.get(&(pool.info().name, pool.lane())) {
@@ -204,14 +204,14 @@ impl<W: World> ShardState<W> {
     }
 
     /// All lanes of pools that are here, by name and lane.
-    pub fn pools(&self) -> Vec<Pool<W>> {
+    pub fn pools(&self) -> Vec<Lane<W>> {
         let pools = self.pools.borrow();
         pools.values().map(|open| open.pool.clone()).collect()
     }
 
     /// The same, each with the number of its opening. A lane that is made or opened again under
     /// its name has another number.
-    pub fn openings(&self) -> Vec<(u64, Pool<W>)> {
+    pub fn openings(&self) -> Vec<(u64, Lane<W>)> {
         let pools = self.pools.borrow();
         let opening = |open: &OpenLane<W>| (open.opening, open.pool.clone());
         pools.values().map(opening).collect()
@@ -334,7 +334,7 @@ impl<W: World> ShardState<W> {
     }
 
     /// Tells connected initiators that the volume with this identity has a new
-    /// size. To be called after [`Pool::resize_volume`].
+    /// size. To be called after [`Lane::resize_volume`].
     pub fn volume_resized(&self, volume: base::Uuid, size_bytes: u64) {
         for target in self.targets.borrow().values() {
             let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
@@ -349,7 +349,7 @@ impl<W: World> ShardState<W> {
     }
 
     /// Tells connected initiators that the volume with this identity takes space in
-    /// another way. To be called after [`Pool::change_volume`].
+    /// another way. To be called after [`Lane::change_volume`].
     pub fn volume_converted(&self, volume: base::Uuid, provisioning: Provisioning) {
         for target in self.targets.borrow().values() {
             let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
@@ -555,7 +555,7 @@ impl Drop for Resetting<'_> {
     }
 }
 
-async fn close_in_time<W: World>(pool: &Pool<W>) -> Result<(), PoolError> {
+async fn close_in_time<W: World>(pool: &Lane<W>) -> Result<(), PoolError> {
     let closed = in_time(pool.world(), CLOSE_MAX, pool.close()).await;
     closed.unwrap_or_else(|| {
         let context = format!("it is not closed after {CLOSE_MAX:?}: a drive may hang");

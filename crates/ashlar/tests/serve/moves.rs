@@ -4,22 +4,22 @@
 use crate::array::{Home, SECOND_POOL, SITE};
 use engine::pool::OtherPool;
 use engine::volume::VolumeIo;
-use engine::{NamedDrive, Pool};
+use engine::{Lane, NamedDrive};
 use serde_json::{Value, json};
 use std::fs;
 use std::rc::Rc;
 use world_real::{RealDrive, RealWorld};
 
-pub async fn open(world: &RealWorld, home: &Home, files: &[&str]) -> Pool<RealWorld> {
+pub async fn open(world: &RealWorld, home: &Home, files: &[&str]) -> Lane<RealWorld> {
     let drive = |file: &&str| NamedDrive {
         name: (*file).to_owned(),
         drive: RealDrive::open(world, &home.file(file)).unwrap(),
     };
     let drives = files.iter().map(drive).collect();
-    Pool::open(world.clone(), drives).await.unwrap()
+    Lane::open(world.clone(), drives).await.unwrap()
 }
 
-fn other(pool: &Pool<RealWorld>) -> OtherPool {
+fn other(pool: &Lane<RealWorld>) -> OtherPool {
     let info = pool.info();
     OtherPool {
         uuid: info.uuid,

@@ -36,7 +36,7 @@ pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{Label, LabelSummary, MemberState, PoolIdentity};
-use crate::lane::{Lane, View};
+use crate::lane::{LaneSlot, View};
 use crate::raid::Level;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -66,7 +66,7 @@ pub const SPARE_GROUP: u16 = u16::MAX;
 /// The drives of a pool.
 pub struct Drives<W: World> {
     world: W,
-    lane: Lane,
+    lane: LaneSlot,
     identity: PoolIdentity,
     groups: RefCell<Vec<Rc<Group<W>>>>,
     /// Drives that wait to stand in.
@@ -105,7 +105,7 @@ impl<W: World> Drives<W> {
     /// The drives that the `label` of a lane describes: groups by place, and spares.
     pub fn new(
         world: W,
-        lane: Lane,
+        lane: LaneSlot,
         label: Label,
         groups: Places<W>,
         spares: Vec<Rc<Member<W>>>,
@@ -147,7 +147,7 @@ impl<W: World> Drives<W> {
     }
 
     /// Which lane of the pool this is.
-    pub fn lane(&self) -> &Lane {
+    pub fn lane(&self) -> &LaneSlot {
         &self.lane
     }
 

@@ -10,7 +10,7 @@ use super::table;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::Label;
-use crate::lane::{Lane, LaneRegistry, Part};
+use crate::lane::{LaneRegistry, LaneSlot, Part};
 use crate::world::World;
 use base::Uuid;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 pub(super) async fn find<W: World>(
     world: &W,
     drives: &[Shared<W>],
-    (lane, part): (Option<Lane>, Part),
+    (lane, part): (Option<LaneSlot>, Part),
 ) -> Result<Subject<W>, PoolError> {
     let mut read = Vec::new();
     for drive in drives {
@@ -33,7 +33,7 @@ pub(super) async fn find<W: World>(
     for labelled in &mut read {
         labelled.drive.set_part(newest.pool.part());
     }
-    let lane = lane.unwrap_or_else(|| Lane {
+    let lane = lane.unwrap_or_else(|| LaneSlot {
         index: 0,
         registry: LaneRegistry::new(newest.pool.lanes),
     });

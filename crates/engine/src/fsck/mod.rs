@@ -33,7 +33,7 @@ pub use report::{Counts, Finding, Report, Severity};
 use crate::drives::NamedDrive;
 use crate::drives::heartbeat;
 use crate::error::{PoolError, PoolErrorKind};
-use crate::lane::{Lane, Part};
+use crate::lane::{LaneSlot, Part};
 use crate::world::World;
 use slots::Shared;
 use std::cell::Cell;
@@ -96,7 +96,7 @@ pub async fn check_watched<W: World>(
     }
     let mut report = look_through(first, options).await;
     for index in 1..registry.lanes() {
-        let lane = Lane {
+        let lane = LaneSlot {
             index,
             registry: registry.clone(),
         };

@@ -33,17 +33,17 @@ pub use view::View;
 
 /// Which lane of a pool, and what it shares with the others.
 #[derive(Clone, Debug)]
-pub struct Lane {
+pub struct LaneSlot {
     /// The lane's number, counted from zero.
     pub index: u16,
     /// Shared by all lanes of the pool.
     pub registry: LaneRegistry,
 }
 
-impl Lane {
+impl LaneSlot {
     /// The lane of a pool that has no other.
     pub fn alone() -> Self {
-        Lane {
+        LaneSlot {
             index: 0,
             registry: LaneRegistry::new(1),
         }
@@ -53,10 +53,10 @@ impl Lane {
     ///
     /// # Panics
     /// For none, or more than [`LANES_MAX`].
-    pub fn all(count: u16) -> Vec<Lane> {
+    pub fn all(count: u16) -> Vec<LaneSlot> {
         let registry = LaneRegistry::new(count);
         (0..count)
-            .map(|index| Lane {
+            .map(|index| LaneSlot {
                 index,
                 registry: registry.clone(),
             })
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn incarnations_of_lanes_differ() {
         for lanes in 1..=LANES_MAX {
-            for lane in Lane::all(lanes) {
+            for lane in LaneSlot::all(lanes) {
                 for next in 0..100 {
                     let got = lane.incarnation(next);
                     assert!((next..next + u32::from(lanes)).contains(&got));

@@ -1,7 +1,7 @@
 //! Creating a pool from drives without labels.
 
 use super::{
-    JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec,
+    JOURNAL_BYTES_MIN, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind, PoolSpec,
 };
 use crate::drive::Drive;
 use crate::drives::Member;
@@ -10,7 +10,7 @@ use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages
 use crate::label::{
     GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
 };
-use crate::lane::{Lane, View};
+use crate::lane::{LaneSlot, View};
 use crate::meta::checkpoint;
 use crate::meta::record::MAP_BYTES;
 use crate::raid::Geometry;
@@ -132,7 +132,7 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
 }
 
 /// The identity of a lane, and what is known to it alone.
-fn names<W: World>(world: &W, lane: &Lane, spec: &PoolSpec) -> (Uuid, u64) {
+fn names<W: World>(world: &W, lane: &LaneSlot, spec: &PoolSpec) -> (Uuid, u64) {
     let stream = match spec.nonce {
         0 => format!("pool {}", spec.name),
         nonce => format!("pool {} made as {nonce}", spec.name),
@@ -308,11 +308,11 @@ pub(super) fn log_places(
     best.map(|(_, places)| places).unwrap_or_default()
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Makes a new pool of one group out of unlabelled drives, and opens it.
     ///
     /// # Errors
-    /// As [`Pool::create_groups`].
+    /// As [`Lane::create_groups`].
     pub async fn create(
         world: W,
         spec: PoolSpec,
@@ -325,14 +325,14 @@ impl<W: World> Pool<W> {
     /// Makes a new pool of one lane.
     ///
     /// # Errors
-    /// As [`Pool::create_lane`].
+    /// As [`Lane::create_lane`].
     pub async fn create_groups(
         world: W,
         spec: PoolSpec,
         groups: Vec<(Level, Vec<NamedDrive<W>>)>,
         spares: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
-        Self::create_lane(world, Lane::alone(), spec, groups, spares).await
+        Self::create_lane(world, LaneSlot::alone(), spec, groups, spares).await
     }
 
     /// Makes a lane of a new pool of several groups, and spares, out of unlabelled
@@ -344,7 +344,7 @@ impl<W: World> Pool<W> {
     /// label already; nothing has been written then. `Drive` when a write fails.
     pub async fn create_lane(
         world: W,
-        lane: Lane,
+        lane: LaneSlot,
         spec: PoolSpec,
         groups: Vec<(Level, Vec<NamedDrive<W>>)>,
         spares: Vec<NamedDrive<W>>,
@@ -415,7 +415,7 @@ impl<W: World> Pool<W> {
 }
 
 /// Writes what a new pool has, labels last, and starts it.
-async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Pool<W>, PoolError> {
+async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError> {
     // Metadata first: a drive with a label is a drive with a pool.
     let inner = LaneState::assemble(drives, State::default(), true).await?;
     inner.begin_generation(1);
@@ -433,12 +433,12 @@ async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Pool<W>, PoolError
         let context = format!("drive '{}' failed while it was labelled", failed.name);
         return Err(PoolError::new(PoolErrorKind::Drive, context));
     }
-    Ok(Pool::start(inner))
+    Ok(Lane::start(inner))
 }
 
 fn new_drives<W: World>(
     world: &W,
-    lane: Lane,
+    lane: LaneSlot,
     identity: PoolIdentity,
     entries: Vec<GroupEntry>,
     groups: Vec<(Level, Vec<NamedDrive<W>>)>,

@@ -6,7 +6,7 @@
 //! - Whoever makes them takes them away: what a crash leaves is still hidden at the next
 //!   start, and is there to be deleted.
 
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::words::HIDDEN;
 use crate::meta::{Record, Word};
 use crate::space::VolumeCore;
@@ -15,7 +15,7 @@ use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Makes a thin volume that nobody is shown. What it is for (`name`) is for people who
     /// look at the metadata; several may be called the same.
     ///

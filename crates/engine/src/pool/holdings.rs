@@ -9,7 +9,7 @@
 //!   is shared as a whole (tables) without looking into it. What changes meanwhile may be
 //!   counted as it was or as it is.
 
-use super::{Pool, PoolError};
+use super::{Lane, PoolError};
 use crate::meta::page_map::{Chunk, TABLE, UNMAPPED};
 use crate::meta::{PageMap, Refs};
 use crate::space::VolumeCore;
@@ -101,7 +101,7 @@ fn count_some(map: &PageMap, refs: &Refs, mut next: usize, count: &mut Count) ->
     Some(next)
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// What a volume holds alone and what it shares.
     ///
     /// # Errors

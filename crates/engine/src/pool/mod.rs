@@ -194,20 +194,20 @@ pub struct PoolInfo {
     pub lanes: u16,
 }
 
-/// A handle on an open pool. Clones share it.
-pub struct Pool<W: World> {
+/// A handle on an open lane of a pool; a pool that has one lane is that lane. Clones share it.
+pub struct Lane<W: World> {
     pub(crate) inner: Rc<LaneState<W>>,
 }
 
-impl<W: World> Clone for Pool<W> {
+impl<W: World> Clone for Lane<W> {
     fn clone(&self) -> Self {
-        Pool {
+        Lane {
             inner: Rc::clone(&self.inner),
         }
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// The pool and its drives at a glance.
     pub fn info(&self) -> PoolInfo {
         let inner = &self.inner;
@@ -342,7 +342,7 @@ impl<W: World> Pool<W> {
     pub(crate) fn start(inner: Rc<LaneState<W>>) -> Self {
         inner.store.start();
         maintenance::start(&inner);
-        Pool { inner }
+        Lane { inner }
     }
 
     /// Ends the use of the pool: empties the logs, and says so on the labels. I/O in

@@ -14,7 +14,7 @@
 //!   the other pool is there or somebody says that it won't be.
 
 use super::create::check_name;
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::{Record, Stage, Transit, Word};
 use crate::space::VolumeCore;
 use crate::volume::{Mirror, Provisioning, Volume, VolumeAttributes, VolumeInfo, VolumeIo};
@@ -63,16 +63,16 @@ pub enum There {
 /// before `EndArrival` of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settling {
-    /// It stays in its pool: [`Pool::call_off_departure`].
+    /// It stays in its pool: [`Lane::call_off_departure`].
     CallOffDeparture,
-    /// It has left: [`Pool::end_departure`], then [`Pool::end_arrival`] there, if it is on
+    /// It has left: [`Lane::end_departure`], then [`Lane::end_arrival`] there, if it is on
     /// its way there still.
     EndDeparture,
-    /// It has arrived: [`Pool::end_arrival`].
+    /// It has arrived: [`Lane::end_arrival`].
     EndArrival,
-    /// It is a copy that is nobody's: [`Pool::call_off_arrival`].
+    /// It is a copy that is nobody's: [`Lane::call_off_arrival`].
     CallOffArrival,
-    /// It is a copy that may be gone on with, or dropped by [`Pool::call_off_arrival`].
+    /// It is a copy that may be gone on with, or dropped by [`Lane::call_off_arrival`].
     Copy,
     /// The other pool's is to be looked at.
     Nothing,
@@ -94,7 +94,7 @@ impl Settling {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// What is on its way from or to another pool, and how far it is.
     pub fn transits(&self) -> Vec<(VolumeInfo, Transit)> {
         let state = self.inner.state.borrow();
@@ -222,7 +222,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Has the volume be the other pool's from now on. While nobody can write it, `arrive`
-    /// is to have it arrive there ([`Pool::arrive`]). Whoever waits for the volume goes on
+    /// is to have it arrive there ([`Lane::arrive`]). Whoever waits for the volume goes on
     /// there. Says how long it stood still. Reads go on here as long as they do: it is the
     /// same, and nothing of it is given away while somebody reads.
     ///

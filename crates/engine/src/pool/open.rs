@@ -10,7 +10,7 @@
 
 use super::recover::{Recovered, recover};
 use super::strangers;
-use super::{LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use super::{LabelSummary, Lane, MemberState, NamedDrive, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::drives::Limits;
 use crate::drives::Member;
@@ -21,7 +21,7 @@ use crate::drives::{Drives, EventKind, Places};
 use crate::label::{
     Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
 };
-use crate::lane::{Lane, Part, View};
+use crate::lane::{LaneSlot, Part, View};
 use crate::meta::{Record, Stage};
 use crate::space::LaneState;
 use crate::world::World;
@@ -46,9 +46,9 @@ fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
     PoolError::new(kind, context)
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Reads the label that the first lane has on a drive: `None` when it has none, which
-    /// is so of every drive that belongs to no pool. See [`Pool::probe_beside`].
+    /// is so of every drive that belongs to no pool. See [`Lane::probe_beside`].
     ///
     /// # Errors
     /// `Version` for a label of another format, `Drive` when it can't be read.
@@ -57,12 +57,12 @@ impl<W: World> Pool<W> {
         Ok(label.and_then(|label| LabelSummary::of(&label)))
     }
 
-    /// Opens a pool of one lane, as [`Pool::open_lane`].
+    /// Opens a pool of one lane, as [`Lane::open_lane`].
     ///
     /// # Errors
     /// As there, and `Invalid` when it has several.
     pub async fn open(world: W, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
-        Self::open_lane(world, Lane::alone(), drives).await
+        Self::open_lane(world, LaneSlot::alone(), drives).await
     }
 
     /// Opens a lane of the pool that the labels of `drives` describe, whatever their order
@@ -77,7 +77,7 @@ impl<W: World> Pool<W> {
     /// when no copy of the metadata is whole. Nothing has been written then.
     pub async fn open_lane(
         world: W,
-        lane: Lane,
+        lane: LaneSlot,
         drives: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
         let found = look(&world, &lane, drives).await;
@@ -91,7 +91,7 @@ impl<W: World> Pool<W> {
 }
 
 /// Takes over what was found, recovers the logs, and starts the pool.
-async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolError> {
+async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Lane<W>, PoolError> {
     let Found {
         drives,
         laggards,
@@ -126,7 +126,7 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolErro
         inner.part_with_reserved().await?;
     }
     inner.check()?;
-    Ok(Pool::start(inner))
+    Ok(Lane::start(inner))
 }
 
 /// What the drives of a lane hold.
@@ -139,7 +139,7 @@ struct Found<W: World> {
 }
 
 /// Ends when all lanes could be opened.
-async fn all_ready<W: World>(world: &W, lane: &Lane, pool: &str) -> Result<(), PoolError> {
+async fn all_ready<W: World>(world: &W, lane: &LaneSlot, pool: &str) -> Result<(), PoolError> {
     loop {
         match lane.registry.all_ready() {
             Some(true) => return Ok(()),
@@ -156,7 +156,7 @@ async fn all_ready<W: World>(world: &W, lane: &Lane, pool: &str) -> Result<(), P
 /// nothing else.
 async fn look<W: World>(
     world: &W,
-    lane: &Lane,
+    lane: &LaneSlot,
     drives: Vec<NamedDrive<W>>,
 ) -> Result<Found<W>, PoolError> {
     let mut labelled = Vec::new();
@@ -360,7 +360,7 @@ async fn take_over<W: World>(drives: &Drives<W>, laggards: &[Uuid]) -> Result<()
 /// Where a lane's part of the drives is: the label of the first lane says it.
 async fn part_of<W: World>(
     world: &W,
-    lane: &Lane,
+    lane: &LaneSlot,
     drives: &[NamedDrive<W>],
 ) -> Result<Part, PoolError> {
     if lane.index == 0 {
@@ -391,13 +391,13 @@ async fn part_of<W: World>(
     })
 }
 
-fn check_lanes(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
+fn check_lanes(lane: &LaneSlot, pool: &PoolIdentity) -> Result<(), PoolError> {
     check_lanes_are(lane, pool)?;
     assert_eq!(pool.lane, lane.index, "a label of another lane was read");
     Ok(())
 }
 
-fn check_lanes_are(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
+fn check_lanes_are(lane: &LaneSlot, pool: &PoolIdentity) -> Result<(), PoolError> {
     let lanes = lane.registry.lanes();
     match pool.lanes == lanes {
         true => Ok(()),

@@ -4,7 +4,7 @@
 //! or promised. Pages that are cleared meanwhile stay mapped, so that it can't come to
 //! need more than were set aside.
 
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::Record;
 use crate::space::VolumeCore;
 use crate::volume::{Provisioning, VolumeInfo};
@@ -20,7 +20,7 @@ pub struct VolumeChange {
     pub detects_zeroes: Option<bool>,
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Changes how a volume takes space.
     ///
     /// # Errors

@@ -7,14 +7,14 @@
 //!   with nothing behind it. Only the rest of its last page is made zeroes before that.
 //! - Snapshots keep what they have, and their size.
 
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::Record;
 use crate::volume::{IoError, IoErrorKind};
 use crate::world::World;
 use base::size::human_pair;
 use base::{PageIndex, VolumeOffset};
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Bytes of a volume that are mapped behind `size_bytes`: what shrinking it to that size
     /// would lose. Whole pages; one that the new end would lie in counts for what is behind.
     ///

@@ -7,7 +7,7 @@
 
 use super::create::check_name;
 use super::words::check_snapshot_name;
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeId};
 use crate::range_lock::Guard;
 use crate::space::VolumeCore;
@@ -21,7 +21,7 @@ use std::rc::Rc;
 /// All bytes that a volume can have.
 const WHOLE: (u64, u64) = (0, u64::MAX);
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Makes a thin volume that has what `source` has at one instant, and shares its
     /// pages until either changes them. A snapshot is read-only; a clone is not. When it
     /// was taken is noted as `at_unix_s`, in seconds since 1970.
@@ -40,10 +40,10 @@ impl<W: World> Pool<W> {
             .await
     }
 
-    /// As [`Pool::clone_volume`], if `may`, which is awaited while the source stands still.
+    /// As [`Lane::clone_volume`], if `may`, which is awaited while the source stands still.
     ///
     /// # Errors
-    /// As for [`Pool::clone_volume`]; also `Busy` when `may` gave false.
+    /// As for [`Lane::clone_volume`]; also `Busy` when `may` gave false.
     pub async fn clone_volume_if(
         &self,
         source: &str,
@@ -72,7 +72,7 @@ impl<W: World> Pool<W> {
     /// and nothing is taken when it gives false.
     ///
     /// # Errors
-    /// As for [`Pool::clone_volume`]; also `Invalid` for too many of them, `Busy` when
+    /// As for [`Lane::clone_volume`]; also `Invalid` for too many of them, `Busy` when
     /// `others` gave false.
     pub async fn snapshot_together(
         &self,

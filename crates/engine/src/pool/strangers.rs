@@ -4,7 +4,7 @@
 //! lanes lie follows from the labels of the pool's other drives.
 
 use super::open::read_slots;
-use super::{LabelSummary, Pool, PoolError, PoolErrorKind};
+use super::{LabelSummary, Lane, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::drives::Leftover;
 use crate::label::Label;
@@ -13,13 +13,13 @@ use crate::world::World;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Reads the label that any lane has on a drive, where it is to be looked for as on
     /// other drives: of the pools that `known` says. `None` when it has none of them; for
-    /// drives on which [`Pool::probe`] finds none.
+    /// drives on which [`Lane::probe`] finds none.
     ///
     /// # Errors
-    /// As [`Pool::probe`].
+    /// As [`Lane::probe`].
     pub async fn probe_beside(
         world: &W,
         drive: &W::Drive,
@@ -46,7 +46,7 @@ impl<W: World> Pool<W> {
     /// Whether a drive has a label of this lane of the pool that another label, `known`, is of.
     ///
     /// # Errors
-    /// As [`Pool::probe`].
+    /// As [`Lane::probe`].
     pub async fn has_label(
         world: &W,
         drive: &W::Drive,

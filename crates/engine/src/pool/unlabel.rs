@@ -4,7 +4,7 @@
 //! cut short can begin again.
 
 use super::open::read_label;
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::drive::Drive as _;
 use crate::drives::WIPED_BYTES;
 use crate::lane::{Part, View};
@@ -12,7 +12,7 @@ use crate::world::World;
 use base::{DriveOffset, Uuid};
 use std::rc::Rc;
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Lets go of all drives of a pool that was closed, so that others can open them, whoever has
     /// the pool still.
     pub fn release(&self) {

@@ -1,7 +1,7 @@
 //! Volumes from creation to deletion.
 
 use super::create::check_name;
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeId};
 use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
@@ -11,7 +11,7 @@ use base::size::{human, human_pair};
 use std::rc::Rc;
 use std::time::Duration;
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
@@ -75,7 +75,7 @@ impl<W: World> Pool<W> {
         self.create_volume_as(spec, false).await
     }
 
-    /// As [`Pool::create_volume`], of a volume that may detect zeroes from the first
+    /// As [`Lane::create_volume`], of a volume that may detect zeroes from the first
     /// write on.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! - What is said fits the checkpoint slots, or is refused before it is journalled.
 
 use super::create::check_name;
-use super::{Pool, PoolError, PoolErrorKind};
+use super::{Lane, PoolError, PoolErrorKind};
 use crate::drives::EventKind;
 use crate::label::NAME_BYTES_MAX;
 use crate::meta::InFlight as _;
@@ -33,7 +33,7 @@ pub struct AttributesChange {
     pub attributes: Vec<(String, String)>,
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// The volume with this identity, in the trash or not.
     pub fn volume_of(&self, uuid: Uuid) -> Option<Volume<W>> {
         self.core_of(uuid).map(|core| self.handle(&core))
@@ -163,7 +163,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Puts a volume into the trash, as of `at_unix_s`. What it has stays until
-    /// [`Pool::delete_trashed`].
+    /// [`Lane::delete_trashed`].
     ///
     /// # Errors
     /// `NotFound`, or `Full` when the metadata has no room.

@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};
 use engine::store::counts::Purpose;
-use engine::{Level, Pool, World};
+use engine::{Lane, Level, World};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -11,7 +11,7 @@ const BLOCK: usize = 4096;
 const WHOLE: usize = 8 * PAGE;
 
 /// Reads all of it in order, and checks it.
-async fn read_through(pool: &Pool<SimWorld>, tag: u64) {
+async fn read_through(pool: &Lane<SimWorld>, tag: u64) {
     let (volume, whole) = (pool.volume("v").unwrap(), bytes(tag, WHOLE));
     for at in (0..WHOLE).step_by(BLOCK) {
         let found = volume.read(VolumeOffset(at as u64), BLOCK).await.unwrap();
@@ -21,7 +21,7 @@ async fn read_through(pool: &Pool<SimWorld>, tag: u64) {
     }
 }
 
-async fn with_cache(pool: &Pool<SimWorld>) {
+async fn with_cache(pool: &Lane<SimWorld>) {
     pool.store().drain().await.unwrap();
     pool.store().cache.set_capacity(4 << 20);
 }

@@ -4,14 +4,14 @@ use crate::common::{PAGE, Shelf, bytes, content};
 use base::VolumeOffset;
 use engine::drives::EventKind;
 use engine::pool::maintenance::health::Limits;
-use engine::{Level, Pool, World};
+use engine::{Lane, Level, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Outcome, SimWorld};
 
 const BLOCK: usize = 4096;
 
-async fn read(pool: &Pool<SimWorld>) -> Option<Vec<u8>> {
+async fn read(pool: &Lane<SimWorld>) -> Option<Vec<u8>> {
     let volume = pool.volume("v").unwrap();
     let read = volume.read(VolumeOffset(0), 8 * PAGE).await;
     read.ok().map(|found| found.to_vec())
@@ -74,7 +74,7 @@ fn a_page_is_not_filled_without_a_drive_that_is_away() {
         let world = shelf.world();
         world.plant(bug);
         let test = async {
-            let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+            let pool = Lane::open(world.clone(), shelf.drives(&world)).await;
             fill_without(&shelf, &pool.unwrap(), "d4").await
         };
         assert_eq!(world.run(u64::MAX, test), Ok(Outcome::Done(is_kept)));
@@ -83,7 +83,7 @@ fn a_page_is_not_filled_without_a_drive_that_is_away() {
 
 /// Writes a block of each page while nothing on a drive can be read. Whether all is as it was
 /// written when the drive is back, and the pages have been filled.
-async fn fill_without(shelf: &Shelf, pool: &Pool<SimWorld>, drive: &str) -> bool {
+async fn fill_without(shelf: &Shelf, pool: &Lane<SimWorld>, drive: &str) -> bool {
     let (away, mut whole) = (shelf.named(drive), bytes(1, 8 * PAGE));
     // What is written can be read again. Of a suspect drive labels are written.
     pool.set_health_limits(Limits {
@@ -149,7 +149,7 @@ fn open_with_failures(failures: u32, as_damaged: bool) -> (u32, u32) {
                     faults.failing_as_damaged = as_damaged;
                 });
             };
-            let (pool, ()) = join(Pool::open(world.clone(), drives), fail).await;
+            let (pool, ()) = join(Lane::open(world.clone(), drives), fail).await;
             shelf.named("d0").with_faults(|faults| faults.failing = 0);
             match pool {
                 Err(_) => refused += 1,

@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::{Prng, VolumeOffset};
 use engine::fsck::{self, Options};
 use engine::pool::VolumeChange;
-use engine::{IoErrorKind, Level, Pool, PoolSpec, Provisioning, Volume};
+use engine::{IoErrorKind, Lane, Level, PoolSpec, Provisioning, Volume};
 use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
@@ -17,7 +17,7 @@ fn few() -> PoolSpec {
 /// Volumes, and what should be in them.
 type Model = Vec<(String, Vec<u8>)>;
 
-async fn check(pool: &Pool<SimWorld>, model: &Model) {
+async fn check(pool: &Lane<SimWorld>, model: &Model) {
     for (name, expected) in model {
         let volume = pool.volume(name).unwrap();
         let read = volume.read(VolumeOffset(0), expected.len()).await.unwrap();
@@ -158,7 +158,7 @@ fn what_lies_alike_is_shared_and_what_does_not_is_read() {
 fn whole_chunks_are_shared_as_such_and_read_back_after_a_start() {
     let chunk = 256 * PAGE as u64;
     let shelf = Shelf::new(2);
-    let check = async |pool: &Pool<SimWorld>| {
+    let check = async |pool: &Lane<SimWorld>| {
         let target = pool.volume("t").unwrap();
         for nth in 0..3 {
             let at = VolumeOffset(2 * chunk + nth * chunk);

@@ -4,7 +4,7 @@ use crate::common::{DRIVE_BYTES, PAGE, Shelf, content, spec, thin};
 use base::VolumeOffset;
 use engine::pool::EventKind;
 use engine::store::counts::IoCounts;
-use engine::{Level, Pool};
+use engine::{Lane, Level};
 
 const BLOCK: usize = 4096;
 
@@ -19,7 +19,7 @@ fn in_place(io: &IoCounts) -> u64 {
 fn count<T>(
     (drives, level): (usize, Level),
     pages: usize,
-    then: impl AsyncFnOnce(&Pool<world_sim::SimWorld>) -> T,
+    then: impl AsyncFnOnce(&Lane<world_sim::SimWorld>) -> T,
 ) -> (IoCounts, IoCounts, T) {
     let shelf = Shelf::new(drives);
     shelf

@@ -3,7 +3,7 @@
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, copy, media, spec};
 use base::VolumeOffset;
 use engine::pool::MemberInfo;
-use engine::{IoErrorKind, Level, MemberState, NamedDrive, Pool, PoolErrorKind, World};
+use engine::{IoErrorKind, Lane, Level, MemberState, NamedDrive, PoolErrorKind, World};
 use std::time::Duration;
 use world_sim::SimDrive;
 
@@ -409,7 +409,7 @@ fn a_drive_that_was_taken_out_by_command_opens_no_pool_with_its_old_data() {
         world.plant(bug);
         let drives = shelf.drives(&world);
         let root = async {
-            let pool = Pool::open(world.clone(), drives).await.unwrap();
+            let pool = Lane::open(world.clone(), drives).await.unwrap();
             pool.fail_drive("d0").await.unwrap();
             let volume = pool.volume("v").unwrap();
             let new = content(&world, 2, 8 * PAGE);

@@ -9,7 +9,7 @@ use crate::common::{DRIVE_BYTES, PAGE, Shelf, content, media, spec, thin};
 use base::{DriveOffset, VolumeOffset};
 use engine::fsck::{self, Finding, Options, Progress, Report, Severity};
 use engine::label::{Label, PoolIdentity, Slot};
-use engine::{Drive, Level, Pool, PoolError, PoolErrorKind, World};
+use engine::{Drive, Lane, Level, PoolError, PoolErrorKind, World};
 use world_sim::{Media, Outcome, SimDrive, SimWorld};
 
 const LEVELS: [(Level, usize); 6] = [
@@ -220,7 +220,7 @@ fn after_a_crash_there_are_only_notes() {
     }
 }
 
-async fn write_about(pool: &Pool<SimWorld>, volume: &engine::Volume<SimWorld>, round: u64) {
+async fn write_about(pool: &Lane<SimWorld>, volume: &engine::Volume<SimWorld>, round: u64) {
     for at in 0..8 {
         let data = content(pool.world(), 100 * round + at, 8192);
         let offset = (at * 7 + round * 3) % 60;

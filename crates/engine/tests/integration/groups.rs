@@ -4,22 +4,22 @@ use crate::common::{PAGE, Shelf, bytes, copy, media, spec};
 use base::VolumeOffset;
 use engine::pool::EventKind;
 use engine::pool::maintenance::{Rates, TaskKind};
-use engine::{Level, MemberState, NamedDrive, Pool, PoolErrorKind, PoolSpec, World};
+use engine::{Lane, Level, MemberState, NamedDrive, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 
-async fn holds(pool: &Pool<SimWorld>) {
+async fn holds(pool: &Lane<SimWorld>) {
     let volume = pool.volume("v").unwrap();
     let whole = volume.read(VolumeOffset(0), 8 * PAGE).await.unwrap();
     assert!(whole.to_vec() == bytes(1, 8 * PAGE));
 }
 
 /// Waits until nothing is left to be moved, or to leave.
-async fn settled(pool: &Pool<SimWorld>) {
-    let is_settled = |pool: &Pool<SimWorld>| {
+async fn settled(pool: &Lane<SimWorld>) {
+    let is_settled = |pool: &Lane<SimWorld>| {
         let groups = pool.info().groups;
         groups.iter().all(|g| !g.leaving && g.zones_to_empty == 0)
     };
@@ -88,8 +88,8 @@ fn a_map_of_many_chunks_is_looked_through_in_turns_while_it_changes() {
     const CHUNKS: u64 = 100;
     let at = |chunk: u64| VolumeOffset(chunk * 1024 * PAGE as u64);
     let shelf = Shelf::with_pool(4, RAID10);
-    let block = |pool: &Pool<SimWorld>, tag| crate::common::content(pool.world(), tag, 4096);
-    let holds_all = async |pool: &Pool<SimWorld>| {
+    let block = |pool: &Lane<SimWorld>, tag| crate::common::content(pool.world(), tag, 4096);
+    let holds_all = async |pool: &Lane<SimWorld>| {
         let volume = pool.volume("w").unwrap();
         for chunk in 0..CHUNKS {
             let read = volume.read(at(chunk), 4096).await.unwrap();
@@ -142,7 +142,7 @@ fn a_pool_is_closed_in_the_middle_of_a_conversion() {
 
 /// Adds a spare, has a drive fail, and waits until the one stands in for the other; how
 /// long that took.
-async fn time_to_stand_in(pool: &Pool<SimWorld>) -> Duration {
+async fn time_to_stand_in(pool: &Lane<SimWorld>) -> Duration {
     let spare = named(pool.world(), &blank(1, crate::common::DRIVE_BYTES)).remove(0);
     pool.add_spare(spare).await.unwrap();
     let began = pool.world().now();
@@ -272,7 +272,7 @@ fn drives_of_a_group_that_has_left_are_free() {
         }
         holds(&pool).await;
         for drive in named(pool.world(), &new) {
-            let label = Pool::probe(pool.world(), &drive.drive).await.unwrap();
+            let label = Lane::probe(pool.world(), &drive.drive).await.unwrap();
             assert_eq!(label, None, "{}", drive.name);
         }
         pool.close().await.unwrap();
@@ -291,7 +291,7 @@ fn drives_of_a_group_that_has_left_are_free() {
     let world = shelf.world();
     let outcome = world.run(u64::MAX, async {
         let drives = named(&world, &new[..1]);
-        Pool::create(world.clone(), spec("other", Level::Simple), drives).await
+        Lane::create(world.clone(), spec("other", Level::Simple), drives).await
     });
     assert!(matches!(outcome, Ok(world_sim::Outcome::Done(Ok(_)))));
 }

@@ -6,7 +6,7 @@ use base::{Prng, Time, VolumeOffset};
 use engine::drives::EventKind;
 use engine::pool::NamedDrive;
 use engine::pool::maintenance::health::Limits;
-use engine::{Level, MemberState, Pool, World};
+use engine::{Lane, Level, MemberState, World};
 use futures_util::future::join_all;
 use std::time::Duration;
 use world_sim::{SimDrive, SimWorld};
@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 const RAID10: Level = Level::Raid10 { copies: 2 };
 
 /// Reads blocks anywhere, four at a time, `count` each, and checks them.
-async fn read_some(pool: &Pool<SimWorld>, count: u64) {
+async fn read_some(pool: &Lane<SimWorld>, count: u64) {
     let whole = bytes(1, 8 * PAGE);
     let volume = pool.volume("v").unwrap();
     let readers = (0..4).map(async |reader| {
@@ -30,13 +30,13 @@ async fn read_some(pool: &Pool<SimWorld>, count: u64) {
     join_all(readers).await;
 }
 
-fn state(pool: &Pool<SimWorld>, place: usize) -> MemberState {
+fn state(pool: &Lane<SimWorld>, place: usize) -> MemberState {
     pool.info().members[place].state
 }
 
 /// Reads, or waits where nothing is to be read, until the drive has that state; how
 /// long that took.
-async fn wait_for(pool: &Pool<SimWorld>, place: usize, wanted: MemberState) -> Duration {
+async fn wait_for(pool: &Lane<SimWorld>, place: usize, wanted: MemberState) -> Duration {
     let began = pool.world().now();
     while state(pool, place) != wanted {
         match wanted {
@@ -49,7 +49,7 @@ async fn wait_for(pool: &Pool<SimWorld>, place: usize, wanted: MemberState) -> D
     pool.world().now().since(began)
 }
 
-fn told(pool: &Pool<SimWorld>, kind: EventKind, drive: &str) -> Option<String> {
+fn told(pool: &Lane<SimWorld>, kind: EventKind, drive: &str) -> Option<String> {
     let events = pool.events(0).into_iter();
     let mut of_kind = events.filter(|event| event.kind == kind);
     let found = of_kind.find(|event| event.text.contains(&format!("'{drive}'")));

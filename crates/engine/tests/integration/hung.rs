@@ -5,7 +5,7 @@ use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};
 use engine::drives::EventKind;
 use engine::pool::maintenance::health::Limits;
-use engine::{Level, MemberState, Pool, PoolErrorKind, World};
+use engine::{Lane, Level, MemberState, PoolErrorKind, World};
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -38,13 +38,13 @@ fn stall_for(shelf: &Shelf, world: &SimWorld, name: &str, time: Duration) {
         .with_faults(|faults| faults.stalled_until = Some(until));
 }
 
-fn state(pool: &Pool<SimWorld>, name: &str) -> MemberState {
+fn state(pool: &Lane<SimWorld>, name: &str) -> MemberState {
     let members = pool.info().members;
     members.iter().find(|m| m.name == name).unwrap().state
 }
 
 /// Writes all of the volume, and says how long that took.
-async fn write_all(pool: &Pool<SimWorld>, tag: u64) -> Duration {
+async fn write_all(pool: &Lane<SimWorld>, tag: u64) -> Duration {
     let began = pool.world().now();
     let data = content(pool.world(), tag, 8 * PAGE);
     let volume = pool.volume("v").unwrap();
@@ -54,7 +54,7 @@ async fn write_all(pool: &Pool<SimWorld>, tag: u64) -> Duration {
 
 /// Reads blocks anywhere, four at a time, `count` each, and checks them. What the
 /// slowest took.
-async fn read_some(pool: &Pool<SimWorld>, tag: u64, count: u64) -> Duration {
+async fn read_some(pool: &Lane<SimWorld>, tag: u64, count: u64) -> Duration {
     let whole = bytes(tag, 8 * PAGE);
     let volume = pool.volume("v").unwrap();
     let world = pool.world();
@@ -381,7 +381,7 @@ fn no_opening_waits_for_a_drive_for_ever() {
                         world.sleep(Duration::from_micros(after_us)).await;
                         stall(&shelf, &world, which);
                     };
-                    let opening = Pool::open(world.clone(), named);
+                    let opening = Lane::open(world.clone(), named);
                     let (opened, ()) = futures_util::future::join(opening, stalling).await;
                     let pool = opened.unwrap();
                     let took = world.now().since(began);
@@ -426,7 +426,7 @@ fn an_opening_is_refused_for_a_drive_that_it_needs_and_that_does_not_answer() {
                     world.sleep(Duration::from_micros(after_us)).await;
                     hung.iter().for_each(|name| stall(&shelf, &world, name));
                 };
-                let opening = Pool::open(world.clone(), named);
+                let opening = Lane::open(world.clone(), named);
                 let (opened, ()) = futures_util::future::join(opening, stalling).await;
                 (opened.err(), world.now().since(began))
             };
@@ -471,7 +471,7 @@ fn nothing_is_acknowledged_before_the_labels_say_who_missed_it() {
         let acknowledged: Rc<RefCell<Vec<u64>>> = Rc::new(RefCell::new(vec![1; 8]));
         let begun = Cell::new(false);
         let running = async {
-            let pool = Pool::open(world.clone(), named).await.unwrap();
+            let pool = Lane::open(world.clone(), named).await.unwrap();
             let volume = pool.volume("v").unwrap();
             pool.store().drain().await.unwrap();
             // A read finds out, so that no write waits for the labels by itself.

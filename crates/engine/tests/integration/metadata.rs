@@ -4,7 +4,7 @@ use crate::common::{Shelf, thin};
 use base::{BLOCK_BYTES, DriveOffset};
 use engine::label::{Label, PoolIdentity, SLOT_BYTES, Slot};
 use engine::meta::checkpoint;
-use engine::{Drive, Level, Pool, PoolErrorKind, World};
+use engine::{Drive, Lane, Level, PoolErrorKind, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Faults, Outcome, SimDrive};
@@ -152,7 +152,7 @@ fn no_checkpoint_is_written_over_the_only_one_of_a_drive() {
                 let dies = |faults: &mut Faults| faults.gone = true;
                 shelf.named("d0").with_faults(dies);
             };
-            let opening = Pool::open(world.clone(), shelf.drives(&world));
+            let opening = Lane::open(world.clone(), shelf.drives(&world));
             join(opening, dies).await.0.is_ok()
         };
         assert_eq!(world.run(u64::MAX, root), Ok(Outcome::Done(true)));

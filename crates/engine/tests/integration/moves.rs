@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::VolumeOffset;
 use engine::pool::OtherPool;
 use engine::volume::{Mirror, Stage, VolumeIo};
-use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume, World};
+use engine::{IoErrorKind, Lane, Level, PoolErrorKind, PoolSpec, Volume, World};
 use futures_util::future::{join, join_all};
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ struct Two {
     b: Shelf,
 }
 
-fn other(pool: &Pool<SimWorld>) -> OtherPool {
+fn other(pool: &Lane<SimWorld>) -> OtherPool {
     let info = pool.info();
     OtherPool {
         uuid: info.uuid,
@@ -52,19 +52,19 @@ impl Two {
     }
 
     /// Runs `test` over both, in one world, which then ends as if the power went.
-    fn open<T>(&self, test: impl AsyncFnOnce(Pool<SimWorld>, Pool<SimWorld>) -> T) -> T {
+    fn open<T>(&self, test: impl AsyncFnOnce(Lane<SimWorld>, Lane<SimWorld>) -> T) -> T {
         self.a.open(async |a| {
             let world = a.world().clone();
             let drives = self.b.drives(&world);
-            let b = Pool::open(world, drives).await.unwrap();
+            let b = Lane::open(world, drives).await.unwrap();
             test(a, b).await
         })
     }
 }
 
 async fn begin(
-    a: &Pool<SimWorld>,
-    b: &Pool<SimWorld>,
+    a: &Lane<SimWorld>,
+    b: &Lane<SimWorld>,
     name: &str,
 ) -> (Volume<SimWorld>, Rc<Mirror>) {
     let there = a.volume(name).unwrap();
@@ -74,27 +74,27 @@ async fn begin(
 
 async fn copy_of(
     there: &Volume<SimWorld>,
-    a: &Pool<SimWorld>,
-    b: &Pool<SimWorld>,
+    a: &Lane<SimWorld>,
+    b: &Lane<SimWorld>,
 ) -> Rc<dyn VolumeIo> {
     let (info, about, from) = (there.info(), there.about(), other(a));
     let copy = b.begin_arrival(&info, &about, &from).await;
     Rc::new(copy.unwrap())
 }
 
-async fn hand_over(a: &Pool<SimWorld>, b: &Pool<SimWorld>, volume: &Volume<SimWorld>) -> Duration {
+async fn hand_over(a: &Lane<SimWorld>, b: &Lane<SimWorld>, volume: &Volume<SimWorld>) -> Duration {
     let arrive = async |info, about| b.arrive(&info, &about).await;
     let uuid = volume.info().uuid;
     a.hand_over(uuid, &other(b), arrive).await.unwrap()
 }
 
-async fn finish(a: &Pool<SimWorld>, b: &Pool<SimWorld>, volume: &Volume<SimWorld>) {
+async fn finish(a: &Lane<SimWorld>, b: &Lane<SimWorld>, volume: &Volume<SimWorld>) {
     let uuid = VolumeIo::info(volume).uuid;
     a.end_departure(uuid).await.unwrap();
     b.end_arrival(uuid).await.unwrap();
 }
 
-async fn move_to(a: &Pool<SimWorld>, b: &Pool<SimWorld>, name: &str) -> Volume<SimWorld> {
+async fn move_to(a: &Lane<SimWorld>, b: &Lane<SimWorld>, name: &str) -> Volume<SimWorld> {
     let (volume, mirror) = begin(a, b, name).await;
     volume.copy_to(&mirror).await.unwrap();
     hand_over(a, b, &volume).await;
@@ -243,7 +243,7 @@ fn it_is_withheld_where_it_may_be_old() {
         b.volume("v").unwrap().info().uuid
         // Neither pool lets go: a crash.
     });
-    let is_withheld = async |pool: &Pool<SimWorld>| {
+    let is_withheld = async |pool: &Lane<SimWorld>| {
         let volume = pool.volume("v").unwrap();
         assert!(pool.is_withheld(uuid));
         let refused = volume.read(VolumeOffset(0), 512).await.unwrap_err();

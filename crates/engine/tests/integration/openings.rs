@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content, end};
 use base::VolumeOffset;
 use engine::drives::EventKind;
-use engine::{Level, MemberState, Pool, PoolError, World};
+use engine::{Lane, Level, MemberState, PoolError, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Faults, SimWorld};
@@ -16,7 +16,7 @@ fn open_with<T>(
     shelf: &Shelf,
     after: Duration,
     event: impl Fn(&SimWorld),
-    test: impl AsyncFnOnce(Result<Pool<SimWorld>, PoolError>) -> T,
+    test: impl AsyncFnOnce(Result<Lane<SimWorld>, PoolError>) -> T,
 ) -> T {
     let world = shelf.world();
     let root = async {
@@ -24,14 +24,14 @@ fn open_with<T>(
             world.sleep(after).await;
             event(&world);
         };
-        let opening = Pool::open(world.clone(), shelf.drives(&world));
+        let opening = Lane::open(world.clone(), shelf.drives(&world));
         let (pool, ()) = join(opening, happens).await;
         test(pool).await
     };
     end(&world, root)
 }
 
-async fn holds(pool: &Pool<SimWorld>, tag: u64) -> bool {
+async fn holds(pool: &Lane<SimWorld>, tag: u64) -> bool {
     let volume = pool.volume("v").unwrap();
     let read = volume.read(VolumeOffset(0), 8 * PAGE).await;
     read.is_ok_and(|found| found.to_vec() == bytes(tag, 8 * PAGE))

@@ -4,7 +4,7 @@
 use crate::common::{PAGE, Shelf, bytes, content, thin};
 use base::VolumeOffset;
 use engine::pool::VolumeChange;
-use engine::{IoErrorKind, Level, Pool, Provisioning, Volume, World};
+use engine::{IoErrorKind, Lane, Level, Provisioning, Volume, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Outcome, SimWorld};
@@ -17,7 +17,7 @@ async fn write(volume: &Volume<SimWorld>, world: &SimWorld, at: usize, tag: u64)
     volume.write(VolumeOffset(at as u64), data).await.unwrap();
 }
 
-async fn page(pool: &Pool<SimWorld>, name: &str, page: usize) -> Vec<u8> {
+async fn page(pool: &Lane<SimWorld>, name: &str, page: usize) -> Vec<u8> {
     let volume = pool.volume(name).unwrap();
     let at = VolumeOffset((page * PAGE) as u64);
     volume.read(at, PAGE).await.unwrap().to_vec()
@@ -36,7 +36,7 @@ fn expected(page: usize, tags: &[(usize, u64)]) -> Vec<u8> {
     expected
 }
 
-async fn all_whole(pool: &Pool<SimWorld>) {
+async fn all_whole(pool: &Lane<SimWorld>) {
     for _ in 0..1_000 {
         if pool.info().backed_bytes == 0 {
             return;
@@ -47,7 +47,7 @@ async fn all_whole(pool: &Pool<SimWorld>) {
 }
 
 /// Bytes that went to the log, and straight into place.
-fn written(pool: &Pool<SimWorld>) -> u64 {
+fn written(pool: &Lane<SimWorld>) -> u64 {
     let io = pool.info().io;
     io.log_writes.bytes + io.data_writes.bytes
 }
@@ -55,7 +55,7 @@ fn written(pool: &Pool<SimWorld>) -> u64 {
 #[test]
 fn a_first_write_writes_no_more_than_itself_and_the_rest_follows() {
     let shelf = Shelf::with_pool(2, MIRROR);
-    let check = async |pool: &Pool<SimWorld>| {
+    let check = async |pool: &Lane<SimWorld>| {
         assert!(page(pool, "v", 2).await == expected(2, &[(3, 7)]));
         assert!(page(pool, "s", 2).await == expected(2, &[]));
     };
@@ -118,7 +118,7 @@ fn a_page_lies_over_one_other_however_many_snapshots_there_are() {
         let tags = (0..upto).map(|n| (n as usize % 8, 20 + n));
         tags.collect()
     };
-    let check = async |pool: &Pool<SimWorld>| {
+    let check = async |pool: &Lane<SimWorld>| {
         for n in 0..6 {
             let kept = page(pool, &format!("s{n}"), 0).await;
             assert!(kept == expected(0, &tags(n)), "snapshot {n}");
@@ -150,7 +150,7 @@ fn a_page_lies_over_one_other_however_many_snapshots_there_are() {
 #[test]
 fn zeroes_over_a_page_are_zeroes_and_not_what_was_there() {
     let shelf = Shelf::with_pool(2, MIRROR);
-    let check = async |pool: &Pool<SimWorld>| {
+    let check = async |pool: &Lane<SimWorld>| {
         assert!(page(pool, "v", 0).await == expected(0, &[(1, 7), (4, 0)]));
         assert!(page(pool, "v", 1).await == vec![0; PAGE]);
     };
@@ -199,7 +199,7 @@ fn where_room_is_short_a_page_is_copied_as_a_whole() {
 
 /// Reads through a page whose rest is filled in the meantime, and what backed it goes to another
 /// volume, while the drives take their time for the read. Whether it finds what it should.
-async fn read_while_backing_goes(shelf: &Shelf, pool: &Pool<SimWorld>) -> bool {
+async fn read_while_backing_goes(shelf: &Shelf, pool: &Lane<SimWorld>) -> bool {
     let world = pool.world();
     pool.set_fill_pause(Duration::from_secs(3_600));
     pool.store().cache.set_capacity(0);
@@ -245,7 +245,7 @@ fn what_backs_a_page_stays_while_somebody_reads_it() {
             let world = shelf.world();
             world.plant(bug);
             let test = async {
-                let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+                let pool = Lane::open(world.clone(), shelf.drives(&world)).await;
                 read_while_backing_goes(&shelf, &pool.unwrap()).await
             };
             match world.run(u64::MAX, test) {

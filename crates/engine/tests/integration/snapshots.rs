@@ -2,7 +2,7 @@
 
 use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::VolumeOffset;
-use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume};
+use engine::{IoErrorKind, Lane, Level, PoolErrorKind, PoolSpec, Volume};
 use futures_util::future::join4;
 use world_sim::SimWorld;
 
@@ -20,7 +20,7 @@ async fn write(volume: &Volume<SimWorld>, world: &SimWorld, at: usize, tag: u64)
     volume.write(VolumeOffset(at as u64), data).await.unwrap();
 }
 
-async fn tag_at(pool: &Pool<SimWorld>, name: &str, at: usize) -> Vec<u8> {
+async fn tag_at(pool: &Lane<SimWorld>, name: &str, at: usize) -> Vec<u8> {
     let volume = pool.volume(name).unwrap();
     let block = volume.read(VolumeOffset(at as u64), 4096).await.unwrap();
     block.to_vec()
@@ -29,7 +29,7 @@ async fn tag_at(pool: &Pool<SimWorld>, name: &str, at: usize) -> Vec<u8> {
 #[test]
 fn a_snapshot_keeps_what_was_there_and_a_clone_goes_its_own_way() {
     let shelf = Shelf::with_pool(2, MIRROR);
-    let check = async |pool: &Pool<SimWorld>| {
+    let check = async |pool: &Lane<SimWorld>| {
         assert!(tag_at(pool, "v", 0).await == bytes(2, 4096));
         assert!(tag_at(pool, "s", 0).await == bytes(1, 4096));
         assert!(tag_at(pool, "c", 0).await == bytes(3, 4096));
@@ -185,7 +185,7 @@ fn a_thick_volume_is_promised_what_the_snapshot_has_not() {
         for at in 2..6 {
             write(&volume, &world, at * PAGE, 6).await;
         }
-        let promised = |pool: &Pool<SimWorld>| pool.info().promised_bytes / page;
+        let promised = |pool: &Lane<SimWorld>| pool.info().promised_bytes / page;
         assert_eq!(promised(&pool), 1);
         // What it gives up is free afterwards only: there must be room beside it.
         let left = pool.info().capacity_bytes - pool.info().mapped_bytes - page;

@@ -4,7 +4,7 @@ use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thick, thin}
 use base::{BLOCK_BYTES, VolumeOffset};
 use engine::pool::maintenance::fullness::{Fullness, Thresholds};
 use engine::pool::{EventKind, VolumeChange, planned_capacity_bytes};
-use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
+use engine::{IoErrorKind, Lane, Level, PoolErrorKind, Provisioning, Volume, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Outcome, SimWorld};
@@ -18,7 +18,7 @@ fn page(index: u64) -> VolumeOffset {
 
 /// Writes a block into each page from the first on until the pool is full; how many it
 /// took.
-async fn fill(pool: &Pool<SimWorld>, volume: &Volume<SimWorld>) -> u64 {
+async fn fill(pool: &Lane<SimWorld>, volume: &Volume<SimWorld>) -> u64 {
     for index in 0.. {
         let data = content(pool.world(), index, BLOCK_BYTES);
         match volume.write(page(index), data).await {
@@ -194,7 +194,7 @@ fn a_full_pool_takes_overwrites_and_gives_space_back_in_every_way() {
 fn zeroes_take_no_space_where_that_is_asked_for() {
     let shelf = Shelf::with_pool(2, RAID10);
     let size = 8 * P;
-    let zeroes = |pool: &Pool<SimWorld>, len| pool.world().buffers().zeroed(len).freeze();
+    let zeroes = |pool: &Lane<SimWorld>, len| pool.world().buffers().zeroed(len).freeze();
     let mut model = vec![0; size as usize];
     shelf.open(async |pool| {
         let volume = pool.create_volume_as(thin("z", size), true).await.unwrap();
@@ -361,7 +361,7 @@ fn promised_too_much(bug: Option<&'static str>) -> usize {
         let world = shelf.world();
         world.plant(bug);
         let test = async {
-            let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+            let pool = Lane::open(world.clone(), shelf.drives(&world)).await;
             let pool = pool.unwrap();
             let volume = pool.volume("v").unwrap();
             let becomes_thick = async {

@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content, spec, thin};
 use base::{Prng, VolumeOffset};
 use engine::drives::EventKind;
 use engine::pool::maintenance::Rates;
-use engine::{Level, MemberState, Pool, World};
+use engine::{Lane, Level, MemberState, World};
 use futures_util::future::join_all;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct Known {
 
 /// Writes blocks of its own until a write fails, or `writes` are done.
 async fn client(
-    pool: &Pool<SimWorld>,
+    pool: &Lane<SimWorld>,
     known: &RefCell<Vec<Known>>,
     (index, seed, writes): (u64, u64, u64),
 ) {
@@ -44,7 +44,7 @@ async fn client(
     }
 }
 
-async fn check(pool: &Pool<SimWorld>, known: &RefCell<Vec<Known>>, when: &str) {
+async fn check(pool: &Lane<SimWorld>, known: &RefCell<Vec<Known>>, when: &str) {
     let known = known.borrow().clone();
     let volume = pool.volume("v").unwrap();
     for (block, known) in known.iter().enumerate() {
@@ -65,14 +65,14 @@ async fn check(pool: &Pool<SimWorld>, known: &RefCell<Vec<Known>>, when: &str) {
 }
 
 /// Whether `all` ends within two minutes.
-async fn ends_soon<T>(pool: &Pool<SimWorld>, all: impl Future<Output = T>) -> bool {
+async fn ends_soon<T>(pool: &Lane<SimWorld>, all: impl Future<Output = T>) -> bool {
     let late = pool.world().sleep(Duration::from_secs(120));
     let (all, late) = (std::pin::pin!(all), std::pin::pin!(late));
     let ended = futures_util::future::select(all, late).await;
     matches!(ended, futures_util::future::Either::Left(_))
 }
 
-fn stopped(pool: &Pool<SimWorld>) -> bool {
+fn stopped(pool: &Lane<SimWorld>) -> bool {
     let events = pool.events(0).into_iter();
     events
         .map(|event| event.kind)

@@ -2,7 +2,7 @@
 
 use crate::common::{PAGE, Shelf, bytes, content, thin};
 use base::{DriveOffset, VolumeOffset};
-use engine::{Drive, Level, Pool, World};
+use engine::{Drive, Lane, Level, World};
 use std::time::Duration;
 use world_sim::{Outcome, SimDrive, SimWorld};
 
@@ -28,7 +28,7 @@ async fn find(shelf: &Shelf, world: &SimWorld, wanted: &[u8]) -> (usize, u64) {
 /// Writes a page around the log, and loses a block of it: the log has the sums of the page
 /// still, since something older has to be put in place first. The drives have newer ones.
 /// Which drive has the block beside the lost one.
-async fn lose(shelf: &Shelf, pool: &Pool<SimWorld>) -> String {
+async fn lose(shelf: &Shelf, pool: &Lane<SimWorld>) -> String {
     let world = pool.world().clone();
     let store = pool.store();
     store.integrity.set_budget(1);
@@ -61,7 +61,7 @@ async fn lose(shelf: &Shelf, pool: &Pool<SimWorld>) -> String {
 
 /// Reads what lies beside the lost block when its drive is gone; the parity has it, without
 /// the lost one.
-async fn read_beside(pool: &Pool<SimWorld>) -> bool {
+async fn read_beside(pool: &Lane<SimWorld>) -> bool {
     let volume = pool.volume("w").unwrap();
     let read = volume.read(VolumeOffset(UNIT as u64), BLOCK).await;
     let whole = bytes(3, PAGE);
@@ -79,7 +79,7 @@ fn a_log_is_not_believed_above_newer_sums() {
         let world = shelf.world();
         world.plant(bug);
         let read = world.run(u64::MAX, async {
-            let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+            let pool = Lane::open(world.clone(), shelf.drives(&world)).await;
             read_beside(&pool.unwrap()).await
         });
         assert_eq!(read, Ok(Outcome::Done(is_kept)), "{bug:?}");

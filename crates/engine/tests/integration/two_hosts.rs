@@ -3,7 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{BufPool, DriveOffset, Prng, Time, Uuid, VolumeOffset};
 use engine::world::Host;
-use engine::{Drive, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, World};
+use engine::{Drive, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind, World};
 use futures_util::future::join;
 use std::time::Duration;
 use world_sim::{Order, Outcome, SimDrive, SimWorld};
@@ -46,15 +46,15 @@ impl Bench {
             .collect()
     }
 
-    async fn open(&self, host: u128) -> Result<Pool<SimWorld>, PoolError> {
+    async fn open(&self, host: u128) -> Result<Lane<SimWorld>, PoolError> {
         let world = self.on(host);
         let drives = self.drives(&world);
-        Pool::open(world, drives).await
+        Lane::open(world, drives).await
     }
 
     /// The pool of the first host, and of the second that has taken it over: as when the first
     /// one was held up for long, and goes on now.
-    async fn open_on_both(&self) -> (Pool<SimWorld>, Pool<SimWorld>) {
+    async fn open_on_both(&self) -> (Lane<SimWorld>, Lane<SimWorld>) {
         let first = self.open(1).await.unwrap();
         self.world.sleep(Duration::from_secs(3)).await;
         for NamedDrive { drive, .. } in self.drives(&self.world) {
@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-async fn holds(pool: &Pool<SimWorld>) -> bool {
+async fn holds(pool: &Lane<SimWorld>) -> bool {
     let volume = pool.volume("v").unwrap();
     let read = volume.read(VolumeOffset(0), 8 * PAGE).await.unwrap();
     read.to_vec() == bytes(1, 8 * PAGE)
@@ -275,7 +275,7 @@ fn of_two_hosts_that_open_a_pool_at_the_same_time_one_has_it_at_most() {
                 };
                 let both = join(bench.open(1), later).await;
                 bench.world.sleep(Duration::from_secs(3)).await;
-                let serves = |pool: &Pool<SimWorld>| pool.info().failure.is_none();
+                let serves = |pool: &Lane<SimWorld>| pool.info().failure.is_none();
                 let both = [both.0, both.1];
                 let mut serving = 0;
                 for pool in both.iter().flatten().filter(|pool| serves(pool)) {

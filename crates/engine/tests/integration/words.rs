@@ -1,7 +1,7 @@
 //! Names, attributes and origins of volumes, and the trash: over closings, crashes and checkpoints.
 
 use crate::common::{PAGE, Shelf, content, spec, thin};
-use engine::pool::{AttributesChange, Pool, PoolErrorKind};
+use engine::pool::{AttributesChange, Lane, PoolErrorKind};
 use engine::{IoErrorKind, Level, PoolSpec};
 use world_sim::SimWorld;
 
@@ -20,7 +20,7 @@ fn tagged(tags: &[(&str, &str)]) -> AttributesChange {
     }
 }
 
-fn names(pool: &Pool<SimWorld>) -> Vec<String> {
+fn names(pool: &Lane<SimWorld>) -> Vec<String> {
     pool.volumes().into_iter().map(|info| info.name).collect()
 }
 

@@ -20,7 +20,7 @@ use crate::host::HostRig;
 use crate::profiles::Profiles;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
-use engine::{Pool, Provisioning, Volume, VolumeSpec};
+use engine::{Lane, Provisioning, Volume, VolumeSpec};
 use site::plan::Plan;
 use std::future::Future;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub struct PoolRig {
     /// The controller that serves it; another after a takeover.
     pub controller: Rc<ControllerRig>,
     /// The handle of the engine's open pool.
-    pub pool: Pool<RigWorld>,
+    pub pool: Lane<RigWorld>,
     /// The drives of its groups, then its spares.
     pub drives: Vec<Rc<DriveRig>>,
 }

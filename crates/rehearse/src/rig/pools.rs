@@ -8,7 +8,7 @@ use crate::drive::{DriveRig, Front, RigDrive, SumsAlong};
 use crate::error::RehearseError;
 use crate::world::RigWorld;
 use base::DriveOffset;
-use engine::{Level, NamedDrive, Pool, PoolSpec};
+use engine::{Lane, Level, NamedDrive, PoolSpec};
 use site::plan::{Lot, Plan};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         pool: &site::plan::Layout,
         made_of: &MadeOf,
         write_cache_bytes: u64,
-    ) -> Result<Pool<RigWorld>, RehearseError> {
+    ) -> Result<Lane<RigWorld>, RehearseError> {
         let named = |drive: &Rc<DriveRig>| NamedDrive {
             name: drive.name.clone(),
             drive: RigDrive(Rc::clone(drive)),
@@ -160,14 +160,14 @@ impl<'a> Builder<'a> {
             spec.log_bytes = part(2);
             spec.intent_bytes = part(4);
         }
-        let create = Pool::create_groups(self.world.clone(), spec, groups, spares);
+        let create = Lane::create_groups(self.world.clone(), spec, groups, spares);
         let created = finish(self.world, create)?;
         created.map_err(|error| RehearseError::site(pool.line, error.to_string()))
     }
 }
 
 /// Labels, metadata and logs of all drives lie in the write cache.
-fn into_write_cache(pool: &Pool<RigWorld>, drives: &[Rc<DriveRig>]) {
+fn into_write_cache(pool: &Lane<RigWorld>, drives: &[Rc<DriveRig>]) {
     let end = DriveOffset(pool.info().data_start);
     for (place, drive) in drives.iter().enumerate() {
         let counts = place == 0;
@@ -176,7 +176,7 @@ fn into_write_cache(pool: &Pool<RigWorld>, drives: &[Rc<DriveRig>]) {
 }
 
 /// Sums go along with the data, on every drive; and so they are never out of RAM.
-fn sums_along(pool: &Pool<RigWorld>, made_of: &MadeOf) {
+fn sums_along(pool: &Lane<RigWorld>, made_of: &MadeOf) {
     let info = pool.info();
     for (group, (_, drives)) in info.groups.iter().zip(&made_of.groups) {
         let stride_bytes = group.zone_stride_bytes;

@@ -17,7 +17,7 @@ use crate::world::RigWorld;
 use base::VolumeOffset;
 use engine::pool::OtherPool;
 use engine::volume::{Mirror, VolumeIo};
-use engine::{Pool, Volume, World};
+use engine::{Lane, Volume, World};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) async fn disk(
     }
 }
 
-fn other(pool: &Pool<RigWorld>) -> OtherPool {
+fn other(pool: &Lane<RigWorld>) -> OtherPool {
     let info = pool.info();
     OtherPool {
         uuid: info.uuid,

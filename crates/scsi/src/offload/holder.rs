@@ -11,7 +11,7 @@ use super::CancelToken;
 use base::{Uuid, VolumeOffset};
 use engine::meta::page_map::CHUNK;
 use engine::pool::PoolErrorKind;
-use engine::{IoError, IoErrorKind, Pool, PoolError, Volume, VolumeInfo, World};
+use engine::{IoError, IoErrorKind, Lane, PoolError, Volume, VolumeInfo, World};
 use futures_util::lock::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Held {
 
 /// What keeps data for tokens in one lane.
 pub struct Holder<W: World> {
-    pool: Pool<W>,
+    pool: Lane<W>,
     /// Held while it is made or deleted.
     volume: Mutex<Option<Volume<W>>>,
     /// Addresses in use: from where to where.
@@ -51,7 +51,7 @@ pub struct Holder<W: World> {
 
 impl<W: World> Holder<W> {
     /// One of this lane that keeps nothing.
-    pub fn new(pool: Pool<W>) -> Self {
+    pub fn new(pool: Lane<W>) -> Self {
         Holder {
             pool,
             volume: Mutex::new(None),
@@ -60,7 +60,7 @@ impl<W: World> Holder<W> {
     }
 
     /// The pool in this lane, which holds the data.
-    pub fn pool(&self) -> &Pool<W> {
+    pub fn pool(&self) -> &Lane<W> {
         &self.pool
     }
 

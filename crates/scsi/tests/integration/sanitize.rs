@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, PAGE_BLOCKS, VOLUME_BLOCKS, port, sense, ten, thin, unit, with_bench};
 use base::{BufPool, Prng, Time};
-use engine::{Level, NamedDrive, Pool, PoolSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolSpec, World};
 use futures_util::poll;
 use scsi::{Nexus, Target};
 use std::pin::pin;
@@ -98,7 +98,7 @@ fn a_power_cut_does_not_end_it() {
             drive: SimDrive::adversarial(world, &media),
         }]
     };
-    let bench = |world: &SimWorld, pool: Pool<SimWorld>| {
+    let bench = |world: &SimWorld, pool: Lane<SimWorld>| {
         let target = Target::new(crate::bench::TARGET, world.clone());
         assert!(target.map(0, unit(pool.volume("v").unwrap())));
         target.unit(0).unwrap().set_may_sanitize(true);
@@ -118,7 +118,7 @@ fn a_power_cut_does_not_end_it() {
             volumes_max: 8,
             ..PoolSpec::new("p", Level::Simple)
         };
-        let pool = Pool::create(before.clone(), spec, drives(&before)).await;
+        let pool = Lane::create(before.clone(), spec, drives(&before)).await;
         let pool = pool.unwrap();
         let volume = thin("v", u64::from(VOLUME_BLOCKS) * 512);
         pool.create_volume(volume).await.unwrap();
@@ -141,7 +141,7 @@ fn a_power_cut_does_not_end_it() {
     media.power_cut();
     let after = world();
     let root = async {
-        let pool = Pool::open(after.clone(), drives(&after)).await.unwrap();
+        let pool = Lane::open(after.clone(), drives(&after)).await.unwrap();
         let left = pool.volume("v").unwrap().info().mapped_bytes;
         assert!(left > 0, "the power went too late");
         let bench = bench(&after, pool);

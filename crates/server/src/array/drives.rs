@@ -3,7 +3,7 @@
 use super::places::{NewDrive, Placed, Purpose};
 use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, Waiting};
 use crate::shard::ShardState;
-use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
+use engine::pool::{Lane, MemberInfo, MemberState, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Array {
                 1 => name,
                 _ => member.uuid.to_string(),
             };
-            let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
+            let visit = |_, pool: Lane<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
             array.with_pool_backwards(&info.name, visit).await?;
             Ok(member)
         });
@@ -85,7 +85,7 @@ impl Array {
         let mut is_covered = true;
         for lane in 0..info.lanes {
             let uuid = member.uuid.to_string();
-            let visit = |_, pool: Pool<RealWorld>| async move {
+            let visit = |_, pool: Lane<RealWorld>| async move {
                 match pool.has_drive(&uuid) {
                     true => Ok(pool.is_covered_without(&uuid)?),
                     false => Ok(true),
@@ -197,7 +197,7 @@ impl Array {
             1 => name.clone(),
             _ => member.uuid.to_string(),
         };
-        let take = |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
+        let take = |state: Rc<ShardState>, pool: Lane<RealWorld>, placed: Vec<Placed>| async move {
             for drive in placed {
                 put_in_place(&state, &pool, &old, drive).await?;
             }
@@ -275,7 +275,7 @@ impl Array {
     /// # Errors
     /// No such pool, or it has stopped.
     pub async fn scrub(self: &Arc<Self>, pool: &str, wanted: bool) -> Result<(), ArrayError> {
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             match wanted {
                 true => pool.start_scrub()?,
                 false => pool.stop_scrub(),
@@ -301,7 +301,7 @@ impl Array {
     /// after others have let it go.
     async fn check_dispensable(&self, pool: &str, member: &MemberInfo) -> Result<(), ArrayError> {
         let name = member.uuid.to_string();
-        let visit = |_, pool: Pool<RealWorld>| async move {
+        let visit = |_, pool: Lane<RealWorld>| async move {
             match pool.has_drive(&name) {
                 true => Ok(pool.can_do_without(&name)?),
                 false => Ok(()),
@@ -345,7 +345,7 @@ impl Array {
 async fn add_spares(
     group: Option<u16>,
     state: Rc<ShardState>,
-    pool: Pool<RealWorld>,
+    pool: Lane<RealWorld>,
     placed: Vec<Placed>,
 ) -> Result<(), ArrayError> {
     for drive in placed {
@@ -358,7 +358,7 @@ async fn add_spares(
 /// Has `new` stand in for the drive called `old`, which may hold its place.
 async fn put_in_place(
     state: &ShardState,
-    pool: &Pool<RealWorld>,
+    pool: &Lane<RealWorld>,
     old: &str,
     new: Placed,
 ) -> Result<(), ArrayError> {

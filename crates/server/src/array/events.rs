@@ -12,7 +12,7 @@ use super::{Array, ArrayError};
 use crate::record::EVENTS_FILE;
 use crate::shard::ShardState;
 use engine::World;
-use engine::pool::{Event, EventKind, Pool};
+use engine::pool::{Event, EventKind, Lane};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -248,13 +248,13 @@ pub(super) fn events_on(state: &ShardState) -> Vec<PoolEvent> {
 
 /// The events of a pool, or of a lane of one, after `sequence`, and how long ago they
 /// happened.
-fn events_of(state: &ShardState, pool: &Pool<RealWorld>, sequence: u64) -> Vec<(Duration, Event)> {
+fn events_of(state: &ShardState, pool: &Lane<RealWorld>, sequence: u64) -> Vec<(Duration, Event)> {
     let now = state.world().now();
     let events = pool.events(sequence).into_iter();
     events.map(|event| (now.since(event.at), event)).collect()
 }
 
-fn told(pool: &Pool<RealWorld>, events: Vec<(Duration, Event)>) -> Vec<PoolEvent> {
+fn told(pool: &Lane<RealWorld>, events: Vec<(Duration, Event)>) -> Vec<PoolEvent> {
     if events.is_empty() {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ use super::places::{NewDrive, Placed, Purpose};
 use super::{Array, ArrayError, ArrayErrorKind, space_reclaim};
 use crate::shard::ShardState;
 use engine::pool::maintenance::remains::Remains;
-use engine::pool::{Level, Pool, PoolInfo};
+use engine::pool::{Lane, Level, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
 use world_real::RealWorld;
@@ -39,11 +39,11 @@ impl Array {
         level: Level,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let check = move |_, pool: Pool<RealWorld>| async move {
+            let check = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.check_convert_group(index, level).await?)
             };
             array.with_pool(&pool, check).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.convert_group(index, level).await?)
             };
             array.with_pool(&pool, visit).await
@@ -69,7 +69,7 @@ impl Array {
             if !group.by_force {
                 check_strength(&info, level)?;
             }
-            let take = move |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
+            let take = move |state: Rc<ShardState>, pool: Lane<RealWorld>, placed: Vec<Placed>| async move {
                 let mut drives = Vec::new();
                 for drive in placed {
                     drives.push(drive.open(&state, &pool).await?);
@@ -97,7 +97,7 @@ impl Array {
         by_force: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let check = move |_, pool: Pool<RealWorld>| async move {
+            let check = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.check_remove_group(index).await?)
             };
             array.with_pool(&pool, check).await?;
@@ -105,7 +105,7 @@ impl Array {
                 array.check_room_without(&pool, index).await?;
             }
             let visit =
-                move |_, pool: Pool<RealWorld>| async move { Ok(pool.remove_group(index).await?) };
+                move |_, pool: Lane<RealWorld>| async move { Ok(pool.remove_group(index).await?) };
             array.with_pool(&pool, visit).await
         })
         .await?;
@@ -124,7 +124,7 @@ impl Array {
         let mut lanes = Vec::new();
         for lane in 0..info.lanes {
             let visit =
-                move |_, pool: Pool<RealWorld>| async move { Ok(pool.remains_without(index)?) };
+                move |_, pool: Lane<RealWorld>| async move { Ok(pool.remains_without(index)?) };
             match self.with_lane(pool, lane, visit).await {
                 Err(error) if error.kind == ArrayErrorKind::NotFound => {}
                 said => lanes.push(said?),

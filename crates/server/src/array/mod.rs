@@ -76,7 +76,7 @@ use crate::jobs::Jobs;
 use crate::offload::Offload;
 use crate::panics;
 use crate::shard::{ShardHandle, ShardState};
-use engine::pool::{MemberInfo, Pool, PoolInfo};
+use engine::pool::{Lane, MemberInfo, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
@@ -306,7 +306,7 @@ impl Array {
     async fn with_lane<T, F, Fut>(&self, pool: &str, lane: u16, visit: F) -> Result<T, ArrayError>
     where
         T: Send + 'static,
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Lane<RealWorld>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + 'static,
     {
         let homes = self.homes(pool)?;
@@ -332,7 +332,7 @@ impl Array {
     async fn with_pool<T, F, Fut>(&self, pool: &str, visit: F) -> Result<T, ArrayError>
     where
         T: Send + 'static,
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Clone + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Lane<RealWorld>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + 'static,
     {
         let said = self.with_lane(pool, 0, visit.clone()).await;
@@ -355,7 +355,7 @@ impl Array {
     /// crash cuts short, the next opening gives back to the lanes after the first.
     async fn with_pool_backwards<F, Fut>(&self, pool: &str, visit: F) -> Result<(), ArrayError>
     where
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Clone + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Lane<RealWorld>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
         let lanes = self.homes(pool)?.len() as u16;

@@ -14,7 +14,7 @@ use crate::shard::remote_volume::RemoteVolume;
 use base::Uuid;
 use engine::pool::{EventKind, OtherPool, PoolInfo, Settling, There};
 use engine::volume::{MoveProgress, Stage, Transit, VolumeIo};
-use engine::{MemberState, Pool, PoolError, PoolErrorKind, Provisioning, VolumeInfo};
+use engine::{Lane, MemberState, PoolError, PoolErrorKind, Provisioning, VolumeInfo};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Array {
                 (None, Some(snapshot)) => snapshot.lane,
                 (None, None) => array.emptiest_lane(&to).await?,
             };
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let copy = pool.begin_arrival(&there.info, &there.about, &from).await?;
                 Ok(copy.info())
             };
@@ -182,7 +182,7 @@ impl Array {
         let home = homes.get(usize::from(copy.lane));
         let home = home.ok_or_else(|| ArrayError::no_pool(&copy.pool))?.clone();
         let (name, copy) = (there.info.name.clone(), copy.clone());
-        let visit = move |state: Rc<ShardState>, pool: Pool<RealWorld>| async move {
+        let visit = move |state: Rc<ShardState>, pool: Lane<RealWorld>| async move {
             let to: Rc<dyn VolumeIo> = if home.index() == state.index() {
                 let other = state.lane(&copy.pool, copy.lane);
                 let volume = other.and_then(|other| other.volume_of(copy.info.uuid));
@@ -200,7 +200,7 @@ impl Array {
     /// How far the copy of a volume is, if one is being made.
     pub(crate) async fn copy_progress(&self, there: &PlacedVolume) -> Option<MoveProgress> {
         let uuid = there.info.uuid;
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             Ok(pool.departure(uuid).map(|mirror| mirror.progress()))
         };
         let progress = self.with_lane(&there.pool, there.lane, visit).await;
@@ -214,7 +214,7 @@ impl Array {
     pub(crate) async fn stop_copy(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let uuid = there.info.uuid;
         let visit =
-            move |_, pool: Pool<RealWorld>| async move { Ok(pool.call_off_departure(uuid).await?) };
+            move |_, pool: Lane<RealWorld>| async move { Ok(pool.call_off_departure(uuid).await?) };
         self.with_lane(&there.pool, there.lane, visit).await
     }
 
@@ -229,7 +229,7 @@ impl Array {
             {
                 continue;
             }
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.call_off_arrival(uuid).await?)
             };
             self.with_lane(pool, found.lane, visit).await?;
@@ -254,7 +254,7 @@ impl Array {
             let home = homes.get(usize::from(copy.lane));
             let home = home.ok_or_else(|| ArrayError::no_pool(&copy.pool))?.clone();
             let (place, to) = ((copy.pool.clone(), copy.lane), home.clone());
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let arrive = async move |info: VolumeInfo, about| {
                     let gone = PoolError {
                         kind: PoolErrorKind::Failed,
@@ -303,9 +303,9 @@ impl Array {
         to: &(String, u16),
     ) -> Result<(), ArrayError> {
         let ends =
-            move |_, pool: Pool<RealWorld>| async move { Ok(pool.end_departure(uuid).await?) };
+            move |_, pool: Lane<RealWorld>| async move { Ok(pool.end_departure(uuid).await?) };
         self.with_lane(&from.0, from.1, ends).await?;
-        let ends = move |_, pool: Pool<RealWorld>| async move { Ok(pool.end_arrival(uuid).await?) };
+        let ends = move |_, pool: Lane<RealWorld>| async move { Ok(pool.end_arrival(uuid).await?) };
         self.with_lane(&to.0, to.1, ends).await
     }
 
@@ -420,7 +420,7 @@ impl Array {
 
     async fn settle_move(&self, found: &Found, what: Settling) -> Result<(), ArrayError> {
         let uuid = found.info.uuid;
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             let settled = match what {
                 Settling::CallOffDeparture => pool.call_off_departure(uuid).await,
                 Settling::EndDeparture => pool.end_departure(uuid).await,
@@ -445,7 +445,7 @@ impl Array {
              '{other}' back; only if it is lost for good, run `ashlar volume move {name} --abandon`",
             found.pool
         );
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             pool.tell(EventKind::Move, text);
             Ok(())
         };
@@ -461,7 +461,7 @@ impl Array {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
             let (uuid, called) = (there.info.uuid, name.clone());
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 if !pool.is_withheld(uuid) {
                     let context = format!(
                         "volume {called} is not withheld: nothing has to be abandoned (a job that \

@@ -5,7 +5,7 @@
 use super::{Array, ArrayError};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
-use engine::pool::{Pool, PoolInfo};
+use engine::pool::{Lane, PoolInfo};
 use site::{Background, RateLimit};
 use std::sync::Arc;
 use world_real::RealWorld;
@@ -26,7 +26,7 @@ impl Array {
             array
                 .keep_of_pool(&info, |kept| keep_rates(kept, rates))
                 .await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let lanes = u64::from(pool.info().lanes);
                 pool.set_rates(rates.of_each(lanes));
                 Ok(())
@@ -53,7 +53,7 @@ impl Array {
                 kept.alarm_at = Some(thresholds.alarm_percent);
             };
             array.keep_of_pool(&info, keep).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 pool.set_thresholds(thresholds);
                 Ok(())
             };
@@ -76,7 +76,7 @@ impl Array {
             let (_, info) = array.pool(&pool).await?;
             let keep = |kept: &mut site::Pool| kept.cache_bytes = capacity_bytes;
             array.keep_of_pool(&info, keep).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let lanes = u64::from(pool.info().lanes);
                 pool.store().cache.set_capacity(capacity_bytes / lanes);
                 Ok(())
@@ -107,7 +107,7 @@ impl Array {
                 return Ok(());
             }
             let name = wanted.name.clone();
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 settle(&pool, &wanted);
                 Ok(())
             };
@@ -143,7 +143,7 @@ fn keep_rates(kept: &mut site::Pool, rates: Rates) {
 
 /// What the site says of a pool that may differ from start to start; each lane has its
 /// share of it.
-pub(crate) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
+pub(crate) fn settle(pool: &Lane<RealWorld>, site: &site::Pool) {
     let lanes = u64::from(pool.info().lanes);
     pool.store().cache.set_capacity(site.cache_bytes / lanes);
     let usual = Rates::default();

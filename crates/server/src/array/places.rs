@@ -18,7 +18,7 @@ use crate::record::{self, RecordError};
 use crate::shard::ShardState;
 use engine::lane::steps::{self, Halted};
 use engine::pool::maintenance::candidates::Candidate;
-use engine::pool::{Level, MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
+use engine::pool::{Lane, Level, MemberInfo, MemberState, NamedDrive, PoolInfo};
 use engine::{Drive, PoolError, PoolErrorKind};
 use serde::{Deserialize, Serialize};
 use site::{DriveSource, Site};
@@ -318,7 +318,7 @@ impl Purpose {
     async fn judge(
         self,
         state: Rc<ShardState>,
-        pool: Pool<RealWorld>,
+        pool: Lane<RealWorld>,
         placed: Vec<Placed>,
     ) -> Result<(), ArrayError> {
         let mut drives = Vec::new();
@@ -353,7 +353,7 @@ impl Placed {
     pub(super) async fn open(
         self,
         state: &ShardState,
-        pool: &Pool<RealWorld>,
+        pool: &Lane<RealWorld>,
     ) -> Result<NamedDrive<RealWorld>, ArrayError> {
         let failed = |error: OpenError| {
             let context = format!("drive {}: {error}", self.name);
@@ -376,7 +376,7 @@ impl Placed {
         let open = self.open_free(pool).await.map_err(failed)?;
         opened().replace(open.clone());
         let drive = RealDrive::of(state.world(), &open);
-        let label = Pool::probe(state.world(), &drive).await;
+        let label = Lane::probe(state.world(), &drive).await;
         let is_labelled = label
             .map_err(|error| ArrayError {
                 context: format!("drive {}: {}", self.name, error.context),
@@ -403,7 +403,7 @@ impl Placed {
     async fn look_at(
         self,
         state: &ShardState,
-        pool: &Pool<RealWorld>,
+        pool: &Lane<RealWorld>,
     ) -> Result<(Option<NamedDrive<RealWorld>>, u64), ArrayError> {
         if let Some(bytes) = self.planned_bytes {
             return Ok((None, bytes));
@@ -437,7 +437,7 @@ impl Placed {
     }
 
     /// Opens it, once whoever is about to close it has.
-    async fn open_free(&self, pool: &Pool<RealWorld>) -> Result<OpenDrive, OpenError> {
+    async fn open_free(&self, pool: &Lane<RealWorld>) -> Result<OpenDrive, OpenError> {
         let may_wait = || {
             if self.user.is_some() {
                 return false;
@@ -462,7 +462,7 @@ impl Array {
         take: F,
     ) -> Result<(), ArrayError>
     where
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Lane<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
         for drive in &new {
@@ -553,7 +553,7 @@ impl Array {
         take: F,
     ) -> Result<(), Halted<ArrayError>>
     where
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Lane<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
         if info.lanes > 1 {
@@ -580,7 +580,7 @@ impl Array {
         };
         let take_back = |lane, others_have| {
             let names = names.clone();
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.take_back(&names, others_have).await?)
             };
             self.with_lane(&info.name, lane, visit)
@@ -621,7 +621,7 @@ impl Array {
             let Some(holder) = drive.holder.clone() else {
                 continue;
             };
-            let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.let_go(&holder)?) };
+            let visit = move |_, pool: Lane<RealWorld>| async move { Ok(pool.let_go(&holder)?) };
             match self.with_pool(&info.name, visit).await {
                 Err(error) if error.kind == ArrayErrorKind::NotFound => {}
                 // It is in use until the new one is judged.
@@ -642,7 +642,7 @@ impl Array {
                 let context = format!("spare {holder} is in that place already, and is whole");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 pool.fail_drive(&holder).await?;
                 Ok(pool.let_go(&holder)?)
             };

@@ -15,7 +15,7 @@ use super::words::NewAttributes;
 use super::{Array, ArrayError, ArrayErrorKind, Deletion, PlacedVolume};
 use crate::wall_clock::now_unix_s;
 use base::Uuid;
-use engine::Pool;
+use engine::Lane;
 use engine::pool::EventKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -282,7 +282,7 @@ impl Array {
         volume: &PlacedVolume,
         text: String,
     ) -> Result<(), ArrayError> {
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             pool.tell(EventKind::Schedule, text);
             Ok(())
         };

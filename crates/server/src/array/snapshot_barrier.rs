@@ -4,7 +4,7 @@ use super::snapshots::check_all_sound;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::wall_clock::now_unix_s;
 use engine::pool::SNAPSHOT_MARK;
-use engine::{Pool, Volume};
+use engine::{Lane, Volume};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Array {
         let (barrier, at) = (SnapshotBarrier::of(lanes.len(), STILL), now_unix_s());
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
             let theirs = Arc::clone(&barrier);
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
                 let pairs: Vec<_> = pairs.collect();
                 let (mut sound, mut is_called_off) = (Ok(()), false);
@@ -238,7 +238,7 @@ impl Array {
             if how.only_check {
                 return Ok(there);
             }
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let at = now_unix_s();
                 pool.restore(&volume, &snapshot, keep.as_deref(), at).await?;
                 let restored = pool.volume(&volume);

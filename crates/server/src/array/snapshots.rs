@@ -5,7 +5,7 @@
 
 use super::{Array, ArrayError, ArrayErrorKind, Deleted, Deletion, PlacedVolume};
 use crate::wall_clock::now_unix_s;
-use engine::Pool;
+use engine::Lane;
 use engine::pool::SNAPSHOT_MARK;
 use std::collections::BTreeMap;
 use std::iter;
@@ -65,7 +65,7 @@ fn check_sound(name: &str, memo: &[u8]) -> Result<(), ArrayError> {
 /// # Errors
 /// `Busy`.
 pub(super) fn check_all_sound<'a>(
-    pool: &Pool<RealWorld>,
+    pool: &Lane<RealWorld>,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<(), ArrayError> {
     let mut present = names.filter_map(|name| pool.volume(name));
@@ -144,7 +144,7 @@ impl Array {
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
             array.check_name_free(&name).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let (at, mut sound) = (now_unix_s(), Ok(()));
                 let is_sound = async {
                     sound = check_all_sound(&pool, iter::once(source.as_str()));

@@ -2,7 +2,7 @@
 
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::ShardState;
-use engine::Pool;
+use engine::Lane;
 use engine::pool::{Holdings, VolumeChange};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.change_volume(&name, change).await?)
             };
             let info = array.with_lane(&there.pool, there.lane, visit).await?;
@@ -46,7 +46,7 @@ impl Array {
     pub async fn holdings(&self, name: &str) -> Result<Holdings, ArrayError> {
         let there = self.volume(name).await?;
         let name = name.to_owned();
-        let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.holdings(&name).await?) };
+        let visit = move |_, pool: Lane<RealWorld>| async move { Ok(pool.holdings(&name).await?) };
         self.with_lane(&there.pool, there.lane, visit).await
     }
 }

@@ -14,7 +14,7 @@ use super::{Array, ArrayError};
 use crate::shard::space_reclaim::{Request, SpaceReclaim};
 use crate::wall_clock::now_unix_s;
 use base::Uuid;
-use engine::Pool;
+use engine::Lane;
 use engine::pool::PoolInfo;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -151,7 +151,7 @@ impl Array {
                 && info.backed_bytes + info.backing_bytes > 0
             {
                 let fill =
-                    |_, pool: Pool<RealWorld>| async move { Ok(pool.free_backings().await?) };
+                    |_, pool: Lane<RealWorld>| async move { Ok(pool.free_backings().await?) };
                 if soon(&info.name, self.with_pool(&info.name, fill)).await {
                     outcome.freed.insert(info.name.clone());
                 }

@@ -8,7 +8,7 @@
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::shard::ShardState;
 use crate::wall_clock::now_unix_s;
-use engine::Pool;
+use engine::Lane;
 use engine::pool::{EventKind, SNAPSHOT_MARK};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Array {
         self.change(move |array| async move {
             let there = array.unused(&name, job).await?;
             let visit =
-                move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
+                move |_, pool: Lane<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
             array.revoke(&there).await;
             array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
@@ -172,7 +172,7 @@ impl Array {
     async fn put_into_trash(self: &Arc<Self>, name: String) -> Result<u64, ArrayError> {
         self.change(move |array| async move {
             let there = array.unused(&name, None).await?;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let at = now_unix_s();
                 pool.trash_volume(&name, at).await?;
                 Ok(at)
@@ -253,7 +253,7 @@ impl Array {
             let called = new.as_ref().unwrap_or(&there.info.name);
             array.check_names_free(&there, called).await?;
             let uuid = there.info.uuid;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 pool.recover_trashed(uuid, new.as_deref()).await?;
                 let volume = pool.volume_of(uuid);
                 let said = volume.map(|volume| (volume.info(), volume.about()));
@@ -303,7 +303,7 @@ impl Array {
         self.change(move |array| async move {
             let kind = there.kind();
             let PlacedVolume { info, .. } = there;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 pool.delete_trashed(info.uuid).await?;
                 if let Some(why) = why {
                     let text = format!("{kind} '{}' is gone from the trash: {why}", info.name);

@@ -3,7 +3,7 @@
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
 use engine::volume::VolumeAttributes;
-use engine::{Pool, VolumeInfo, VolumeSpec};
+use engine::{Lane, VolumeInfo, VolumeSpec};
 use site::{human, human_pair};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct PlacedVolume {
 impl PlacedVolume {
     /// Volumes of `pool`, with their place.
     pub(super) fn of(
-        pool: &Pool<RealWorld>,
+        pool: &Lane<RealWorld>,
         volumes: Vec<(VolumeInfo, VolumeAttributes)>,
     ) -> impl Iterator<Item = PlacedVolume> + use<> {
         let (pool, lane) = (pool.info().name, pool.lane());
@@ -140,7 +140,7 @@ impl Array {
                 Some(other) => other.lane,
                 None => array.emptiest_lane(&pool).await?,
             };
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
             };
             let info = array.with_lane(&pool, lane, visit).await?;
@@ -170,7 +170,7 @@ impl Array {
             let there = array.volume(&name).await?;
             array.jobs.check_free(&name, None)?;
             let uuid = there.info.uuid;
-            let visit = move |_, pool: Pool<RealWorld>| async move {
+            let visit = move |_, pool: Lane<RealWorld>| async move {
                 let volume = pool.volume(&name);
                 let present = volume.map_or(0, |volume| volume.size_bytes());
                 if size_bytes >= present {
@@ -206,7 +206,7 @@ impl Array {
         let there = self.volume(name).await?;
         self.jobs.check_free(name, None)?;
         let (present, name) = (there.info.size_bytes, name.to_owned());
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             match size_bytes < present {
                 true => Ok(pool.mapped_behind(&name, size_bytes)?),
                 false => Ok(0),
@@ -221,7 +221,7 @@ impl Array {
         let lanes = self.homes(pool)?.len() as u16;
         let mut sizes = Vec::new();
         for lane in 0..lanes {
-            let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.info().provisioned_bytes) };
+            let visit = |_, pool: Lane<RealWorld>| async move { Ok(pool.info().provisioned_bytes) };
             sizes.push((self.with_lane(pool, lane, visit).await?, lane));
         }
         Ok(sizes.into_iter().min().map_or(0, |(_, lane)| lane))
@@ -230,7 +230,7 @@ impl Array {
 
 /// That a volume does not shrink without force, and what it would lose.
 fn would_lose(
-    pool: &Pool<RealWorld>,
+    pool: &Lane<RealWorld>,
     name: &str,
     (present, size_bytes): (u64, u64),
 ) -> Result<ArrayError, ArrayError> {

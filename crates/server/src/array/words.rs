@@ -6,7 +6,7 @@
 //! - Attributes whose keys begin with `_` are the array's own; people's tags never do.
 
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use engine::Pool;
+use engine::Lane;
 use engine::pool::{AttributesChange, SNAPSHOT_MARK};
 use engine::volume::VolumeAttributes;
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Array {
         change: AttributesChange,
     ) -> Result<PlacedVolume, ArrayError> {
         let (uuid, name) = (there.info.uuid, there.info.name.clone());
-        let visit = move |_, pool: Pool<RealWorld>| async move {
+        let visit = move |_, pool: Lane<RealWorld>| async move {
             pool.change_words(&name, &change).await?;
             let volume = pool.volume_of(uuid);
             let said = volume.map(|volume| (volume.info(), volume.about()));

@@ -16,7 +16,7 @@ use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
 use base::Uuid;
 use engine::drive::Drive as _;
-use engine::pool::{LabelSummary, Pool, PoolErrorKind};
+use engine::pool::{LabelSummary, Lane, PoolErrorKind};
 use futures_util::future::join_all;
 use site::human;
 use std::fs;
@@ -167,7 +167,7 @@ pub(crate) async fn labels(
         let label_of = async |path: PathBuf| {
             let open = Patience { looks_left: 0 }.open(&path).await.ok()?;
             let drive = RealDrive::of(state.world(), &open);
-            let probed = tokio::time::timeout(READ_TIME, Pool::probe(state.world(), &drive)).await;
+            let probed = tokio::time::timeout(READ_TIME, Lane::probe(state.world(), &drive)).await;
             let label = probed.ok()?.ok()??;
             Some((label.pool_name, path))
         };
@@ -196,7 +196,7 @@ pub(crate) async fn unlabel(
                 Ok(_) if foreign(&data, &path).await.is_some() => continue,
                 Ok(open) => {
                     let drive = Rc::new(RealDrive::of(state.world(), &open));
-                    let wiping = Pool::unlabel(state.world(), drive, is_its);
+                    let wiping = Lane::unlabel(state.world(), drive, is_its);
                     match tokio::time::timeout(WIPE_TIME, wiping).await {
                         Ok(wiped) => wiped.map_err(|error| error.to_string()),
                         Err(_) => Err(format!("it does not answer within {WIPE_TIME:?}")),
@@ -271,7 +271,7 @@ async fn is_used(state: &ShardState, (data, path): (&Path, &Path), pool: &str) -
         return Some(why);
     }
     let drive = RealDrive::of(state.world(), &open);
-    let label = Pool::probe(state.world(), &drive).await.ok().flatten();
+    let label = Lane::probe(state.world(), &drive).await.ok().flatten();
     let other = label.filter(|label| label.pool_name != pool)?;
     Some(format!("it is a drive of pool {}", other.pool_name))
 }
@@ -313,7 +313,7 @@ async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Lo
 async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Found {
     let path = place.path.display();
     let reading = async {
-        match Pool::probe(state.world(), &drive).await {
+        match Lane::probe(state.world(), &drive).await {
             Ok(Some(label)) => {
                 mend_aside(place.path.clone());
                 Found::Labelled(label)

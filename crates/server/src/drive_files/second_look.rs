@@ -5,7 +5,7 @@
 
 use super::{Found, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
-use engine::pool::{LabelSummary, Pool};
+use engine::pool::{LabelSummary, Lane};
 use tokio::time::timeout;
 use world_real::RealDrive;
 
@@ -32,7 +32,7 @@ pub(super) async fn by_other_lanes(
             continue;
         };
         let drive = RealDrive::of(state.world(), &open);
-        let probed = Pool::probe_beside(state.world(), &drive, &known);
+        let probed = Lane::probe_beside(state.world(), &drive, &known);
         if let Ok(Ok(Some(label))) = timeout(READ_TIME, probed).await {
             tracing::warn!(
                 "drive {}: it has lost its labels of the first lane of pool {}, and has those of \

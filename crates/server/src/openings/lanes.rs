@@ -4,8 +4,8 @@ use super::pools::{OpenDrives, PoolPlan, doors};
 use crate::array::settle;
 use crate::bring_up_error::BringUpError;
 use crate::shard::{ShardHandle, ShardState};
-use engine::lane::Lane;
-use engine::pool::{Pool, PoolError, PoolErrorKind, PoolInfo};
+use engine::lane::LaneSlot;
+use engine::pool::{Lane, PoolError, PoolErrorKind, PoolInfo};
 use futures_util::future::join_all;
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ pub(super) async fn open(
     shards: &[ShardHandle],
     drives: &OpenDrives,
 ) -> Result<Result<Vec<String>, String>, BringUpError> {
-    let lanes = Lane::all(plan.shards.len() as u16);
+    let lanes = LaneSlot::all(plan.shards.len() as u16);
     let opening = lanes.into_iter().zip(&plan.shards).map(|(lane, shard)| {
         let (spec, drives) = (plan.spec.clone(), drives.clone());
         let visit = move |state: Rc<ShardState>| async move {
             let drives = doors(&state, &drives);
-            let pool = Pool::open_lane(state.world().clone(), lane, drives).await?;
+            let pool = Lane::open_lane(state.world().clone(), lane, drives).await?;
             settle(&pool, &spec);
             let info = pool.info();
             state.add_pool(pool);
@@ -120,7 +120,7 @@ async fn complete(
 
 async fn complete_groups(
     state: &ShardState,
-    pool: &Pool<world_real::RealWorld>,
+    pool: &Lane<world_real::RealWorld>,
     first: &PoolInfo,
     drives: &OpenDrives,
 ) -> Result<(), PoolError> {

@@ -13,7 +13,7 @@ use super::pools::{OpenDrives, PoolPlan, doors, misplaced};
 use crate::array::MissingDrive;
 use crate::drive_files::{Found, Look};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
-use engine::pool::{NamedDrive, Pool};
+use engine::pool::{Lane, NamedDrive};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use world_real::OpenDrive;
@@ -102,7 +102,7 @@ pub(super) async fn of_a_lane(
         let visit = move |state: Rc<ShardState>| async move {
             let (mut with, mut without) = (Vec::new(), Vec::new());
             for NamedDrive { name, drive } in doors(&state, &drives) {
-                let has = Pool::has_label(state.world(), &drive, &known, lane as u16).await;
+                let has = Lane::has_label(state.world(), &drive, &known, lane as u16).await;
                 match has {
                     Ok(true) => with.push(name),
                     _ => without.push(name),

@@ -15,8 +15,8 @@ use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found, Look, Patience, Place};
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
-use engine::lane::Lane;
-use engine::pool::{LabelSummary, Level, NamedDrive, Pool, PoolSpec};
+use engine::lane::LaneSlot;
+use engine::pool::{LabelSummary, Lane, Level, NamedDrive, PoolSpec};
 use site::Site;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -610,7 +610,7 @@ pub(crate) async fn make(
 /// That drives which are about to be a pool's are still empty: they were looked at, and closed.
 async fn check_blank(state: &ShardState, drives: &OpenDrives) -> Result<(), String> {
     for door in doors(state, drives) {
-        if Pool::probe(state.world(), &door.drive)
+        if Lane::probe(state.world(), &door.drive)
             .await
             .is_ok_and(|label| label.is_some())
         {
@@ -658,7 +658,7 @@ async fn make_one(
     shards[0].call(visit).await?.map_err(failed)?;
     let mut uuid = String::new();
     // The first lane last: with it there is a pool.
-    let lanes = Lane::all(shards.len() as u16);
+    let lanes = LaneSlot::all(shards.len() as u16);
     for (lane, shard) in lanes.into_iter().zip(shards).rev() {
         let (spec, shapes, drives) = (spec.clone(), shapes.clone(), drives.clone());
         let site = pool.clone();
@@ -671,7 +671,7 @@ async fn make_one(
                 .collect();
             let spares = drives.collect();
             let world = state.world().clone();
-            let pool = Pool::create_lane(world, lane, spec, groups, spares).await;
+            let pool = Lane::create_lane(world, lane, spec, groups, spares).await;
             let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
             settle(&pool, &site);
             let uuid = pool.info().uuid.to_string();

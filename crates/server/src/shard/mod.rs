@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use engine::pool::{Level, NamedDrive};
     use engine::volume::CancelToken;
-    use engine::{Pool, PoolSpec, Provisioning, Volume, VolumeSpec};
+    use engine::{Lane, PoolSpec, Provisioning, Volume, VolumeSpec};
     use std::path::PathBuf;
     use world_real::RealDrive;
 
@@ -162,7 +162,7 @@ mod tests {
             drive: RealDrive::open(state.world(), &path).unwrap(),
         };
         let spec = PoolSpec::new("p", Level::Simple);
-        let pool = Pool::create(state.world().clone(), spec, vec![drive]);
+        let pool = Lane::create(state.world().clone(), spec, vec![drive]);
         let pool = pool.await.unwrap();
         state.add_pool(pool.clone());
         let volume = pool.create_volume(VolumeSpec {

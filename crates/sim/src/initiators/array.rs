@@ -16,7 +16,7 @@ use array::shard::ShardState;
 use base::Uuid;
 use engine::pool::maintenance::health;
 use engine::volume::CancelToken;
-use engine::{Disk, Pool, PoolError, Provisioning, Volume, World};
+use engine::{Disk, Lane, PoolError, Provisioning, Volume, World};
 use scsi::Target;
 use scsi::offload::Limits;
 use std::cell::{Cell, RefCell};
@@ -41,7 +41,7 @@ pub(super) struct Array {
     pub(super) asked: Asked,
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
-    pub(super) pools: Vec<Pool<SimWorld>>,
+    pub(super) pools: Vec<Lane<SimWorld>>,
     pub(super) targets: Vec<Rc<Target<SimWorld>>>,
     pub(super) shards: Shards,
     pub(super) directory: Arc<Directory>,
@@ -68,7 +68,7 @@ impl Array {
     pub(super) fn new(
         world: &SimWorld,
         books: &Rc<Books>,
-        pools: Vec<Pool<SimWorld>>,
+        pools: Vec<Lane<SimWorld>>,
     ) -> Rc<Array> {
         let shards = Shards::new(world, pools.len());
         for (state, pool) in shards.states.iter().zip(&pools) {

@@ -12,7 +12,7 @@ use array::offload::Offload;
 use array::shard::UnitTraits;
 use array::shard::session::Session;
 use base::Prng;
-use engine::{Pool, World};
+use engine::{Lane, World};
 use iscsi::chap::{Account, RANDOM_BYTES};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 pub(super) struct Array {
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
-    pub(super) pools: Vec<Pool<SimWorld>>,
+    pub(super) pools: Vec<Lane<SimWorld>>,
     shards: Shards,
     directory: Arc<Directory>,
     budget: Budget,
@@ -114,7 +114,7 @@ impl Array {
     pub(super) fn new(
         world: &SimWorld,
         books: &Rc<Books>,
-        pools: Vec<Pool<SimWorld>>,
+        pools: Vec<Lane<SimWorld>>,
     ) -> Rc<Array> {
         let shards = Shards::new(world, pools.len());
         for (state, pool) in shards.states.iter().zip(&pools) {

@@ -33,7 +33,7 @@ use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
 use array::Array;
 use base::{Prng, SECTOR_BYTES};
-use engine::{Pool, PoolSpec, Provisioning, VolumeSpec, World};
+use engine::{Lane, PoolSpec, Provisioning, VolumeSpec, World};
 use host::Host;
 use iscsi::chap::{Credential, Secret};
 use std::cell::{Cell, RefCell};
@@ -320,7 +320,7 @@ async fn end(array: &Array, hosts: &[Rc<Host>]) {
 }
 
 /// The pools, which are made at the first boot.
-async fn open(world: &SimWorld, books: &Books, first: bool) -> Option<Vec<Pool<SimWorld>>> {
+async fn open(world: &SimWorld, books: &Books, first: bool) -> Option<Vec<Lane<SimWorld>>> {
     let mut pools = Vec::new();
     for (spec, media) in books.specs.iter().zip(&books.media) {
         match small_pool::open(world, spec, media, first).await {
@@ -350,7 +350,7 @@ fn disturb_drives(books: &Books, prng: &mut Prng, (first, last): (bool, bool)) {
     }
 }
 
-async fn make_volumes(world: &SimWorld, books: &Books, pools: &[Pool<SimWorld>]) {
+async fn make_volumes(world: &SimWorld, books: &Books, pools: &[Lane<SimWorld>]) {
     for unit in &books.units {
         let made = pools[unit.pool].create_volume(VolumeSpec {
             name: unit.name.clone(),

@@ -30,7 +30,7 @@ use base::{BLOCK_BYTES, BufPool, Payload, Prng, Slice, Time, VolumeOffset};
 use engine::pool::maintenance::Rates;
 use engine::pool::{Level, MemberState};
 use engine::store::counts::{IoCounts, Operations};
-use engine::{NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use engine::{Lane, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use limited::{Limit, LimitedDrive};
 use std::cell::{Cell, RefCell};
 use std::error::Error;
@@ -128,7 +128,7 @@ fn main() -> Outcome<()> {
         };
         let named = (0..drives).map(|index| world.drive(&format!("d{index}")));
         let named = named.collect::<Outcome<Vec<_>>>()?;
-        let pool = Pool::create(world.clone(), PoolSpec::new("bench", level), named).await?;
+        let pool = Lane::create(world.clone(), PoolSpec::new("bench", level), named).await?;
         pool.store().cache.set_capacity(cache_mib * MIB);
         let spec = VolumeSpec {
             name: "v".to_owned(),
@@ -221,7 +221,7 @@ impl Step {
     async fn run(
         self,
         world: &BenchWorld,
-        pool: &Pool<BenchWorld>,
+        pool: &Lane<BenchWorld>,
         volume: &Volume<BenchWorld>,
     ) -> Outcome<()> {
         match self {
@@ -339,7 +339,7 @@ impl Running {
 }
 
 /// Bytes a second that reach a drive that is rebuilt while nothing else goes on.
-async fn rebuild(world: &BenchWorld, pool: &Pool<BenchWorld>) -> Outcome<f64> {
+async fn rebuild(world: &BenchWorld, pool: &Lane<BenchWorld>) -> Outcome<f64> {
     pool.set_rates(Rates {
         rebuild_bytes_per_s: None,
         yields: false,

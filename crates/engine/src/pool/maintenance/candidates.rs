@@ -2,7 +2,7 @@
 //! nothing changes here.
 
 use crate::drive::Drive;
-use crate::pool::{LabelSummary, Level, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::pool::{LabelSummary, Lane, Level, NamedDrive, PoolError, PoolErrorKind};
 use crate::space::LaneState;
 use crate::world::World;
 
@@ -26,11 +26,11 @@ impl<'a, W: World> From<&'a NamedDrive<W>> for Candidate<'a, W> {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// That this lane could add a group of these drives now.
     ///
     /// # Errors
-    /// As [`Pool::add_group`].
+    /// As [`Lane::add_group`].
     pub async fn check_add_group(
         &self,
         level: Level,
@@ -56,7 +56,7 @@ impl<W: World> Pool<W> {
     /// or in any.
     ///
     /// # Errors
-    /// As [`Pool::add_spare_for`].
+    /// As [`Lane::add_spare_for`].
     pub async fn check_add_spare(
         &self,
         group: Option<u16>,
@@ -78,7 +78,7 @@ impl<W: World> LaneState<W> {
         let Some(opened) = drive.drive else {
             return Ok(());
         };
-        let label = Pool::<W>::probe(&self.world, opened).await?;
+        let label = Lane::<W>::probe(&self.world, opened).await?;
         if let Some(label) = label {
             // That of the first lane.
             self.check_unused_elsewhere(drive.name, &label)?;

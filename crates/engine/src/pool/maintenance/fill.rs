@@ -4,7 +4,7 @@
 //! maps of all volumes as long as any page has a backing, and makes way for commands.
 
 use crate::meta::page_map::UNMAPPED;
-use crate::pool::{Pool, PoolError, PoolErrorKind};
+use crate::pool::{Lane, PoolError, PoolErrorKind};
 use crate::space::LaneState;
 use crate::space::VolumeCore;
 use crate::volume::Volume;
@@ -56,7 +56,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Sets how often pages are looked for that lie over others.
     pub fn set_fill_pause(&self, pause: Duration) {
         self.inner.work.fill_pause.set(Some(pause));

@@ -10,7 +10,7 @@
 use crate::drives::EventKind;
 use crate::lane::fullness::{Crossed, Judged};
 pub use crate::lane::fullness::{Fullness, FullnessInfo, Thresholds};
-use crate::pool::Pool;
+use crate::pool::Lane;
 use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Weak;
@@ -92,7 +92,7 @@ fn text(
     format!("{percent} % of the pool is used or promised to thick volumes: {what}")
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// How full it is, as of the last look; the same in all lanes.
     pub fn fullness(&self) -> FullnessInfo {
         let registry = &self.inner.drives.lane().registry;

@@ -13,7 +13,7 @@ use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
 use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
 use crate::pool::create::check_name;
-use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::pool::{LabelSummary, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
 use crate::raid::Geometry;
 use crate::space::LaneState;
 use crate::world::World;
@@ -35,7 +35,7 @@ pub(super) fn is_possible(from: Level, to: Level) -> bool {
     )
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Gives a group another level, in the background: its zones are emptied and come
     /// back at the new level.
     ///
@@ -62,7 +62,7 @@ impl<W: World> Pool<W> {
             .await
     }
 
-    /// That [`Pool::convert_group`] could be done now. Every lane is asked before the first
+    /// That [`Lane::convert_group`] could be done now. Every lane is asked before the first
     /// one begins: the others follow it then, whatever has changed meanwhile.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl<W: World> Pool<W> {
         inner.leave(&group).await
     }
 
-    /// That [`Pool::remove_group`] could be done now: see [`Pool::check_convert_group`].
+    /// That [`Lane::remove_group`] could be done now: see [`Lane::check_convert_group`].
     ///
     /// # Errors
     /// As there.

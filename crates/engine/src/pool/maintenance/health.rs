@@ -19,7 +19,7 @@ use crate::drives::Member;
 use crate::drives::hung::{self, Looks};
 use crate::drives::limits::median;
 use crate::drives::vitals::{Kind, Window};
-use crate::pool::{MemberState, Pool};
+use crate::pool::{Lane, MemberState};
 use crate::space::LaneState;
 use crate::world::World;
 use base::size::counted;
@@ -392,7 +392,7 @@ impl<W: World> LaneState<W> {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Changes from when on a drive is not trusted.
     pub fn set_health_limits(&self, limits: Limits) {
         self.inner.work.limits.set(limits);

@@ -4,7 +4,7 @@
 //! Invariant: zones that no lane has taken yet count once for all lanes.
 
 use super::fullness::Thresholds;
-use crate::pool::{Pool, PoolError};
+use crate::pool::{Lane, PoolError};
 use crate::space::promise;
 use crate::world::World;
 
@@ -52,7 +52,7 @@ impl Remains {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// What this lane would take, and have, without the group of this number.
     ///
     /// # Errors

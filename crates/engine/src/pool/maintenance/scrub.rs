@@ -2,13 +2,13 @@
 
 use super::{Found, TaskKind};
 use crate::drives::{EventKind, Zone};
-use crate::pool::{Pool, PoolError};
+use crate::pool::{Lane, PoolError};
 use crate::space::LaneState;
 use crate::store::{Healed, StripeRef};
 use crate::world::World;
 use std::rc::Rc;
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Has everything read and compared in the background, and put right.
     ///
     /// # Errors

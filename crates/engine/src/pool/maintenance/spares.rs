@@ -7,7 +7,7 @@ use crate::label::{Label, MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
 use crate::pool::open::read_slots;
 use crate::pool::{
-    LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo,
+    LabelSummary, Lane, MemberState, NamedDrive, PoolError, PoolErrorKind, PoolInfo,
 };
 use crate::space::LaneState;
 use crate::world::World;
@@ -171,7 +171,7 @@ impl<W: World> LaneState<W> {
             _ => LABEL_LOOKS,
         };
         loop {
-            let found = Pool::<W>::probe(&self.world, drive).await?;
+            let found = Lane::<W>::probe(&self.world, drive).await?;
             looks -= 1;
             if found.is_some() || looks == 0 {
                 return Ok(found);
@@ -350,7 +350,7 @@ impl<W: World> LaneState<W> {
     }
 }
 
-impl<W: World> Pool<W> {
+impl<W: World> Lane<W> {
     /// Takes a drive out of use. A spare is part of the pool no more then, and free.
     ///
     /// # Errors
@@ -389,11 +389,11 @@ impl<W: World> Pool<W> {
         self.add_spare_for(None, named).await
     }
 
-    /// As [`Pool::add_spare`], of a drive that is to stand in in a group of this number, where there
+    /// As [`Lane::add_spare`], of a drive that is to stand in in a group of this number, where there
     /// is one. It has to be large enough there only.
     ///
     /// # Errors
-    /// As [`Pool::add_spare`].
+    /// As [`Lane::add_spare`].
     pub async fn add_spare_for(
         &self,
         group: Option<u16>,
@@ -474,7 +474,7 @@ impl<W: World> Pool<W> {
     /// first. In the place of a spare it is one.
     ///
     /// # Errors
-    /// As [`Pool::fail_drive`] and [`Pool::add_spare`].
+    /// As [`Lane::fail_drive`] and [`Lane::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
         if let Some(spare) = self.inner.named_spare(name) {
             self.add_spare(drive).await?;
@@ -539,7 +539,7 @@ impl<W: World> Pool<W> {
     /// that is out of use, nothing changes.
     ///
     /// # Errors
-    /// As [`Pool::can_do_without`].
+    /// As [`Lane::can_do_without`].
     pub fn is_covered_without(&self, name: &str) -> Result<bool, PoolError> {
         self.can_do_without(name)?;
         let member = self.inner.named_member(name)?;

@@ -7,7 +7,7 @@
 )]
 
 use base::{BufPool, Prng, Slice, Time};
-use engine::{Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec};
+use engine::{Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolSpec};
 use engine::{Provisioning, VolumeSpec};
 use std::rc::Rc;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
@@ -75,26 +75,26 @@ impl Shelf {
     }
 
     /// Runs `test` over a pool opened from all drives, then ends the world.
-    pub fn open<T>(&self, test: impl AsyncFnOnce(Pool<SimWorld>) -> T) -> T {
+    pub fn open<T>(&self, test: impl AsyncFnOnce(Lane<SimWorld>) -> T) -> T {
         self.try_open(test)
             .unwrap_or_else(|error| panic!("opening: {error}"))
     }
 
-    pub fn try_open<T>(&self, test: impl AsyncFnOnce(Pool<SimWorld>) -> T) -> Result<T, PoolError> {
+    pub fn try_open<T>(&self, test: impl AsyncFnOnce(Lane<SimWorld>) -> T) -> Result<T, PoolError> {
         let world = self.world();
         let drives = self.drives(&world);
-        let root = async { Ok(test(Pool::open(world.clone(), drives).await?).await) };
+        let root = async { Ok(test(Lane::open(world.clone(), drives).await?).await) };
         end(&world, root)
     }
 
     pub fn create<T>(
         &self,
         spec: PoolSpec,
-        test: impl AsyncFnOnce(Pool<SimWorld>) -> T,
+        test: impl AsyncFnOnce(Lane<SimWorld>) -> T,
     ) -> Result<T, PoolError> {
         let world = self.world();
         let drives = self.drives(&world);
-        let root = async { Ok(test(Pool::create(world.clone(), spec, drives).await?).await) };
+        let root = async { Ok(test(Lane::create(world.clone(), spec, drives).await?).await) };
         end(&world, root)
     }
 

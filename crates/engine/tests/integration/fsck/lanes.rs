@@ -4,24 +4,24 @@ use super::{assert_says, check, raw, run, texts};
 use crate::common::{DRIVE_BYTES, Shelf, media, spec};
 use engine::fsck::Severity::{Damage, Note};
 use engine::label::{Label, Slot};
-use engine::lane::Lane;
-use engine::{Level, Pool};
+use engine::lane::LaneSlot;
+use engine::{Lane, Level};
 use world_sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 
 /// Two lanes over two drives and a spare, after `use_it`.
-fn two_lanes(use_it: impl AsyncFnOnce(&[Pool<SimWorld>])) -> Shelf {
+fn two_lanes(use_it: impl AsyncFnOnce(&[Lane<SimWorld>])) -> Shelf {
     let mut shelf = Shelf::new(2);
     shelf.media.push(("s0".into(), media("s0", DRIVE_BYTES)));
     run(&shelf, async |world| {
         let mut lanes = Vec::new();
-        for lane in Lane::all(2).into_iter().rev() {
+        for lane in LaneSlot::all(2).into_iter().rev() {
             let mut drives = shelf.drives(&world);
             let spares = drives.split_off(2);
             let spec = spec("pool", MIRROR);
             let groups = vec![(MIRROR, drives)];
-            let made = Pool::create_lane(world.clone(), lane, spec, groups, spares).await;
+            let made = Lane::create_lane(world.clone(), lane, spec, groups, spares).await;
             lanes.insert(0, made.unwrap());
         }
         use_it(&lanes).await;

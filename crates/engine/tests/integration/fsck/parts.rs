@@ -7,7 +7,7 @@ use engine::fsck::Severity::{Damage, Loss, Note};
 use engine::label::PoolIdentity;
 use engine::meta::checkpoint::{Encoder, Step};
 use engine::meta::{Record, State, VolumeId, checkpoint};
-use engine::{Level, Pool, Provisioning, World};
+use engine::{Lane, Level, Provisioning, World};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -245,7 +245,7 @@ fn what_waits_in_the_logs_is_told_and_their_copies_are_compared() {
 
 /// Damages a copy of the sums of a pool, has `mend` put it right, and looks that it is what the
 /// whole copy is.
-fn assert_sums_are_mended(mend: impl AsyncFnOnce(Pool<SimWorld>)) {
+fn assert_sums_are_mended(mend: impl AsyncFnOnce(Lane<SimWorld>)) {
     let shelf = Shelf::with_pool(2, MIRROR);
     let (from, len) = (data_start(&shelf), 256 << 10);
     let area = |drive| raw(&shelf, shelf.named(drive), from, len);
@@ -274,7 +274,7 @@ fn assert_sums_are_mended(mend: impl AsyncFnOnce(Pool<SimWorld>)) {
     assert!(blocks("d1") == before, "the other one is not what it is");
 }
 
-async fn read_a_page(pool: &Pool<SimWorld>) {
+async fn read_a_page(pool: &Lane<SimWorld>) {
     let volume = pool.volume("v").unwrap();
     volume.read(VolumeOffset(0), PAGE).await.unwrap();
 }

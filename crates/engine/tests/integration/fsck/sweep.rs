@@ -6,7 +6,7 @@ use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes};
 use base::VolumeOffset;
 use engine::drives::EventKind;
 use engine::fsck::Severity;
-use engine::{Level, Pool};
+use engine::{Lane, Level};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -47,7 +47,7 @@ fn take(shelf: &Shelf) -> Taken {
     taken.unwrap_or_else(|error| Taken::Badly(error.to_string()))
 }
 
-async fn scrub(pool: &Pool<SimWorld>) {
+async fn scrub(pool: &Lane<SimWorld>) {
     pool.store().drain().await.unwrap();
     pool.start_scrub().unwrap();
     while pool.scrubs_ended() == 0 {

@@ -3,11 +3,11 @@
 use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, bytes, media, spec, thin};
 use base::VolumeOffset;
 use engine::label::{Label, Slot};
-use engine::lane::{Lane, steps};
+use engine::lane::{LaneSlot, steps};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{LabelSummary, PoolError, PoolErrorKind, PoolInfo};
-use engine::{Drive, Level, NamedDrive, Pool, World};
+use engine::{Drive, Lane, Level, NamedDrive, World};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub struct Bench {
 
 /// An open pool.
 pub struct Lanes {
-    pub pools: Vec<Pool<SimWorld>>,
+    pub pools: Vec<Lane<SimWorld>>,
 }
 
 impl Bench {
@@ -55,10 +55,10 @@ impl Bench {
         };
         bench.run(None, async |bench, world| {
             let mut pools = Vec::new();
-            for lane in Lane::all(LANES).into_iter().rev() {
+            for lane in LaneSlot::all(LANES).into_iter().rev() {
                 let groups = vec![(level, bench.shelf.drives(world))];
                 let spec = spec("pool", level);
-                let made = Pool::create_lane(world.clone(), lane, spec, groups, Vec::new());
+                let made = Lane::create_lane(world.clone(), lane, spec, groups, Vec::new());
                 pools.insert(0, made.await.unwrap());
             }
             let home = &pools[usize::from(lane)];
@@ -153,7 +153,7 @@ impl Bench {
     /// The label of the first lane.
     pub async fn label(&self, world: &SimWorld, name: &str) -> Option<LabelSummary> {
         let drive = self.door(world, name).drive;
-        Pool::probe(world, &drive).await.unwrap()
+        Lane::probe(world, &drive).await.unwrap()
     }
 
     pub async fn has_no_label_at_all(&self, world: &SimWorld, name: &str) -> bool {
@@ -187,7 +187,7 @@ impl Bench {
         }
         for (name, media) in rest {
             let drive = self.door(world, &name).drive;
-            let label = Pool::probe_beside(world, &drive, &known).await.unwrap();
+            let label = Lane::probe_beside(world, &drive, &known).await.unwrap();
             if label.is_some() && !by_first_only {
                 found.push((name, media));
             }
@@ -196,29 +196,33 @@ impl Bench {
     }
 
     pub async fn open(&self, world: &SimWorld) -> Result<Lanes, PoolError> {
-        self.open_as(world, Lane::all(LANES)).await
+        self.open_as(world, LaneSlot::all(LANES)).await
     }
 
-    pub async fn open_as(&self, world: &SimWorld, lanes: Vec<Lane>) -> Result<Lanes, PoolError> {
+    pub async fn open_as(
+        &self,
+        world: &SimWorld,
+        lanes: Vec<LaneSlot>,
+    ) -> Result<Lanes, PoolError> {
         let found = self.found(world, false).await;
         self.open_from(world, lanes, &found).await
     }
 
     pub async fn open_by_first_lane(&self, world: &SimWorld) -> Result<Lanes, PoolError> {
         let found = self.found(world, true).await;
-        self.open_from(world, Lane::all(LANES), &found).await
+        self.open_from(world, LaneSlot::all(LANES), &found).await
     }
 
     async fn open_from(
         &self,
         world: &SimWorld,
-        lanes: Vec<Lane>,
+        lanes: Vec<LaneSlot>,
         drives: &[(String, Rc<Media>)],
     ) -> Result<Lanes, PoolError> {
         let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
         let opening = lanes.into_iter().map(|lane| {
             let doors = self.doors(world, &names);
-            Pool::open_lane(world.clone(), lane, doors)
+            Lane::open_lane(world.clone(), lane, doors)
         });
         let (mut pools, mut failure) = (Vec::new(), None);
         for outcome in join_all(opening).await {
@@ -296,7 +300,7 @@ impl Bench {
 
 impl Lanes {
     pub fn info(&self) -> PoolInfo {
-        PoolInfo::of_lanes(self.pools.iter().map(Pool::info)).unwrap()
+        PoolInfo::of_lanes(self.pools.iter().map(Lane::info)).unwrap()
     }
 
     pub fn set_rates(&self, rates: Rates) {
@@ -374,7 +378,7 @@ impl Lanes {
 
     /// What each lane says of its groups and drives, but for what may differ.
     pub fn pictures(&self) -> Vec<String> {
-        let picture = |pool: &Pool<SimWorld>| {
+        let picture = |pool: &Lane<SimWorld>| {
             let info = pool.info();
             let group = |group: &engine::GroupInfo| {
                 let names = group.members.iter();

@@ -3,7 +3,7 @@
 use super::bench::{Bench, LANES, Lanes};
 use crate::common::{PAGE, bytes, content, thin};
 use base::VolumeOffset;
-use engine::lane::Lane;
+use engine::lane::LaneSlot;
 use engine::pool::maintenance::Rates;
 use engine::pool::{PoolError, PoolErrorKind};
 use engine::{Level, Provisioning, Volume, VolumeSpec, World};
@@ -82,7 +82,7 @@ fn a_lane_waits_as_long_as_another_takes_to_empty_a_zone() {
 fn write_over_without_room(bug: Option<&str>) {
     let bench = Bench::new(Level::Raid6, 4, 0);
     bench.run(bug, async |bench, world| {
-        let lanes = Lane::all(LANES);
+        let lanes = LaneSlot::all(LANES);
         let registry = lanes[2].registry.clone();
         let lanes = bench.open_as(world, lanes).await.unwrap();
         all_zones(world, &lanes).await;

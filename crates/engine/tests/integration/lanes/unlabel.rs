@@ -2,13 +2,13 @@
 
 use super::bench::{Bench, LANES};
 use base::{DriveOffset, Uuid};
-use engine::{Drive, Level, Pool, World};
+use engine::{Drive, Lane, Level, World};
 use std::rc::Rc;
 use world_sim::{SimDrive, SimWorld};
 
 async fn unlabel(bench: &Bench, world: &SimWorld, uuid: Uuid) -> bool {
     let drive = Rc::new(SimDrive::adversarial(world, &bench.media("d0")));
-    Pool::unlabel(world, drive, |_, found| found == uuid)
+    Lane::unlabel(world, drive, |_, found| found == uuid)
         .await
         .unwrap()
 }
@@ -16,7 +16,7 @@ async fn unlabel(bench: &Bench, world: &SimWorld, uuid: Uuid) -> bool {
 /// The pool that a drive says it is of, and how far the lanes' labels lie apart.
 async fn identity(bench: &Bench, world: &SimWorld) -> Option<(Uuid, u64)> {
     let drive = SimDrive::adversarial(world, &bench.media("d0"));
-    let label = Pool::probe(world, &drive).await.unwrap()?;
+    let label = Lane::probe(world, &drive).await.unwrap()?;
     Some((label.pool_uuid, label.part.front_bytes))
 }
 

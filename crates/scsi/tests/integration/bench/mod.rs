@@ -8,7 +8,7 @@
 pub mod pool;
 
 use base::{Prng, Slice};
-use engine::{Disk, Pool, Provisioning, VolumeSpec, World};
+use engine::{Disk, Lane, Provisioning, VolumeSpec, World};
 use pool::{Made, with_pool};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, Response, Target};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub const VOLUME_BLOCKS: u32 = 8 * PAGE_BLOCKS;
 pub struct Bench {
     pub world: SimWorld,
     pub media: Rc<Media>,
-    pub pool: Pool<SimWorld>,
+    pub pool: Lane<SimWorld>,
     pub target: Rc<Target<SimWorld>>,
 }
 

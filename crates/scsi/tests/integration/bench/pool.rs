@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use base::{BufPool, Prng, Time};
-use engine::{Level, NamedDrive, Pool, PoolSpec};
+use engine::{Lane, Level, NamedDrive, PoolSpec};
 use std::rc::Rc;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
@@ -12,7 +12,7 @@ pub const PAGE_BYTES: u32 = 32 << 10;
 pub struct Made {
     pub world: SimWorld,
     pub media: Rc<Media>,
-    pub pool: Pool<SimWorld>,
+    pub pool: Lane<SimWorld>,
 }
 
 /// Runs `test` over a pool of one drive.
@@ -40,7 +40,7 @@ pub fn with_pool(capacity_bytes: u64, volumes_max: u32, test: impl AsyncFnOnce(M
             volumes_max,
             ..PoolSpec::new("p", Level::Simple)
         };
-        let pool = Pool::create(world.clone(), spec, drives).await.unwrap();
+        let pool = Lane::create(world.clone(), spec, drives).await.unwrap();
         let (world, media) = (world.clone(), Rc::clone(&media));
         test(Made { world, media, pool }).await;
     };

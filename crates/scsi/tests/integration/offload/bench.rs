@@ -3,7 +3,7 @@
 use crate::bench::pool::{PAGE_BYTES, with_pool};
 use base::{Prng, Slice, Time, Uuid};
 use engine::volume::VolumeSpec;
-use engine::{Disk, IoError, Pool, Provisioning, Volume, World};
+use engine::{Disk, IoError, Lane, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
@@ -25,7 +25,7 @@ pub const BLOCKS: u64 = 16 * PAGE_BLOCKS;
 /// has `c`, `closed` has `d`. The pool has room for all of them once.
 pub struct Bench {
     pub world: SimWorld,
-    pub pool: Pool<SimWorld>,
+    pub pool: Lane<SimWorld>,
     pub own: Rc<Target<SimWorld>>,
     pub open: Rc<Target<SimWorld>>,
     /// Nobody may use this one.
@@ -192,7 +192,7 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
 }
 
 impl Bench {
-    async fn over(world: &SimWorld, pool: Pool<SimWorld>) -> Bench {
+    async fn over(world: &SimWorld, pool: Lane<SimWorld>) -> Bench {
         let target = |name: &str| Target::new(name, world.clone());
         let (own, open, closed) = (target("iqn.own"), target("iqn.open"), target("iqn.closed"));
         for (name, target, lun) in [

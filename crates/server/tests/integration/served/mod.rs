@@ -9,7 +9,7 @@
 pub mod initiator;
 
 use engine::pool::{Level, NamedDrive};
-use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
+use engine::{Lane, PoolSpec, Provisioning, VolumeSpec};
 use server::directory::{Access, Directory, Portal, TargetEntry};
 use server::front::{Front, FrontLimits, Timeouts};
 use server::shard::{SessionInfo, Shard, UnitTraits};
@@ -87,7 +87,7 @@ impl Served {
             });
             let drives = drives.collect();
             let spec = PoolSpec::new("p", Level::Raid10 { copies: 2 });
-            let pool = Pool::create(state.world().clone(), spec, drives)
+            let pool = Lane::create(state.world().clone(), spec, drives)
                 .await
                 .unwrap();
             state.add_pool(pool.clone());
