@@ -29,6 +29,7 @@ pub use access::{
     HostGroupChange, HostGroupCreate, LunAdd, SecretText,
 };
 pub use background::{Background, Rates, RatesChange, Task, TaskKind};
+pub use base::not_there;
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 pub use drive_io::{Io, Operations};
 pub use drives::{
@@ -44,7 +45,7 @@ pub use pools::{
     Cache, CacheChange, Fullness, LastScrub, Pool, PoolCreate, ScrubChange, Thresholds,
     ThresholdsChange,
 };
-pub use problem::{Problem, ProblemKind, not_there};
+pub use problem::{Problem, ProblemKind};
 pub use sessions::Session;
 pub use settings::{Portal, PortalAdd, PortalChange, Settings, SettingsChange};
 pub use site::{SiteAction, SiteDifference, SiteText};

@@ -1,5 +1,6 @@
 //! JSON of a request that failed.
 
+use base::not_there;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,12 +11,6 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// For people: what, where, and what can be done.
     pub message: String,
-}
-
-/// That there is no such thing; `list` is the command that lists those which are there. The
-/// array and commands say so in the same words.
-pub fn not_there(what: &str, list: &str) -> String {
-    format!("there is no {what}; `ashlar {list}` shows those that are there")
 }
 
 impl Problem {

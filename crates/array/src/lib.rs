@@ -13,9 +13,11 @@
 //! - [`memory`]: how much of it initiators may make the array hold.
 //! - [`connection`]: a connection in full-feature phase.
 //! - [`front`]: logins and discovery.
+//! - [`control`]: volumes, exports, hosts, snapshots and schedules over all shards.
 
 pub mod calendar;
 pub mod connection;
+pub mod control;
 pub mod directory;
 pub mod front;
 pub mod memory;

@@ -4,6 +4,7 @@
 
 pub mod buffer;
 pub mod checksum;
+pub mod message;
 pub mod random;
 pub mod size;
 pub mod time;
@@ -11,6 +12,7 @@ pub mod units;
 
 pub use buffer::{Buf, BufPool, Cuts, Payload, Slice, held_bytes};
 pub use checksum::crc32c;
+pub use message::not_there;
 pub use random::Prng;
 pub use time::Time;
 pub use units::{

@@ -1,8 +1,8 @@
 //! The errors that keep the server from serving.
 
-use crate::array_error::{ArrayError, ArrayErrorKind};
 use crate::record::RecordError;
 use crate::shard::ShardGone;
+use ::array::control::{ArrayError, ArrayErrorKind};
 
 /// What callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

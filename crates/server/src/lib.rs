@@ -20,6 +20,7 @@
 //! - `own_files`: which files are of which data directory.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
+//! - `runtime`: time and tasks for the control plane.
 //! - `record`: the small durable files beside the drives.
 //! - `wall_clock`: the time of day.
 
@@ -29,7 +30,6 @@
 mod api;
 mod apply;
 pub mod array;
-mod array_error;
 mod blank;
 mod bring_up_error;
 pub mod bringup;
@@ -46,6 +46,7 @@ mod own_files;
 pub mod panics;
 mod private;
 mod record;
+mod runtime;
 pub mod shard;
 mod wall_clock;
 

@@ -57,6 +57,7 @@ pub const FLOORS: [(&str, &[&str]); 4] = [
             "memory",
             "connection",
             "front",
+            "control",
         ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
@@ -76,12 +77,12 @@ pub const FLOORS: [(&str, &[&str]); 4] = [
             // Files: records, drives, the data directory.
             "record",
             "own_files",
-            "array_error",
             "bring_up_error",
             "drive_files",
             "data_dir",
             // The portals; which jobs there are; the array over all shards.
             "front",
+            "runtime",
             "jobs",
             "array",
             // Those that work on the array.

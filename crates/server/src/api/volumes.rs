@@ -2,8 +2,8 @@
 
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
+use crate::array::attributes;
 use crate::array::consistency;
-use crate::array::words;
 use crate::array::{self, Array, Deletion, NewAttributes, PlacedVolume};
 use api::{
     Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
@@ -57,7 +57,7 @@ pub(super) async fn list_volumes(
             return true;
         };
         let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
-        let found = words::tags(&volume.about).remove(key);
+        let found = attributes::tags(&volume.about).remove(key);
         found.is_some_and(|found| value.is_empty() || found == value)
     };
     let wanted = all.iter().filter(|placed| !placed.is_snapshot());
@@ -251,8 +251,8 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
             engine::Provisioning::Thick => Provisioning::Thick,
         },
         read_only: info.read_only,
-        description: words::description(&about),
-        tags: words::tags(&about),
+        description: attributes::description(&about),
+        tags: attributes::tags(&about),
         group,
         origin: about.origin.map(|origin| VolumeOrigin {
             uuid: origin.uuid.to_string(),

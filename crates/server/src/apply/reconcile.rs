@@ -9,7 +9,7 @@ use super::volumes::unseen;
 use super::{Action, Difference};
 use crate::array::consistency::group_of;
 use crate::array::{Array, ArrayError, ConsistencyGroup, NewAttributes, PlacedVolume, Schedule};
-use crate::array::{schedule, words};
+use crate::array::{attributes, schedule};
 use engine::pool::VolumeChange;
 use site::Site;
 use std::sync::Arc;
@@ -204,12 +204,12 @@ async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, fa
 /// What is to be said of a volume that is not said yet.
 fn new_words(wanted: &site::Volume, there: &PlacedVolume) -> NewAttributes {
     let description = wanted.description.clone();
-    let said = words::tags(&there.about);
+    let said = attributes::tags(&there.about);
     let is_new = |(key, value): &(&String, &String)| said.get(*key) != Some(value);
     let tags = wanted.tags.iter().filter(is_new);
     NewAttributes {
         name: None,
-        description: description.filter(|text| *text != words::description(&there.about)),
+        description: description.filter(|text| *text != attributes::description(&there.about)),
         tags: tags
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),

@@ -3,7 +3,7 @@
 //! Invariant: a volume that was renamed is never made anew, empty, because the site file
 //! says its old name.
 
-use crate::array::words::SITE_NAME;
+use crate::array::attributes::SITE_NAME;
 use crate::array::{Array, ArrayError, NewAttributes};
 use site::Site;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
 use super::{Action, Difference};
-use crate::array::words::SITE_NAME;
+use crate::array::attributes::SITE_NAME;
 use crate::array::{Array, ArrayError, PlacedVolume};
 use engine::VolumeSpec;
 use engine::pool::SNAPSHOT_MARK;

@@ -2,7 +2,7 @@
 
 use crate::array::consistency::group_of;
 use crate::array::hosts::said_of;
-use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, schedule, words};
+use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, attributes, schedule};
 use crate::directory;
 use engine::pool::SNAPSHOT_MARK;
 use site::Site;
@@ -64,8 +64,8 @@ pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
 }
 
 fn volume(there: &PlacedVolume) -> site::Volume {
-    let tags = words::tags(&there.about).into_iter();
-    let description = words::description(&there.about).to_owned();
+    let tags = attributes::tags(&there.about).into_iter();
+    let description = attributes::description(&there.about).to_owned();
     site::Volume {
         name: there.info.name.clone(),
         pool: there.pool.clone(),

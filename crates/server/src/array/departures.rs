@@ -5,7 +5,7 @@
 //!   that a change under way waits for, nothing is forgotten.
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
 
-use super::{AddedDrive, Array, ArrayError, hearsay};
+use super::{AddedDrive, Array, ArrayError, MissingDrive, merged};
 use engine::pool::PoolInfo;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Open {
         let all = lanes.len();
         // It may have recorded drives that the pool does not have yet.
         lanes.retain(|(_, _, info)| array.check_turn(&info.name).is_ok());
-        let pools = hearsay::merged(lanes.clone()).into_iter();
+        let pools = merged(lanes.clone()).into_iter();
         Ok(Open {
             pools: pools.map(|(_, info)| info).collect(),
             some_wait: lanes.len() < all,
@@ -73,6 +73,18 @@ impl Open {
 }
 
 impl Array {
+    /// The spares that a pool came up without, and that nobody has replaced or removed.
+    pub fn missing_spares(&self, info: &PoolInfo) -> Vec<MissingDrive> {
+        let failed = self.departed_failures(info);
+        let is_missed = |drive: &MissingDrive| {
+            let mut failed = failed.iter().filter(|one| one.is_spare());
+            failed.any(|one| one.name == drive.name)
+        };
+        let mut missing = self.came_without(&info.name);
+        missing.retain(is_missed);
+        missing
+    }
+
     /// Takes drives that are part of no pool any more off the record and out of the settings:
     /// their group has left, or others stand in for them. Says whether something is still leaving.
     ///

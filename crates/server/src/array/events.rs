@@ -5,9 +5,9 @@
 //!   another, when it can't any more.
 //! - Nobody waits for the record but a server that stops.
 
+use super::Told;
 use super::history::{History, PoolEvent, ROUTINE};
 use super::losses::{Loss, Losses};
-use super::space_warnings::Told;
 use super::{Array, ArrayError};
 use crate::record::EVENTS_FILE;
 use crate::shard::ShardState;
@@ -137,7 +137,7 @@ impl Array {
     /// A shard has stopped.
     pub async fn events(&self) -> Result<Vec<PoolEvent>, ArrayError> {
         let mut since = Vec::new();
-        for shard in &self.shards {
+        for shard in self.shards() {
             let visit = |state: std::rc::Rc<ShardState>| async move { events_on(&state) };
             since.extend(shard.call(visit).await?);
         }

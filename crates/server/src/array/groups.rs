@@ -7,7 +7,7 @@
 //! - No group leaves a pool that is nearly full then, unless by force.
 
 use super::places::{NewDrive, Placed, Purpose};
-use super::{Array, ArrayError, ArrayErrorKind, space_reclaim};
+use super::{Array, ArrayError, ArrayErrorKind, is_short};
 use crate::shard::ShardState;
 use engine::pool::maintenance::remains::Remains;
 use engine::pool::{Lane, Level, PoolInfo};
@@ -132,7 +132,7 @@ impl Array {
         }
         let remains = Remains::of_lanes(lanes);
         let thresholds = info.fullness.thresholds;
-        let is_short = space_reclaim::is_short(remains.free_bytes(), remains.capacity_bytes());
+        let is_short = is_short(remains.free_bytes(), remains.capacity_bytes());
         if !is_short && !remains.is_past_alarm(thresholds) {
             return Ok(());
         }

@@ -40,13 +40,13 @@ impl Array {
                 front.close(bound);
                 return Err(error);
             }
-            let mut open = array.directory.portals();
+            let mut open = array.directory().portals();
             open.push(directory::Portal {
                 described: Some(address),
                 address: bound,
                 group: portal.group,
             });
-            array.directory.set_portals(open);
+            array.directory().set_portals(open);
             Ok(())
         })
         .await
@@ -69,11 +69,11 @@ impl Array {
                 return Ok(());
             }
             array.keep_settings(settings).await?;
-            let mut open = array.directory.portals();
+            let mut open = array.directory().portals();
             let at = open.iter_mut();
             at.filter(|one| one.described == Some(address))
                 .for_each(|one| one.group = group);
-            array.directory.set_portals(open);
+            array.directory().set_portals(open);
             array.end_not_admitted().await;
             Ok(())
         })
@@ -92,11 +92,11 @@ impl Array {
                 return Ok(());
             }
             let (closed, open): (Vec<_>, Vec<_>) = array
-                .directory
+                .directory()
                 .portals()
                 .into_iter()
                 .partition(|portal| portal.described == Some(address));
-            array.directory.set_portals(open);
+            array.directory().set_portals(open);
             for portal in closed {
                 if let Some(front) = array.portals.get() {
                     front.close(portal.address);
@@ -146,7 +146,7 @@ impl Array {
         if self.portals.get().is_none() || self.has_one_portal_only() {
             return Vec::new();
         }
-        let open = self.directory.portals();
+        let open = self.directory().portals();
         let is_open = |address| open.iter().any(|one| one.described == Some(address));
         let settings = self.settings();
         let all = settings.portals.iter();
@@ -172,13 +172,13 @@ impl Array {
                     continue;
                 };
                 tracing::info!("portal {address} is open now");
-                let mut open = array.directory.portals();
+                let mut open = array.directory().portals();
                 open.push(directory::Portal {
                     described: Some(address),
                     address: bound,
                     group,
                 });
-                array.directory.set_portals(open);
+                array.directory().set_portals(open);
             }
             Ok(())
         })
@@ -187,7 +187,7 @@ impl Array {
 
     /// Whether one portal stands for all: the settings' are not open then.
     pub(crate) fn has_one_portal_only(&self) -> bool {
-        let open = self.directory.portals();
+        let open = self.directory().portals();
         open.iter().any(|portal| portal.described.is_none())
     }
 }

@@ -15,8 +15,8 @@
 //!   first: what can't be kept has not changed.
 
 use super::events::events_on;
-use super::hearsay::{lanes_on, merged};
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
+use super::{lanes_on, merged};
 use crate::calendar::utc;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};

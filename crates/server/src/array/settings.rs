@@ -10,7 +10,7 @@
 //!   Where its drives are is looked for at all places that the settings and the drives' record
 //!   name.
 
-use super::configuration::{InFile, Store as _};
+use super::configuration::InFile;
 use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
 use crate::machine_memory;
 use crate::record::CONFIGURATION_FILE;
@@ -19,7 +19,7 @@ use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Group, Setting, Site, human};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The settings that are kept in the data directory `data`, for those who look at drives while
 /// nobody serves them.
@@ -33,13 +33,6 @@ pub fn kept_settings(data: &Path) -> Result<Option<Site>, RecordError> {
 }
 
 impl Array {
-    /// The settings as they are.
-    pub fn settings(&self) -> Arc<Site> {
-        // Whoever panicked with this lock held has left whole settings behind.
-        let settings = self.settings.lock();
-        Arc::clone(&settings.unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Changes the settings. What can follow at once does; limits, the name and the number of
     /// shards count from the next start on.
     ///
@@ -107,9 +100,8 @@ impl Array {
         self.drives.follow(&settings);
         self.jobs
             .set_directories(settings.images.directories.clone());
-        self.directory.allow_algorithms(&settings.chap);
-        let mut now = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        *now = settings;
+        self.directory().allow_algorithms(&settings.chap);
+        self.settings_are(settings);
         Ok(())
     }
 

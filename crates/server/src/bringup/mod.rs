@@ -24,7 +24,8 @@ pub use crate::drive_files::Patience;
 
 use crate::api::{self, ApiListener};
 use crate::apply;
-use crate::array::configuration::{Configuration, InFile, Store};
+use crate::array::Store;
+use crate::array::configuration::{Configuration, InFile};
 use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};

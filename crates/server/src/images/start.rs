@@ -3,6 +3,7 @@
 use super::header;
 use super::source::off;
 use super::{qemu, run};
+use crate::array::Jobs as _;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::jobs::{Job, Order, Seen, invalid};
 use api::{Format, JobKind, JobState};

@@ -13,6 +13,7 @@ use super::source::Source;
 use super::start::begin_made;
 use super::target::Target;
 use super::volume::Reached;
+use crate::array::Jobs as _;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::jobs::{CopyOf, Digest, Job, Jobs, Order, Progress, invalid};
 use api::{Format, JobKind};

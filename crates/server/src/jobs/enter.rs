@@ -1,8 +1,8 @@
 //! Puts jobs on record before they begin.
 
 use super::{Entry, Job, Jobs, Order, PENDING_MAX, Seen};
-use crate::array_error::{ArrayError, ArrayErrorKind};
 use crate::wall_clock::now_unix_s;
+use ::array::control::{ArrayError, ArrayErrorKind};
 use api::{JobKind, JobState};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;

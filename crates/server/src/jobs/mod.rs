@@ -24,9 +24,9 @@ pub(crate) use job::{CopyOf, Job, Order};
 pub(crate) use place::{Directories, Seen, invalid};
 pub(crate) use progress::Progress;
 
-use crate::array_error::{ArrayError, ArrayErrorKind};
 use crate::private;
 use crate::record::{self, RecordError};
+use ::array::control::{ArrayError, ArrayErrorKind};
 use api::JobState;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;

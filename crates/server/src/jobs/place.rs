@@ -3,7 +3,7 @@
 //! Invariant: what is given out is a path without links, under an allowed directory. Who
 //! may write to these directories is trusted not to change them at the same moment.
 
-use crate::array_error::{ArrayError, ArrayErrorKind};
+use ::array::control::{ArrayError, ArrayErrorKind};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use crate::served::initiator::{Initiator, LUN0, write10};
 use crate::served::{Served, VOLUME_BYTES};
 use crate::shard::ShardState;
-use crate::shard::space_reclaim::{Request, SpaceReclaim};
+use ::array::shard::space_reclaim::{Request, SpaceReclaim};
 use base::VolumeOffset;
 use engine::{Provisioning, VolumeSpec};
 use std::rc::Rc;

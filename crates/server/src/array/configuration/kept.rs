@@ -3,14 +3,17 @@
 //! Invariant: who may log in is said in each export. What is not said is an error, and never
 //! "any".
 
-use super::{Configuration, Store};
+use super::Configuration;
 use crate::array::Export;
+use crate::array::Store;
 use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
 use crate::directory::{Access, Initiators};
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use crate::shard::UnitTraits;
 use base::Uuid;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use iscsi::chap::Account;
 use serde::{Deserialize, Serialize};
 use site::{DriveSource, Site};
@@ -20,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A record in a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InFile {
     file: PathBuf,
 }
@@ -29,15 +32,21 @@ impl InFile {
     pub(crate) fn new(file: PathBuf) -> Self {
         InFile { file }
     }
-}
 
-impl Store for InFile {
-    fn read(&self) -> Result<Option<Configuration>, RecordError> {
+    /// The configuration; `None` when none was ever kept.
+    ///
+    /// # Errors
+    /// It is there and can't be read or understood.
+    pub(crate) fn read(&self) -> Result<Option<Configuration>, RecordError> {
         let kept: Option<Kept> = record::read(&self.file)?;
         kept.map(|kept| kept.restored(&self.file)).transpose()
     }
 
-    fn write(&self, configuration: &Configuration) -> Result<(), RecordError> {
+    /// Keeps it, durably.
+    ///
+    /// # Errors
+    /// The one before is still kept then, unless only the last sync failed.
+    pub(crate) fn write(&self, configuration: &Configuration) -> Result<(), RecordError> {
         let data = self.file.parent().unwrap_or(Path::new(""));
         let settings = configuration.settings.as_ref();
         let kept = Configuration {
@@ -45,6 +54,20 @@ impl Store for InFile {
             ..configuration.clone()
         };
         record::write(&self.file, &Kept::of(&kept))
+    }
+}
+
+impl Store for InFile {
+    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
+        let file = self.clone();
+        let write = move || file.write(&configuration);
+        let written = async move {
+            match tokio::task::spawn_blocking(write).await {
+                Ok(outcome) => outcome.map_err(|error| error.to_string()),
+                Err(error) => Err(format!("writing the configuration ended early: {error}")),
+            }
+        };
+        written.boxed()
     }
 }
 

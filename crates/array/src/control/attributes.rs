@@ -1,0 +1,262 @@
+//! Names, descriptions and tags of volumes.
+//!
+//! Invariants:
+//! - Who uses a volume does not notice that it is renamed: exports follow, and what
+//!   initiators know it by comes from its UUID.
+//! - Attributes whose keys begin with `_` are the array's own; people's tags never do.
+
+use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
+use engine::pool::{AttributesChange, SNAPSHOT_MARK};
+use engine::volume::VolumeAttributes;
+use engine::{Lane, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Attributes of the array's own begin with this.
+const OWN: char = '_';
+/// What the site file calls a volume that was renamed.
+pub const SITE_NAME: &str = "_site-name";
+/// The parts of a description, in order.
+const DESCRIPTION: [&str; 4] = [
+    "_description.1",
+    "_description.2",
+    "_description.3",
+    "_description.4",
+];
+/// Bytes of an attribute's value.
+const PART_BYTES: usize = 64;
+// What the site file and people may say is what the engine takes.
+const _: () = assert!(
+    site::TAG_KEY_BYTES_MAX == engine::meta::words::KEY_BYTES_MAX
+        && site::TAG_VALUE_BYTES_MAX == PART_BYTES
+        && PART_BYTES == engine::meta::words::VALUE_BYTES_MAX
+        && site::DESCRIPTION_BYTES_MAX < DESCRIPTION.len() * PART_BYTES
+);
+
+/// People's tags among the attributes.
+pub fn tags(about: &VolumeAttributes) -> BTreeMap<String, String> {
+    let all = about.attributes.iter();
+    let of_people = all.filter(|(key, _)| !key.starts_with(OWN));
+    of_people
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// The description among the attributes.
+pub fn description(about: &VolumeAttributes) -> String {
+    let parts = DESCRIPTION
+        .iter()
+        .filter_map(|key| about.attributes.get(*key));
+    parts.map(String::as_str).collect()
+}
+
+/// A description in as many parts as there are.
+fn parts(text: &str) -> Vec<(String, String)> {
+    let mut rest = text;
+    let part = |key: &&str| {
+        let fits = |end: &usize| rest.is_char_boundary(*end);
+        let end = (0..=rest.len().min(PART_BYTES)).rfind(fits).unwrap_or(0);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        ((*key).to_owned(), part.to_owned())
+    };
+    DESCRIPTION.iter().map(part).collect()
+}
+
+/// What is to be said of a volume; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewAttributes {
+    /// The name that it is to have; its snapshots and exports follow.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Tags that it gets, and those that it loses (without a value).
+    pub tags: Vec<(String, String)>,
+}
+
+impl<W: World> ControlPlane<W> {
+    /// Says something else of the volume called `name`. Its snapshots keep up with its
+    /// name, and so do exports.
+    ///
+    /// # Errors
+    /// No such volume, the new name is taken, or what the pool says.
+    pub async fn change_words(
+        self: &Arc<Self>,
+        name: String,
+        words: NewAttributes,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let new = words.name.clone().filter(|new| *new != name);
+            let mut attributes = words.tags;
+            attributes.extend(words.description.iter().flat_map(|text| parts(text)));
+            if let Some(new) = &new {
+                check_rename(&there, new)?;
+                array.jobs.check_name_stays(&name)?;
+                array.check_names_free(&there, new).await?;
+                attributes.extend(array.site_name(&there, new));
+            }
+            let change = AttributesChange {
+                name: new.clone(),
+                attributes,
+            };
+            let said = array.say(there, change).await?;
+            if let Some(new) = new {
+                array.follow_rename(&name, &new).await;
+            }
+            Ok(said)
+        })
+        .await
+    }
+
+    /// Says it, for one whose turn it is to change the array.
+    async fn say(
+        &self,
+        there: PlacedVolume,
+        change: AttributesChange,
+    ) -> Result<PlacedVolume, ArrayError> {
+        let (uuid, name) = (there.info.uuid, there.info.name.clone());
+        let visit = move |_, pool: Lane<W>| async move {
+            pool.change_words(&name, &change).await?;
+            let volume = pool.volume_of(uuid);
+            let said = volume.map(|volume| (volume.info(), volume.about()));
+            said.ok_or_else(|| ArrayError::no_volume(&name))
+        };
+        let (info, about) = self.with_lane(&there.pool, there.lane, visit).await?;
+        Ok(PlacedVolume {
+            info,
+            about,
+            ..there
+        })
+    }
+
+    /// Attaches something of the array's own to volumes, to all or to none; what has no value
+    /// is taken away. For one whose turn it is to change the array.
+    ///
+    /// # Errors
+    /// What the first pool that refuses says. Only a crash, or a pool that stops, leaves
+    /// some of it.
+    pub(super) async fn attach(
+        &self,
+        volumes: &[PlacedVolume],
+        attributes: impl Fn(&PlacedVolume) -> Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let mut done: Vec<PlacedVolume> = Vec::new();
+        for volume in volumes {
+            let change = AttributesChange {
+                name: None,
+                attributes: attributes(volume),
+            };
+            match self.say(volume.clone(), change).await {
+                Ok(said) => done.push(said),
+                Err(error) => {
+                    for (said, was) in done.into_iter().zip(volumes) {
+                        let change = AttributesChange {
+                            name: None,
+                            attributes: before(was, attributes(was)),
+                        };
+                        if let Err(error) = self.say(said, change).await {
+                            let name = &was.info.name;
+                            tracing::warn!("volume {name} can't be what it was: {error}");
+                        }
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        done.iter().for_each(|volume| self.learn_schedules(volume));
+        Ok(done)
+    }
+
+    /// The note of what the site file calls a volume that is going to be renamed, if it
+    /// describes it. An array that was started without a file can't tell, and notes it.
+    fn site_name(&self, there: &PlacedVolume, new: &str) -> Option<(String, String)> {
+        let noted = there.about.attributes.get(SITE_NAME);
+        let may_describe = |name: &String| self.of_site.is_empty() || self.of_site.contains(name);
+        let now = Some(&there.info.name).filter(|name| may_describe(name));
+        let old = noted.or(now).filter(|_| !there.is_snapshot())?;
+        let value = if old == new { "" } else { old };
+        Some((SITE_NAME.to_owned(), value.to_owned()))
+    }
+
+    /// Has exports say the new name. They are found by identity at the next start, so
+    /// nothing is lost where that can't be written down now.
+    async fn follow_rename(&self, old: &str, new: &str) {
+        let prefix = format!("{old}{SNAPSHOT_MARK}");
+        // Without an answer its shard has stopped.
+        let there = self.volumes().await.unwrap_or_default();
+        for export in self.export_map().values_mut() {
+            for (lun, volume) in export.volumes.iter_mut().enumerate() {
+                if let Some(uuid) = export.uuids.get(lun) {
+                    // Another one may have had the same name.
+                    if let Some(known) = there.iter().find(|known| known.info.uuid == *uuid) {
+                        volume.clone_from(&known.info.name);
+                    }
+                } else if volume == old {
+                    *volume = new.to_owned();
+                } else if let Some(own) = volume.strip_prefix(&prefix) {
+                    *volume = format!("{new}{SNAPSHOT_MARK}{own}");
+                }
+            }
+        }
+        if let Err(error) = self.keep(self.configuration()).await {
+            tracing::warn!("volume {old} is called {new} now, and exports can't be kept: {error}");
+        }
+    }
+}
+
+/// What undoes `attributes` of a volume as it was.
+fn before(was: &PlacedVolume, attributes: Vec<(String, String)>) -> Vec<(String, String)> {
+    let value = |key: &String| was.about.attributes.get(key).cloned().unwrap_or_default();
+    let keys = attributes.into_iter().map(|(key, _)| key);
+    keys.map(|key| {
+        let value = value(&key);
+        (key, value)
+    })
+    .collect()
+}
+
+/// That a volume can be called `new`; a snapshot keeps the name of its volume.
+fn check_rename(there: &PlacedVolume, new: &str) -> Result<(), ArrayError> {
+    let wrong = |rule: &str| {
+        let context = format!("name: found {new:?}; allowed: {rule}");
+        Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+    };
+    if !there.is_snapshot() {
+        return match site::is_name(new) {
+            true => Ok(()),
+            false => wrong(site::NAME_RULE),
+        };
+    }
+    let of = there.info.name.split_once(SNAPSHOT_MARK);
+    let same =
+        |(volume, own): (&str, &str)| of.is_none_or(|(of, _)| of == volume) && site::is_name(own);
+    match new.split_once(SNAPSHOT_MARK).is_some_and(same) {
+        true => Ok(()),
+        false => wrong("the name of the snapshot's volume, '@', and a name"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_comes_back_from_its_parts() {
+        let long = "ä€𝄞 x".repeat(24);
+        let fitting = long.chars().scan(0, |bytes, c| {
+            *bytes += c.len_utf8();
+            (*bytes <= site::DESCRIPTION_BYTES_MAX).then_some(c)
+        });
+        let most: String = fitting.collect();
+        for text in ["", "one line", most.as_str()] {
+            let mut about = VolumeAttributes::default();
+            for (key, value) in parts(text) {
+                assert!(value.len() <= PART_BYTES);
+                about.attributes.insert(key, value);
+            }
+            assert_eq!(description(&about), text);
+            assert!(tags(&about).is_empty(), "it is no tag");
+        }
+    }
+}

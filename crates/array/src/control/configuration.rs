@@ -1,0 +1,130 @@
+//! The configuration of the array: settings, exports, hosts, and discovery CHAP.
+//!
+//! The array keeps it. A site file is applied to it, and never counts beside it.
+//!
+//! Invariants:
+//! - All of it is in one record: a change is there whole after a crash, or not at all.
+//! - A record that can't be understood is an error, never an empty configuration: without its
+//!   secrets, anybody would be admitted.
+
+use super::hosts::Known;
+use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
+use engine::World;
+use futures_util::future::BoxFuture;
+use iscsi::chap::Account;
+use site::Site;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What an array knows of itself beside what its pools hold.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    /// All of them, by target.
+    pub exports: BTreeMap<String, Export>,
+    /// Hosts and their groups.
+    pub known: Known,
+    /// What initiators have to prove before they may ask which targets there are.
+    pub discovery: Option<Arc<Account>>,
+    /// Pools, drives, portals, directories, limits (see the site file). Absent in a record of a
+    /// version that took them from the site file at each start.
+    pub settings: Option<Arc<Site>>,
+    /// Whether all volumes of the site file that the array began with have been made.
+    pub is_complete: bool,
+    /// Whether the record was lost, and no target has been made since.
+    pub is_lost: bool,
+}
+
+/// Where a configuration is kept.
+pub trait Store: Send + Sync {
+    /// Keeps it, durably, also when nobody waits for that any more.
+    ///
+    /// # Errors
+    /// Why it can't be, for people. The one before is still kept then, unless only the last sync
+    /// failed.
+    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>>;
+}
+
+impl<W: World> ControlPlane<W> {
+    /// The configuration as it is.
+    pub fn configuration(&self) -> Configuration {
+        Configuration {
+            exports: self.exports_by_target(),
+            known: self.known_hosts().clone(),
+            discovery: self.directory.discovery(),
+            settings: Some(self.settings()),
+            is_complete: self.is_complete(),
+            is_lost: self.is_lost(),
+        }
+    }
+
+    /// Takes over at the start what was kept, but exports.
+    pub fn begin_with(&self, known: Known, is_complete: bool, is_lost: bool) {
+        self.restore_hosts(known);
+        self.is_complete.store(is_complete, Ordering::Relaxed);
+        self.was_lost.store(is_lost, Ordering::Relaxed);
+    }
+
+    /// Whether who may log in was lost, and nobody has said it since.
+    pub fn is_lost(&self) -> bool {
+        self.was_lost.load(Ordering::Relaxed) && self.exports_by_target().is_empty()
+    }
+
+    /// Keeps a configuration, durably. For one whose turn it is to change the array.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub async fn keep(&self, configuration: Configuration) -> Result<(), ArrayError> {
+        let kept = self.store.keep(configuration).await;
+        kept.map_err(|context| ArrayError::new(ArrayErrorKind::Internal, context))
+    }
+
+    /// Whether all volumes of the site file that the array began with have been made.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the configuration as it is now, and whether it is complete.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub async fn settle_configuration(
+        self: &Arc<Self>,
+        is_complete: bool,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut configuration = array.configuration();
+            configuration.is_complete = is_complete;
+            array.keep(configuration).await?;
+            array.is_complete.store(is_complete, Ordering::Relaxed);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes what initiators have to prove before they may ask which targets there are; `None`
+    /// for nothing.
+    ///
+    /// # Errors
+    /// One of its secrets proves somebody else, or it can't be kept.
+    pub async fn change_discovery(
+        self: &Arc<Self>,
+        account: Option<Arc<Account>>,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut configuration = array.configuration();
+            let of_hosts = configuration.known.hosts.values();
+            let of_exports = configuration.exports.values();
+            let accounts = of_hosts
+                .filter_map(|host| host.account.clone())
+                .chain(of_exports.filter_map(|export| export.access.account.clone()))
+                .chain(account.clone());
+            array.check_secrets(accounts.collect())?;
+            configuration.discovery = account.clone();
+            array.keep(configuration).await?;
+            array.directory.set_discovery(account);
+            Ok(())
+        })
+        .await
+    }
+}

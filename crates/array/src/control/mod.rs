@@ -1,0 +1,257 @@
+//! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
+//!
+//! It runs over any [`World`]. Its edges are three traits: [`Runtime`] (time and tasks), [`Store`]
+//! (the record of exports, hosts and settings) and [`Jobs`] (the jobs that are under way); it reaches
+//! shards by their [`ShardHandle`]s.
+//!
+//! Invariants:
+//! - A volume's name is unique over the array, and so is a target's.
+//! - A volume is behind at most one target.
+//! - Changes happen one at a time, and each runs to its end even when the one
+//!   who asked goes away; one that waits for a pool which does not answer lets others go on
+//!   ([`turns`]).
+//! - An export is on stable media before it can be logged in to, so it is there again after a
+//!   restart. So is each change of who may log in before it counts ([`configuration`]).
+
+pub mod absent;
+mod answers;
+pub mod attributes;
+pub mod configuration;
+pub mod consistency;
+mod error;
+pub mod exports;
+mod hearsay;
+pub mod hosts;
+pub mod jobs;
+mod line;
+pub mod luns;
+mod moves;
+mod one_thread;
+mod pools;
+mod runtime;
+pub mod schedule;
+mod schedules;
+mod sessions;
+mod snapshot_barrier;
+mod snapshots;
+mod space;
+mod space_reclaim;
+mod space_warnings;
+mod statistics;
+mod trash;
+mod turns;
+mod unlisted;
+mod volumes;
+
+pub use absent::{ClosedPool, MissingDrive, in_brief};
+pub use attributes::NewAttributes;
+pub use configuration::{Configuration, Store};
+pub use consistency::ConsistencyGroup;
+pub use error::{ArrayError, ArrayErrorKind};
+pub use exports::Export;
+pub use hearsay::{Glance, lanes_on, merged};
+pub use hosts::{Host, HostChange, HostGroup};
+pub use jobs::{JobWork, Jobs, PendingJob};
+pub use luns::NewLun;
+pub use moves::{CopyPlace, NewPlace, Unsettled};
+pub use one_thread::OneThread;
+pub use runtime::Runtime;
+pub use schedule::Schedule;
+pub use snapshot_barrier::{Present, Restoring};
+pub use space_reclaim::is_short;
+pub use space_warnings::Told;
+pub use trash::{Deleted, Deletion};
+pub use volumes::PlacedVolume;
+
+use crate::directory::Directory;
+use crate::offload::Offload;
+use crate::shard::ShardHandle;
+use base::Time;
+use engine::World;
+use site::Site;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The array, as far as it needs no threads, files and sockets. Shared by all who ask it.
+pub struct ControlPlane<W: World> {
+    runtime: Arc<dyn Runtime>,
+    shards: Vec<ShardHandle<W>>,
+    /// The shards, by index, that the lanes of each pool are on.
+    homes: Mutex<BTreeMap<String, Vec<usize>>>,
+    /// Pools that are not open, and drives that open ones are without.
+    absent: Mutex<absent::Absent>,
+    directory: Arc<Directory>,
+    offload: Arc<Offload<W>>,
+    exports: Mutex<BTreeMap<String, Export>>,
+    hosts: Mutex<hosts::Known>,
+    /// Where exports, hosts and the like are kept.
+    store: Arc<dyn Store>,
+    is_complete: AtomicBool,
+    /// The configuration was lost once.
+    was_lost: AtomicBool,
+    jobs: Arc<dyn Jobs>,
+    /// What it was told of pools, drives, portals and the like.
+    settings: Mutex<Arc<Site>>,
+    /// Names of the volumes that the site file describes; none without a file.
+    of_site: BTreeSet<String>,
+    schedules: Mutex<schedules::Known>,
+    turns: turns::Turns,
+    began: Time,
+    hearsay: hearsay::Hearsay,
+}
+
+impl<W: World> ControlPlane<W> {
+    /// An array whose pools are open on `shards`, each on those that `homes` says, without exports
+    /// and hosts. `site` is what it was told of pools and volumes.
+    ///
+    /// # Panics
+    /// When `homes` names a shard that isn't there.
+    pub fn new(
+        runtime: Arc<dyn Runtime>,
+        (shards, homes): (Vec<ShardHandle<W>>, BTreeMap<String, Vec<usize>>),
+        (directory, offload): (Arc<Directory>, Arc<Offload<W>>),
+        (store, jobs): (Arc<dyn Store>, Arc<dyn Jobs>),
+        site: &Site,
+    ) -> Arc<Self> {
+        assert!(
+            homes.values().flatten().all(|shard| *shard < shards.len()),
+            "a pool on a shard not there"
+        );
+        let described = site.volumes.iter().map(|volume| volume.name.clone());
+        Arc::new(ControlPlane {
+            shards,
+            homes: Mutex::new(homes),
+            absent: Mutex::default(),
+            directory,
+            offload,
+            exports: Mutex::default(),
+            hosts: Mutex::default(),
+            store,
+            is_complete: AtomicBool::new(false),
+            was_lost: AtomicBool::new(false),
+            jobs,
+            settings: Mutex::new(Arc::new(site.settings())),
+            of_site: described.collect(),
+            schedules: Mutex::default(),
+            turns: turns::Turns::new(Arc::clone(&runtime)),
+            began: runtime.now(),
+            hearsay: hearsay::Hearsay::default(),
+            runtime,
+        })
+    }
+
+    /// How long what is deleted stays in the trash.
+    pub fn trash_kept(&self) -> Duration {
+        self.settings().trash
+    }
+
+    /// The settings as they are.
+    pub fn settings(&self) -> Arc<Site> {
+        // Whoever panicked with this lock held has left whole settings behind.
+        let settings = self.settings.lock();
+        Arc::clone(&settings.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the settings be these; they are kept already.
+    pub fn settings_are(&self, settings: Arc<Site>) {
+        // As above.
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Its shards, by index.
+    pub fn shards(&self) -> &[ShardHandle<W>] {
+        &self.shards
+    }
+
+    /// The time of day, pauses and tasks.
+    pub fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
+    }
+
+    /// Seconds since 1970.
+    fn unix_s(&self) -> u64 {
+        self.runtime.unix_s()
+    }
+
+    /// How long it has been up.
+    pub fn uptime(&self) -> Duration {
+        self.runtime.now().since(self.began)
+    }
+
+    /// The directory of targets, access and portals, which all shards share.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// The tokens of copies, which all shards share.
+    pub fn offload(&self) -> &Arc<Offload<W>> {
+        &self.offload
+    }
+
+    /// That no change which has given its turn away has to do with a pool.
+    ///
+    /// # Errors
+    /// One has.
+    pub fn check_turn(&self, pool: &str) -> Result<(), ArrayError> {
+        self.turns.check_pool(pool)
+    }
+
+    /// Whether a change waits for a pool that does not answer, but this one.
+    pub fn others_wait_for(&self, pool: &str) -> bool {
+        self.turns.others_wait_for(pool)
+    }
+
+    /// Waits for `work` in a pool; other changes go on meanwhile when it takes long.
+    pub async fn wait_for<T>(&self, pool: &str, work: impl Future<Output = T>) -> T {
+        self.turns.wait(pool, work).await
+    }
+
+    /// Makes one change to its end, after those before it.
+    ///
+    /// # Errors
+    /// What `change` says, or that it ended early.
+    pub async fn change<T, F, Fut>(self: &Arc<Self>, change: F) -> Result<T, ArrayError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Arc<Self>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, ArrayError>> + Send + 'static,
+    {
+        let array = Arc::clone(self);
+        let outcome = Arc::new(Mutex::new(None));
+        let made = Arc::clone(&outcome);
+        let whole = Box::pin(async move {
+            let change = change(Arc::clone(&array));
+            let done = array.turns.take(change).await;
+            *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        });
+        let ended = self.runtime.see_through(whole).await;
+        let outcome = outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        outcome.unwrap_or_else(|| {
+            let why = ended.err().unwrap_or_default();
+            let context = format!("a change ended early: {why}");
+            Err(ArrayError::new(ArrayErrorKind::Internal, context))
+        })
+    }
+
+    // As below.
+    fn home_map(&self) -> MutexGuard<'_, BTreeMap<String, Vec<usize>>> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // As below.
+    fn schedule_map(&self) -> MutexGuard<'_, schedules::Known> {
+        self.schedules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // Whoever panicked with this lock held has left a whole map behind.
+    fn export_map(&self) -> MutexGuard<'_, BTreeMap<String, Export>> {
+        self.exports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

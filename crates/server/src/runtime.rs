@@ -1,0 +1,52 @@
+//! Time and tasks of the real world, as the control plane asks for them.
+
+use crate::panics;
+use crate::wall_clock::now_unix_s;
+use ::array::control::Runtime;
+use base::Time;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// The executor beside the data path, and this machine's clocks.
+pub(crate) struct Executor(Handle);
+
+impl Executor {
+    /// That which this is called on.
+    ///
+    /// # Panics
+    /// When it is called on none.
+    pub(crate) fn current() -> Self {
+        Executor(Handle::current())
+    }
+}
+
+impl Runtime for Executor {
+    fn unix_s(&self) -> u64 {
+        now_unix_s()
+    }
+
+    fn now(&self) -> Time {
+        world_real::now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        async move { tokio::time::sleep(duration).await }.boxed()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.0.spawn(task);
+    }
+
+    fn see_through(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<(), String>> {
+        let whole = self.0.spawn(panics::heard(task));
+        let ended = async move {
+            match whole.await {
+                Ok(ended) => ended,
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        ended.boxed()
+    }
+}
