@@ -28,6 +28,7 @@ pub mod luns;
 mod moves;
 mod one_thread;
 mod pools;
+mod restore;
 mod runtime;
 pub mod schedule;
 mod schedules;

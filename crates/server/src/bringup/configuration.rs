@@ -152,42 +152,17 @@ fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringU
     })
 }
 
-/// Has the array be what it begins with. What can't be served is withheld, so that a start never
-/// fails for what a running array accepted.
+/// Has the array be what it begins with.
 ///
 /// # Errors
 /// A shard has stopped; at the first start, what can't be served.
 pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<(), BringUpError> {
-    let Beginning {
-        configuration,
-        is_first,
-        ..
-    } = beginning;
-    array.begin_with(
-        configuration.known,
-        configuration.is_complete,
-        configuration.is_lost,
-    );
-    array.directory().set_discovery(configuration.discovery);
-    let there = array.volumes().await?;
-    for mut export in configuration.exports.into_values() {
-        for (name, uuid) in export.volumes.iter_mut().zip(&export.uuids) {
-            // Its name may have changed just before the last stop.
-            if let Some(volume) = there.iter().find(|volume| volume.info.uuid == *uuid) {
-                name.clone_from(&volume.info.name);
-            }
-        }
-        if let Some(portal) = array.missing_portal(&export.access) {
-            let target = &export.target;
-            tracing::warn!("target {target}: the array has no portal {portal}");
-        }
-        let Err(error) = array.restore_export(export.clone(), None).await else {
-            continue;
-        };
-        if is_first {
-            return Err(BringUpError::new(BringUpErrorKind::Export, error.context));
-        }
-        array.withhold_export(export, None, error.context).await?;
-    }
-    Ok(())
+    let is_first = beginning.is_first;
+    let restored = array
+        .restore_configuration(beginning.configuration, is_first)
+        .await;
+    restored.map_err(|error| match is_first {
+        true => BringUpError::new(BringUpErrorKind::Export, error.context),
+        false => error.into(),
+    })
 }

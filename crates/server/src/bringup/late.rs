@@ -13,7 +13,7 @@
 //! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
 //!   the end of the array.
 
-use super::{BringUpError, BringUpErrorKind, exports, make_volumes};
+use super::{BringUpError, BringUpErrorKind, make_volumes};
 use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
@@ -245,7 +245,7 @@ impl Rounds {
         {
             return;
         }
-        let again = timeout(SETTLE_TIME, exports::again(array)).await;
+        let again = timeout(SETTLE_TIME, array.restore_withheld()).await;
         // Without an answer a shard has stopped, or a change does not end: both are told of.
         let Ok(Ok(failed)) = again else {
             return;
@@ -323,7 +323,8 @@ impl Looker {
         if !array.is_complete() {
             note(self.complete(array).await);
         }
-        note(exports::again(array).await.map(drop));
+        let shown = array.restore_withheld().await;
+        note(shown.map(drop).map_err(BringUpError::from));
         let learned = array.learn_all_schedules().await;
         note(learned.map_err(BringUpError::from));
         array.follow_departures().await;

@@ -16,7 +16,6 @@ mod budget;
 mod configuration;
 mod descriptors;
 mod error;
-mod exports;
 mod late;
 
 pub use crate::bring_up_error::{BringUpError, BringUpErrorKind};
