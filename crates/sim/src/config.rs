@@ -57,6 +57,8 @@ pub enum Theme {
     Initiators,
     /// The run of hosts with paths, of every seed, and no other.
     Paths,
+    /// The run of administrators, of every seed, and no other.
+    Operations,
 }
 
 impl Theme {
@@ -88,6 +90,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Scans, 0),
     (Theme::Initiators, 0),
     (Theme::Paths, 0),
+    (Theme::Operations, 0),
 ];
 
 /// Every run that can have them has these, and no others: to look into one.
@@ -459,7 +462,7 @@ impl Config {
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans => true,
             // Of the other runs of a seed.
-            Theme::Beside | Theme::Initiators | Theme::Paths => false,
+            Theme::Beside | Theme::Initiators | Theme::Paths | Theme::Operations => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) || self.has(Theme::Tails) {

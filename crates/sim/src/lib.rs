@@ -7,7 +7,8 @@
 //! - [`scenario`]: one run. [`config`]: its random choices, with [`themes`](config::THEMES), the
 //!   faults that some runs have.
 //! - [`client`] and [`admin`]: the requests to the engine. [`oracle`]: the values that may come back.
-//! - [`moves`] and [`initiators`]: runs beside it, of volumes between two pools and of SCSI.
+//! - [`moves`], [`initiators`], [`paths`] and [`operations`]: runs beside it, of volumes between two
+//!   pools, of SCSI, of sessions and of the control plane.
 //! - [`seeds`]: many runs, and `kinds` of runs on request.
 //! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
 //!   smoke benchmark.
@@ -32,6 +33,7 @@ mod kinds;
 pub mod lanes;
 pub mod moves;
 mod opening;
+pub mod operations;
 pub mod oracle;
 pub mod paths;
 pub mod pattern;

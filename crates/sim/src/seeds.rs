@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};
-use crate::{initiators, moves, paths};
+use crate::{initiators, moves, operations, paths};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -80,12 +80,16 @@ pub fn once_with(
         if themes.contains(&Theme::Paths) {
             return paths::run(&root, operations, listener, bug);
         }
+        if themes.contains(&Theme::Operations) {
+            return operations::run(&root, operations, listener, bug);
+        }
         let config = Config::draw(&root, operations);
         let alone = themes.iter().any(|theme| theme.is_on_request());
-        let others: [(bool, Beside); 3] = [
+        let others: [(bool, Beside); 4] = [
             (moves::is_drawn(&root) && !alone, moves::run),
             (initiators::is_drawn(&root) && !alone, initiators::run),
             (paths::is_drawn(&root) && !alone, paths::run),
+            (operations::is_drawn(&root) && !alone, operations::run),
         ];
         let (again, heard) = (root.clone(), listener.clone());
         let scenario = Scenario::new(root, config, listener);

@@ -6,8 +6,10 @@ use crate::config::{Theme, themes};
 use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use base::{BufPool, Prng, Time};
+use engine::lane::LaneSlot;
 use engine::{Lane, Level, NamedDrive, PoolError, PoolSpec, World};
 use futures_channel::oneshot;
+use futures_util::future::try_join_all;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -118,6 +120,34 @@ pub(crate) async fn open(
         true => Lane::create(world.clone(), spec.clone(), drives).await,
         false => Lane::open(world.clone(), drives).await,
     }
+}
+
+/// As [`open`], of a pool that has several lanes.
+///
+/// # Errors
+/// What the first lane that fails says.
+pub(crate) async fn open_lanes(
+    world: &SimWorld,
+    spec: &PoolSpec,
+    media: &[Rc<Media>],
+    (lanes, first): (u16, bool),
+) -> Result<Vec<Lane<SimWorld>>, PoolError> {
+    let slots = LaneSlot::all(lanes);
+    if !first {
+        let open = |slot: LaneSlot| Lane::open_lane(world.clone(), slot, drives(world, media));
+        return try_join_all(slots.into_iter().map(open)).await;
+    }
+    let mut made = Vec::new();
+    // The first one last: with it there is a pool.
+    for slot in slots.into_iter().rev() {
+        let group = (spec.level, drives(world, media));
+        let spec = spec.clone();
+        made.insert(
+            0,
+            Lane::create_lane(world.clone(), slot, spec, vec![group], Vec::new()).await?,
+        );
+    }
+    Ok(made)
 }
 
 /// Begins `task` beside others. What this gives ends when the task has.

@@ -128,7 +128,7 @@ impl Schedule {
     }
 
     /// What snapshots of it say.
-    pub(super) fn mark(&self) -> String {
+    pub fn mark(&self) -> String {
         format!("{} {}", self.id(), self.since_unix_s)
     }
 
@@ -160,6 +160,13 @@ fn stamp(unix_s: u64) -> String {
 pub(super) fn all_of(volume: &PlacedVolume) -> Vec<Schedule> {
     let all = volume.about.attributes.iter();
     all.filter_map(|(key, value)| Schedule::parse(key, value))
+        .collect()
+}
+
+/// Those of the group that a volume is in, by number.
+pub fn of_group(volume: &PlacedVolume) -> Vec<Schedule> {
+    let all = all_of(volume).into_iter();
+    all.filter(|schedule| schedule.subject == Subject::Group)
         .collect()
 }
 

@@ -219,16 +219,19 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<(), ArrayError> {
         let name = &volume.info.name;
         let called = schedule.snapshot(now);
-        let taken = match self.take_snapshot(name.clone(), &called).await {
+        // They say so from the first moment on: a crash leaves none that nobody ever deletes.
+        let mark = || vec![(TAKEN_BY.to_owned(), schedule.mark())];
+        let take = |called: String| async move {
+            let taken = self.take_snapshot_with(name.clone(), &called, mark());
+            taken.await.map(drop)
+        };
+        match take(called.clone()).await {
             // By a schedule of the same number, which ended in the same second.
             Err(error) if error.kind == ArrayErrorKind::Exists => {
-                let called = format!("{called}{AGAIN}");
-                self.take_snapshot(name.clone(), &called).await?
+                take(format!("{called}{AGAIN}")).await?;
             }
             taken => taken?,
-        };
-        self.note(&taken.info.name, TAKEN_BY.to_owned(), schedule.mark())
-            .await?;
+        }
         self.thin_out(volume, schedule).await
     }
 

@@ -2,7 +2,7 @@
 
 use super::snapshots::check_all_sound;
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, Runtime};
-use engine::pool::SNAPSHOT_MARK;
+use engine::pool::{SNAPSHOT_MARK, Taking};
 use engine::{Lane, Volume, World};
 use event_listener::Event;
 use futures_util::future::join_all;
@@ -117,14 +117,16 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         pairs: Vec<(String, String)>,
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        self.change(move |array| async move { array.take_pairs(pairs).await })
+        self.change(move |array| async move { array.take_pairs(pairs, &[]).await })
             .await
     }
 
-    /// As [`ControlPlane::take_snapshots`], for one whose turn it is to change the array.
+    /// As [`ControlPlane::take_snapshots`], with attributes of the array's own, for one whose turn
+    /// it is to change the array.
     pub(super) async fn take_pairs(
         &self,
         pairs: Vec<(String, String)>,
+        attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
         for (volume, name) in pairs {
@@ -141,17 +143,18 @@ impl<W: World> ControlPlane<W> {
             let lane = lanes.entry((there.pool, there.lane)).or_default();
             lane.push((volume, name));
         }
-        self.take_in(lanes).await
+        self.take_in(lanes, attributes).await
     }
 
     async fn take_in(
         &self,
         lanes: BTreeMap<(String, u16), Vec<(String, String)>>,
+        attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime), STILL);
         let at = self.unix_s();
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
-            let theirs = Arc::clone(&barrier);
+            let (theirs, attributes) = (Arc::clone(&barrier), attributes.to_vec());
             let visit = move |_, pool: Lane<W>| async move {
                 let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
                 let pairs: Vec<_> = pairs.collect();
@@ -161,7 +164,12 @@ impl<W: World> ControlPlane<W> {
                     is_called_off = sound.is_ok() && !theirs.arrive().await;
                     sound.is_ok() && !is_called_off
                 };
-                let taken = pool.snapshot_together(&pairs, at, others).await;
+                let taking = Taking {
+                    read_only: true,
+                    at_unix_s: at,
+                    attributes: &attributes,
+                };
+                let taken = pool.take_together(&pairs, taking, others).await;
                 sound?;
                 if is_called_off {
                     return Ok(None);

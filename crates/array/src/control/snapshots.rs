@@ -4,7 +4,7 @@
 //! of the volume that they were taken from, since they share its pages.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Deleted, Deletion, PlacedVolume};
-use engine::pool::SNAPSHOT_MARK;
+use engine::pool::{SNAPSHOT_MARK, Taking};
 use engine::{Lane, World};
 use std::collections::BTreeMap;
 use std::iter;
@@ -109,8 +109,18 @@ impl<W: World> ControlPlane<W> {
         volume: String,
         name: &str,
     ) -> Result<PlacedVolume, ArrayError> {
+        self.take_snapshot_with(volume, name, Vec::new()).await
+    }
+
+    /// As [`ControlPlane::take_snapshot`], with attributes of the array's own.
+    pub(super) async fn take_snapshot_with(
+        self: &Arc<Self>,
+        volume: String,
+        name: &str,
+        attributes: Vec<(String, String)>,
+    ) -> Result<PlacedVolume, ArrayError> {
         let name = format!("{volume}{SNAPSHOT_MARK}{name}");
-        self.take(volume, name, true).await
+        self.take(volume, name, (true, attributes)).await
     }
 
     /// Makes a volume that begins as what a volume or snapshot has.
@@ -122,14 +132,14 @@ impl<W: World> ControlPlane<W> {
         source: String,
         name: String,
     ) -> Result<PlacedVolume, ArrayError> {
-        self.take(source, name, false).await
+        self.take(source, name, (false, Vec::new())).await
     }
 
     async fn take(
         self: &Arc<Self>,
         source: String,
         name: String,
-        read_only: bool,
+        (read_only, attributes): (bool, Vec<(String, String)>),
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&source).await?;
@@ -149,8 +159,12 @@ impl<W: World> ControlPlane<W> {
                     sound = check_all_sound(&pool, iter::once(source.as_str()));
                     sound.is_ok()
                 };
-                let taken = pool.clone_volume_if(&source, &name, read_only, at, is_sound);
-                let taken = taken.await;
+                let taking = Taking {
+                    read_only,
+                    at_unix_s: at,
+                    attributes: &attributes,
+                };
+                let taken = pool.take_if(&source, &name, taking, is_sound).await;
                 sound?;
                 let volume = taken?;
                 Ok((volume.info(), volume.about()))

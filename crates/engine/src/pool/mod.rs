@@ -28,6 +28,7 @@ pub use create::{METADATA_COPIES, planned_capacity_bytes};
 pub use holdings::Holdings;
 pub use moves::{OtherPool, Settling, There};
 pub use provision::VolumeChange;
+pub use snapshots::Taking;
 pub use words::{AttributesChange, SNAPSHOT_MARK};
 
 use crate::layout::Layout;

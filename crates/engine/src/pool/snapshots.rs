@@ -8,6 +8,7 @@
 use super::create::check_name;
 use super::words::check_snapshot_name;
 use super::{Lane, PoolError, PoolErrorKind};
+use crate::meta::words::Word;
 use crate::meta::{Record, VolumeId};
 use crate::range_lock::Guard;
 use crate::space::VolumeCore;
@@ -55,9 +56,24 @@ impl<W: World> Lane<W> {
         let taking = Taking {
             read_only,
             at_unix_s,
+            attributes: &[],
         };
+        self.take_if(source, name, taking, may).await
+    }
+
+    /// As [`Lane::clone_volume_if`], with attributes that it has from the first moment on.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn take_if(
+        &self,
+        source: &str,
+        name: &str,
+        taking: Taking<'_>,
+        may: impl Future<Output = bool>,
+    ) -> Result<Volume<W>, PoolError> {
         let pairs = [(source, name)];
-        let mut made = self.clone_together(&pairs, taking, may).await?;
+        let mut made = self.take_together(&pairs, taking, may).await?;
         made.pop().ok_or_else(|| went_away(name))
     }
 
@@ -83,14 +99,20 @@ impl<W: World> Lane<W> {
         let taking = Taking {
             read_only: true,
             at_unix_s,
+            attributes: &[],
         };
-        self.clone_together(snapshots, taking, others).await
+        self.take_together(snapshots, taking, others).await
     }
 
-    async fn clone_together(
+    /// As [`Lane::snapshot_together`], with attributes that all of them have from the first moment
+    /// on.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn take_together(
         &self,
         pairs: &[(&str, &str)],
-        taking: Taking,
+        taking: Taking<'_>,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
         let inner = &self.inner;
@@ -102,7 +124,7 @@ impl<W: World> Lane<W> {
         for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
             records.push(self.taken(VolumeId(id), core, name, taking)?);
         }
-        inner.check_words(records.as_flattened())?;
+        inner.check_words(&records.concat())?;
         inner.check_maps()?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
@@ -112,7 +134,7 @@ impl<W: World> Lane<W> {
         if inner.world.planted("group taken one after another") {
             drop(std::mem::take(&mut still));
             for one in records.drain(1..) {
-                inner.commit(one.into()).await?;
+                inner.commit(one).await?;
             }
         }
         inner
@@ -160,6 +182,7 @@ impl<W: World> Lane<W> {
             let taking = Taking {
                 read_only: true,
                 at_unix_s,
+                attributes: &[],
             };
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
             inner.check_words(&records)?;
@@ -199,11 +222,12 @@ impl<W: World> Lane<W> {
     fn sources(
         &self,
         pairs: &[(&str, &str)],
-        taking: Taking,
+        taking: Taking<'_>,
     ) -> Result<Vec<Rc<VolumeCore>>, PoolError> {
-        let records = pairs.len() * RECORDS_EACH;
+        let each = RECORDS_EACH + taking.attributes.len();
+        let records = pairs.len() * each;
         if pairs.is_empty() || records > self.inner.records_at_once() {
-            let most = self.inner.records_at_once() / RECORDS_EACH;
+            let most = self.inner.records_at_once() / each;
             let context = format!(
                 "{} volumes at one instant: pool '{}' takes from 1 to {most}",
                 pairs.len(),
@@ -251,8 +275,8 @@ impl<W: World> Lane<W> {
         id: VolumeId,
         core: &VolumeCore,
         name: &str,
-        taking: Taking,
-    ) -> Result<[Record; RECORDS_EACH], PoolError> {
+        taking: Taking<'_>,
+    ) -> Result<Vec<Record>, PoolError> {
         let spec = VolumeSpec {
             name: name.to_owned(),
             size_bytes: core.size_bytes.get(),
@@ -262,18 +286,29 @@ impl<W: World> Lane<W> {
         let origin = self.origin(id, core, taking.at_unix_s)?;
         let from = core.id;
         let share = Record::Share { id, from };
-        Ok([create, origin, share, Record::Ready { id }])
+        let word = |(key, value): &(String, String)| {
+            let (key, value) = (key.clone(), value.clone());
+            Record::Word(id, Word::Attribute { key, value })
+        };
+        let words = taking.attributes.iter().map(word);
+        let taken = [create, origin].into_iter().chain(words);
+        Ok(taken.chain([share, Record::Ready { id }]).collect())
     }
 }
 
 /// How volumes are taken.
-#[derive(Clone, Copy)]
-struct Taking {
-    read_only: bool,
-    at_unix_s: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Taking<'a> {
+    /// As snapshots, which never change; or as clones.
+    pub read_only: bool,
+    /// When, in seconds since 1970, as far as the caller knows.
+    pub at_unix_s: u64,
+    /// Attributes of what is taken: keys and values, as for
+    /// [`AttributesChange`](super::AttributesChange).
+    pub attributes: &'a [(String, String)],
 }
 
-/// Records of one volume that is taken.
+/// Records of one volume that is taken, beside those of its attributes.
 const RECORDS_EACH: usize = 4;
 
 fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> {

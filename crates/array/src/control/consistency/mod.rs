@@ -155,7 +155,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let group = array.consistency_group(&name).await?;
             array.check_whole_group(&name)?;
-            array.take_of(&group.volumes, &own).await
+            array.take_of(&group.volumes, &own, &[]).await
         })
         .await
     }
@@ -172,14 +172,16 @@ impl<W: World> ControlPlane<W> {
         Err(ArrayError::new(ArrayErrorKind::Unavailable, context))
     }
 
-    /// Takes snapshots of volumes at one instant, for one whose turn it is.
+    /// Takes snapshots of volumes at one instant, with attributes, for one whose turn it is.
     async fn take_of(
         &self,
         volumes: &[PlacedVolume],
         own: &str,
+        attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let pair = |volume: &PlacedVolume| (volume.info.name.clone(), own.to_owned());
-        self.take_pairs(volumes.iter().map(pair).collect()).await
+        let pairs = volumes.iter().map(pair).collect();
+        self.take_pairs(pairs, attributes).await
     }
 
     /// Has volumes be in a group, with its schedules, and others no longer.

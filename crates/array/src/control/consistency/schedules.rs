@@ -140,12 +140,10 @@ impl<W: World> ControlPlane<W> {
                 return Ok(Vec::new());
             }
             let taken = array.run_of(&group, &schedule, now).await;
-            let taken = taken.map_err(|error| {
+            taken.map_err(|error| {
                 let context = format!("no snapshot is taken: {}", error.context);
                 ArrayError::new(error.kind, context)
             })?;
-            let mark = |_: &PlacedVolume| vec![(TAKEN_BY.to_owned(), schedule.mark())];
-            array.attach(&taken, mark).await?;
             Ok(group.volumes)
         });
         let members = members.await?;
@@ -174,11 +172,12 @@ impl<W: World> ControlPlane<W> {
         };
         self.check_whole_group(&group.name)?;
         let called = schedule.snapshot(now);
-        match self.take_of(&group.volumes, &called).await {
+        let mark = [(TAKEN_BY.to_owned(), schedule.mark())];
+        match self.take_of(&group.volumes, &called, &mark).await {
             // By a schedule of the same number, which ended in the same second.
             Err(error) if error.kind == ArrayErrorKind::Exists => {
                 let called = format!("{called}{AGAIN}");
-                self.take_of(&group.volumes, &called).await
+                self.take_of(&group.volumes, &called, &mark).await
             }
             taken => taken,
         }

@@ -1,0 +1,157 @@
+//! What holds whenever nothing is under way.
+
+use super::Boot;
+use super::draw::INITIATORS;
+use super::observe::is_by_schedule;
+use array::control::PlacedVolume;
+
+use base::Uuid;
+use iscsi::login::{Admission, LoginPortal};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// A schedule has run so long after its time.
+const LATE_S: u64 = 20;
+
+impl Boot {
+    /// Those who may log in are those whom exports and hosts admit.
+    pub(super) fn check_access(&self) {
+        let model = self.books.model.borrow();
+        let served: BTreeSet<String> = self
+            .directory
+            .targets()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        if !served.iter().eq(model.exports.keys()) {
+            let what = format!(
+                "served are {served:?}, exports are {:?}",
+                model.exports.keys()
+            );
+            return self.books.fail(&self.world, what);
+        }
+        for target in model.exports.keys() {
+            for initiator in INITIATORS {
+                let admission = Admission {
+                    initiator: initiator.to_owned(),
+                    account: None,
+                    portal: LoginPortal {
+                        portal_group: 1,
+                        address: SocketAddr::from(([10, 0, 0, 1], 3260)),
+                    },
+                };
+                let (may, does) = (
+                    model.admits(initiator, target),
+                    self.directory.admits(&admission, target),
+                );
+                if may != does {
+                    let what = format!("{initiator} at {target}: may log in {may}, can {does}");
+                    return self.books.fail(&self.world, what);
+                }
+            }
+        }
+    }
+
+    /// Targets show the volumes that their exports name, and no others.
+    pub(super) fn check_luns(&self) {
+        for export in self.array.exports() {
+            let target = &export.target;
+            let Some(entry) = self.directory.target(target) else {
+                let why = export.withheld.unwrap_or_default();
+                let what = format!("{target} is not served: {why}");
+                return self.books.fail(&self.world, what);
+            };
+            let shown = self.shards.states[entry.shard].luns(target);
+            let shown: Vec<(u16, Uuid)> = shown
+                .iter()
+                .map(|(lun, disk)| (*lun, disk.info().uuid))
+                .collect();
+            let named: Vec<(u16, Uuid)> = export.luns.iter().copied().zip(export.uuids).collect();
+            if shown != named {
+                let what = format!("{target} shows {shown:?}, its export names {named:?}");
+                return self.books.fail(&self.world, what);
+            }
+        }
+    }
+
+    /// The record says of exports and hosts what the array says.
+    pub(super) fn check_record(&self) {
+        let kept = self.books.record.kept();
+        let hosts = |known: &array::control::hosts::Known| -> BTreeMap<String, BTreeSet<String>> {
+            let hosts = known.hosts.iter();
+            hosts
+                .map(|(name, host)| (name.clone(), host.initiators.clone()))
+                .collect()
+        };
+        let now = self.array.configuration();
+        if hosts(&kept.known) != hosts(&now.known) {
+            return self.books.fail(&self.world, "the record has other hosts");
+        }
+        // Names may have changed since: identities count.
+        let exports = |all: &BTreeMap<String, array::control::Export>| {
+            let of = |one: &array::control::Export| {
+                (
+                    one.target.clone(),
+                    one.luns.clone(),
+                    one.uuids.clone(),
+                    one.access.clone(),
+                )
+            };
+            all.values().map(of).collect::<Vec<_>>()
+        };
+        if exports(&kept.exports) != exports(&now.exports) {
+            self.books.fail(&self.world, "the record has other exports");
+        }
+    }
+
+    /// Schedules have run when they were due, and keep as many as they should.
+    pub(super) async fn check_schedules(&self) {
+        let Ok(all) = self.array.volumes().await else {
+            return;
+        };
+        let now = self.array.runtime().unix_s();
+        for volume in all.iter().filter(|one| !one.is_snapshot()) {
+            let own = array::control::schedule::of(volume).into_iter();
+            let of_group = array::control::schedule::of_group(volume);
+            for schedule in own.chain(of_group) {
+                let mine = |one: &&PlacedVolume| {
+                    let mark = one.about.attributes.get("_taken-by");
+                    one.is_of(volume) && mark == Some(&schedule.mark())
+                };
+                let taken: Vec<u64> = all
+                    .iter()
+                    .filter(mine)
+                    .filter_map(|one| one.about.origin.as_ref().map(|origin| origin.at_unix_s))
+                    .collect();
+                let name = &volume.info.name;
+                if taken.len() as u64 > schedule.keep + 1 {
+                    let what = format!(
+                        "{name}: schedule {schedule:?} has {} snapshots",
+                        taken.len()
+                    );
+                    return self.books.fail(&self.world, what);
+                }
+                let from = self.began_unix_s.max(schedule.since_unix_s);
+                let is_late = now > from + schedule.every_s + LATE_S;
+                let newest = taken.iter().max().copied().unwrap_or(0);
+                if is_late && newest + schedule.every_s + LATE_S < now {
+                    let what =
+                        format!("{name}: schedule {schedule:?} did not run by {now}: {taken:?}");
+                    return self.books.fail(&self.world, what);
+                }
+            }
+        }
+        self.check_marks(&all);
+    }
+
+    /// Snapshots by schedule say which took them.
+    fn check_marks(&self, all: &[PlacedVolume]) {
+        let unmarked = |one: &&PlacedVolume| {
+            is_by_schedule(&one.info.name) && !one.about.attributes.contains_key("_taken-by")
+        };
+        if let Some(one) = all.iter().find(unmarked) {
+            let what = format!("{} does not say which schedule took it", one.info.name);
+            self.books.fail(&self.world, what);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Runs in which administrators have the control plane change the array, several at a time, while
+//! schedules run, the trash is emptied, its record can't be written, and the power goes.
+//!
+//! - `request` and `draw`: what they ask for; `perform`: of the control plane. `record`: where the
+//!   configuration is kept.
+//! - `model`: what the array is to be; `observe`: what it says that it is; `explain`: which orders of
+//!   changes lead from one to the other.
+//! - `checks`: what holds whenever nothing is under way.
+//!
+//! What is checked: after each round, and after each start, some order of the changes explains what
+//! every administrator was told, and what the array says. A request that nothing speaks against is
+//! not refused.
+
+mod checks;
+mod draw;
+mod explain;
+mod model;
+mod observe;
+mod perform;
+mod record;
+mod request;
+
+use crate::config::{Theme, themes};
+use crate::scenario::{Listener, Verdict};
+use crate::shards::Shards;
+use crate::small_pool::{self, Life};
+use array::control::{ArrayError, ControlPlane, Jobs, OneThread, PendingJob, Runtime};
+use array::directory::Directory;
+use array::offload::Offload;
+use base::Prng;
+use draw::Drawing;
+use engine::{PoolSpec, World};
+use explain::{Outcome, UnderWay, explain};
+use model::Model;
+use observe::observe;
+use record::{Record, Writer};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use world_sim::{Media, SimWorld};
+
+/// Of a drive.
+const DRIVE_BYTES: u64 = 16 << 20;
+
+/// Volumes and snapshots in a pool.
+const VOLUMES_MAX: u32 = 200;
+
+/// Among so many seeds one has such a run.
+const ONE_OF: u64 = 4;
+
+/// When time begins, in seconds since 1970.
+const BEGAN_UNIX_S: u64 = 1_800_000_000;
+
+/// How long things stay in the trash, as the site file says it.
+const TRASH: &str = "100 s";
+const TRASH_S: u64 = 100;
+
+/// A round has ended by then, whatever is slow.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What outlives boots.
+struct Books {
+    specs: Vec<PoolSpec>,
+    media: Vec<Vec<Rc<Media>>>,
+    lanes: u16,
+    shards: usize,
+    failure: RefCell<Option<String>>,
+    /// What the array was when nothing was under way last.
+    model: RefCell<Model>,
+    under_way: RefCell<Vec<UnderWay>>,
+    record: Record,
+    /// One write of it in so many fails.
+    record_fails_one_of: u64,
+    rounds_left: Cell<u64>,
+    /// Number of the next request.
+    next: Cell<u64>,
+    operations: Cell<u64>,
+}
+
+/// Whether a seed has such a run beside its other one.
+pub fn is_drawn(seed: &Prng) -> bool {
+    seed.stream("operations").chance(1, ONE_OF)
+}
+
+/// Runs it to the end, or to the first thing that is wrong.
+pub fn run(
+    seed: &Prng,
+    operations: Option<u64>,
+    listener: Option<Listener>,
+    bug: Option<&str>,
+) -> Verdict {
+    let prng = &mut seed.stream("operations config");
+    let is_wished = themes(seed).contains(&Theme::Operations);
+    let books = Rc::new(Books::draw(prng, operations, is_wished));
+    let life = Life {
+        name: "operations",
+        media: books.media.concat(),
+        failure: &books.failure,
+    };
+    let mut verdict = life.live(
+        (seed, prng),
+        (listener, bug),
+        || books.rounds_left.get() == 0,
+        |world, plan| boot(world, Rc::clone(&books), plan),
+        || {},
+    );
+    verdict.operations = books.operations.get();
+    verdict
+}
+
+impl Books {
+    fn draw(prng: &mut Prng, operations: Option<u64>, is_wished: bool) -> Books {
+        let pools = prng.between(1, 2) as usize;
+        let names = ["a", "b"].into_iter().take(pools);
+        let drawn = names.map(|name| {
+            let (spec, media) = small_pool::draw(prng, name, DRIVE_BYTES);
+            let volumes_max = VOLUMES_MAX;
+            (
+                PoolSpec {
+                    volumes_max,
+                    ..spec
+                },
+                media,
+            )
+        });
+        let (specs, media) = drawn.unzip();
+        let rounds = prng.between(4, if is_wished { 60 } else { 30 });
+        Books {
+            specs,
+            media,
+            lanes: prng.between(1, 2) as u16,
+            shards: prng.between(1, 3) as usize,
+            failure: RefCell::default(),
+            model: RefCell::default(),
+            under_way: RefCell::default(),
+            record: Record::default(),
+            record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
+            rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
+            next: Cell::new(1),
+            operations: Cell::new(0),
+        }
+    }
+
+    fn fail(&self, world: &SimWorld, what: impl Into<String>) {
+        let what = what.into();
+        world.note(|| format!("WRONG: {what}"));
+        self.failure.borrow_mut().get_or_insert(what);
+    }
+}
+
+/// No job is under way.
+struct NoJobs;
+
+impl Jobs for NoJobs {
+    fn pending(&self) -> Vec<PendingJob> {
+        Vec::new()
+    }
+}
+
+/// One boot.
+struct Boot {
+    world: SimWorld,
+    books: Rc<Books>,
+    shards: Shards,
+    directory: Arc<Directory>,
+    array: Arc<ControlPlane<SimWorld>>,
+    began_unix_s: u64,
+}
+
+/// What runs inside one boot.
+async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
+    let mut prng = world.prng("rounds");
+    let boot = match Boot::start(&world, &books, first).await {
+        Ok(boot) => boot,
+        Err(what) => return books.fail(&world, what),
+    };
+    boot.settle("start").await;
+    while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !first && !last {
+        boot.round(&mut prng).await;
+        books.rounds_left.set(books.rounds_left.get() - 1);
+    }
+}
+
+impl Boot {
+    /// Opens the pools and has the array be what its record says, as a server's start does.
+    async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
+        let shards = Shards::new(world, books.shards);
+        let mut homes = BTreeMap::new();
+        for (pool, (spec, media)) in books.specs.iter().zip(&books.media).enumerate() {
+            let opened = small_pool::open_lanes(world, spec, media, (books.lanes, first)).await;
+            let lanes = opened.map_err(|error| format!("opening a pool: {error}"))?;
+            let home = |lane: usize| (pool + lane) % books.shards;
+            homes.insert(spec.name.clone(), (0..lanes.len()).map(home).collect());
+            for (lane, opened) in lanes.into_iter().enumerate() {
+                shards.states[home(lane)].add_pool(opened);
+            }
+        }
+        let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S));
+        let began_unix_s = runtime.unix_s();
+        let prng = &mut world.prng("record");
+        let found = books.record.read(prng);
+        let store = Writer {
+            record: books.record.clone(),
+            runtime: Arc::clone(&runtime),
+            prng: Mutex::new(prng.stream("writes")),
+            fails_one_of: if first { 0 } else { books.record_fails_one_of },
+        };
+        let directory = Arc::new(Directory::new());
+        let offload = Arc::new(Offload::new(None, Default::default()));
+        offload.set_shards(&shards.handles);
+        let shared = (Arc::clone(&directory), offload);
+        let edges = (Arc::new(store) as Arc<_>, Arc::new(NoJobs) as Arc<_>);
+        let handles = (shards.handles.clone(), homes);
+        let array = ControlPlane::new(runtime, handles, shared, edges, &site()?);
+        let started = begin(&array, found, first).await;
+        started.map_err(|error| format!("the start: {error}"))?;
+        Ok(Boot {
+            world: world.clone(),
+            books: Rc::clone(books),
+            shards,
+            directory,
+            array,
+            began_unix_s,
+        })
+    }
+
+    /// Several administrators ask for something each.
+    async fn round(&self, prng: &mut Prng) {
+        let books = &self.books;
+        let model = books.model.borrow().clone();
+        let pools: Vec<String> = books.specs.iter().map(|spec| spec.name.clone()).collect();
+        let count = prng.between(1, 3);
+        let mut ends = Vec::new();
+        for _ in 0..count {
+            let request = Drawing {
+                prng,
+                model: &model,
+                pools: &pools,
+            }
+            .request();
+            let number = books.next.get();
+            books.next.set(number + 1);
+            books.operations.set(books.operations.get() + 1);
+            let pause = Duration::from_nanos(prng.below(2_000_000));
+            books.under_way.borrow_mut().push(UnderWay {
+                number,
+                request: request.clone(),
+                outcome: Outcome::Open,
+            });
+            ends.push(self.begin(number, request, pause));
+        }
+        for end in ends {
+            if end.await.is_err() {
+                books.fail(&self.world, "a request was dropped before its end");
+            }
+        }
+        self.settle("round").await;
+        self.repair_record().await;
+        if prng.chance(1, 4) {
+            let rest = Duration::from_millis(prng.below(40_000));
+            self.world.sleep(rest).await;
+            self.settle("rest").await;
+            self.check_schedules().await;
+        }
+    }
+
+    /// Begins a request; its outcome is noted when it has one.
+    fn begin(
+        &self,
+        number: u64,
+        request: request::Request,
+        pause: Duration,
+    ) -> futures_channel::oneshot::Receiver<()> {
+        let (world, books, array) = (
+            self.world.clone(),
+            Rc::clone(&self.books),
+            Arc::clone(&self.array),
+        );
+        small_pool::begin(&self.world, async move {
+            world.sleep(pause).await;
+            world.note(|| format!("request {number}: {request:?}"));
+            let performed = array
+                .runtime()
+                .in_time(PATIENCE, perform::perform(&array, request));
+            let Some(done) = performed.await else {
+                return books.fail(&world, format!("request {number} is not answered"));
+            };
+            world.note(|| format!("request {number} ends: {done:?}"));
+            let mut under_way = books.under_way.borrow_mut();
+            let own = under_way.iter_mut().filter(|one| one.number == number);
+            own.for_each(|one| {
+                one.outcome = match &done {
+                    Ok(()) => Outcome::Done,
+                    Err(error) => Outcome::Refused(error.clone()),
+                }
+            });
+        })
+    }
+
+    /// Nothing is under way: some order of what was explains what the array is.
+    async fn settle(&self, when: &str) {
+        let books = &self.books;
+        if books.failure.borrow().is_some() {
+            return;
+        }
+        let said = match observe(&self.array).await {
+            Ok(said) => said,
+            Err(error) => return books.fail(&self.world, format!("looking at it: {error}")),
+        };
+        let before = books.model.borrow().clone();
+        let under_way = books.under_way.take();
+        let possible = explain(before, &under_way);
+        let now = (self.array.runtime().unix_s(), TRASH_S);
+        let mut differences = possible.iter().map(|one| one.differs(&said, now));
+        let explained = differences.clone().any(|difference| difference.is_none());
+        if !explained {
+            let difference = differences.next().flatten();
+            let difference =
+                difference.unwrap_or_else(|| "no order explains the answers".to_owned());
+            let asked: Vec<String> = under_way
+                .iter()
+                .map(|one| format!("{:?} -> {:?}", one.request, one.outcome))
+                .collect();
+            let what = format!("{when}: {difference}; after {}", asked.join("; "));
+            return books.fail(&self.world, what);
+        }
+        *books.model.borrow_mut() = said;
+        self.check_access();
+        self.check_luns();
+    }
+
+    /// A record that could not be written may be what a start finds all the same: it is written
+    /// again, so that there is one truth.
+    async fn repair_record(&self) {
+        while self.books.record.take_failures() > 0 && self.books.failure.borrow().is_none() {
+            // However that ends, the next look says.
+            let _ = self.array.settle_configuration(true).await;
+        }
+        self.check_record();
+    }
+}
+
+/// What a server's start does once pools are open.
+async fn begin(
+    array: &Arc<ControlPlane<SimWorld>>,
+    found: array::control::Configuration,
+    first: bool,
+) -> Result<(), ArrayError> {
+    array.settle_moves(None).await?;
+    array.restore_configuration(found, first).await?;
+    if first {
+        array.settle_configuration(true).await?;
+    }
+    array.keep_trash().await?;
+    array.keep_schedules().await
+}
+
+fn site() -> Result<site::Site, String> {
+    let text = format!(
+        "[site]\nname = \"sim\"\ntrash = \"{TRASH}\"\n[[portal]]\naddress = \"10.0.0.1:3260\"\n\
+         [[drive]]\nname = \"d\"\ndevice = \"/dev/sdx\"\n\
+         [[pool]]\nname = \"p\"\nlevel = \"simple\"\ndrives = [\"d\"]\n"
+    );
+    site::parse("sim", &text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,182 @@
+//! What administrators believe the array to be, and whether it is that.
+//!
+//! Invariant: a model has no opinion on what nobody has said: identities of new volumes, and
+//! snapshots that a schedule takes.
+
+use base::Uuid;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which volume it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Id {
+    /// The array has said so.
+    Known(Uuid),
+    /// Of a request that nobody has seen the outcome of, by its number.
+    New(u64),
+}
+
+/// A volume or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) id: Id,
+    pub(super) pool: String,
+    pub(super) size_bytes: u64,
+    pub(super) is_snapshot: bool,
+    /// What it was taken from.
+    pub(super) of: Option<Id>,
+    pub(super) tags: BTreeMap<String, String>,
+    pub(super) description: String,
+    pub(super) group: Option<String>,
+    /// Seconds between runs and snapshots kept, by number; those of its group begin with `g`.
+    pub(super) schedules: BTreeMap<String, (u64, u64)>,
+}
+
+/// A volume in the trash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trashed {
+    pub(super) name: String,
+    pub(super) volume: Volume,
+    /// Unknown until the array has said it.
+    pub(super) since_unix_s: Option<u64>,
+}
+
+/// A target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Export {
+    /// Names of volumes.
+    pub(super) luns: BTreeMap<u16, String>,
+    pub(super) initiators: BTreeSet<String>,
+    pub(super) hosts: BTreeSet<String>,
+    pub(super) host_groups: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Model {
+    pub(super) volumes: BTreeMap<String, Volume>,
+    pub(super) trash: Vec<Trashed>,
+    pub(super) exports: BTreeMap<String, Export>,
+    /// Initiators of each host.
+    pub(super) hosts: BTreeMap<String, BTreeSet<String>>,
+    /// Hosts of each group.
+    pub(super) host_groups: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Model {
+    /// The target that shows a volume.
+    pub(super) fn target_of(&self, volume: &str) -> Option<&String> {
+        let shows = |export: &Export| export.luns.values().any(|name| name == volume);
+        let mut targets = self.exports.iter();
+        targets
+            .find(|(_, export)| shows(export))
+            .map(|(name, _)| name)
+    }
+
+    /// Names of the volumes of a group.
+    pub(super) fn members(&self, group: &str) -> Vec<String> {
+        let of = self.volumes.iter();
+        let of = of.filter(|(_, volume)| volume.group.as_deref() == Some(group));
+        of.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The schedules of a group: those of any member.
+    pub(super) fn schedules_of(&self, group: &str) -> BTreeMap<String, (u64, u64)> {
+        let members = self.volumes.values();
+        let members = members.filter(|volume| volume.group.as_deref() == Some(group));
+        let all = members.flat_map(|volume| volume.schedules.clone());
+        all.filter(|(number, _)| number.starts_with('g')).collect()
+    }
+
+    /// Whether an initiator may log in to a target.
+    pub(super) fn admits(&self, initiator: &str, target: &str) -> bool {
+        let Some(export) = self.exports.get(target) else {
+            return false;
+        };
+        let of_groups = export.host_groups.iter();
+        let of_groups = of_groups
+            .filter_map(|group| self.host_groups.get(group))
+            .flatten();
+        let mut hosts = export.hosts.iter().chain(of_groups);
+        export.initiators.contains(initiator)
+            || hosts.any(|host| {
+                let host = self.hosts.get(host);
+                host.is_some_and(|initiators| initiators.contains(initiator))
+            })
+    }
+
+    /// Whether the array is this, as it says itself; where it is not, the first difference. What has
+    /// been in the trash for `kept_s` by `now` may be gone, and is a little later.
+    pub(super) fn differs(&self, said: &Model, (now, kept_s): (u64, u64)) -> Option<String> {
+        let mut ids = BTreeMap::new();
+        self.volumes_differ(said, &mut ids)
+            .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s)))
+            .or_else(|| first_difference("target", &self.exports, &said.exports))
+            .or_else(|| first_difference("host", &self.hosts, &said.hosts))
+            .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
+    }
+
+    fn volumes_differ(&self, said: &Model, ids: &mut BTreeMap<Id, Id>) -> Option<String> {
+        let known = |volume: &Volume, ids: &BTreeMap<Id, Id>| Volume {
+            id: ids.get(&volume.id).copied().unwrap_or(volume.id),
+            of: volume.of.map(|of| ids.get(&of).copied().unwrap_or(of)),
+            ..volume.clone()
+        };
+        for (name, volume) in &self.volumes {
+            if let (Id::New(_), Some(there)) = (volume.id, said.volumes.get(name)) {
+                ids.insert(volume.id, there.id);
+            }
+        }
+        for trashed in &self.trash {
+            let mut there = said.trash.iter();
+            let there = there.find(|other| {
+                other.name == trashed.name && !ids.values().any(|id| *id == other.volume.id)
+            });
+            if let (Id::New(_), Some(there)) = (trashed.volume.id, there) {
+                ids.insert(trashed.volume.id, there.volume.id);
+            }
+        }
+        let own = self.volumes.iter();
+        let own = own.map(|(name, volume)| (name.clone(), known(volume, ids)));
+        first_difference("volume", &own.collect(), &said.volumes)
+    }
+
+    fn trash_differs(
+        &self,
+        said: &Model,
+        ids: &mut BTreeMap<Id, Id>,
+        (now, kept_s): (u64, u64),
+    ) -> Option<String> {
+        let mut left: Vec<&Trashed> = said.trash.iter().collect();
+        for trashed in &self.trash {
+            let id = ids.get(&trashed.volume.id).copied();
+            let id = id.unwrap_or(trashed.volume.id);
+            let at = left.iter().position(|other| other.volume.id == id);
+            let age_s = trashed.since_unix_s.map(|since| now.saturating_sub(since));
+            match (at, age_s) {
+                (Some(at), Some(age_s)) if age_s > kept_s + LATE_S => {
+                    let name = &left.swap_remove(at).name;
+                    return Some(format!("{name} is in the trash after {age_s} s"));
+                }
+                (Some(at), _) => drop(left.swap_remove(at)),
+                (None, Some(age_s)) if age_s >= kept_s => {}
+                (None, _) => return Some(format!("{} is not in the trash", trashed.name)),
+            }
+        }
+        let more = left.first()?;
+        Some(format!("{} is in the trash", more.name))
+    }
+}
+
+/// What is in the trash is gone so long after its time.
+const LATE_S: u64 = 60;
+
+fn first_difference<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    expected: &BTreeMap<String, T>,
+    said: &BTreeMap<String, T>,
+) -> Option<String> {
+    let names: BTreeSet<&String> = expected.keys().chain(said.keys()).collect();
+    names.into_iter().find_map(|name| {
+        let (expected, said) = (expected.get(name), said.get(name));
+        (expected != said).then(|| format!("{what} {name}: expected {expected:?}, found {said:?}"))
+    })
+}

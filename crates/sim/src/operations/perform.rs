@@ -1,0 +1,198 @@
+//! Makes a request of the control plane, as the API does.
+
+use super::request::Request;
+use array::control::attributes::NewAttributes;
+use array::control::{
+    ArrayError, ControlPlane, Deletion, Export, Host, HostChange, HostGroup, NewLun, Present,
+    Restoring,
+};
+use array::directory::{Access, Initiators};
+use array::shard::UnitTraits;
+use engine::{Provisioning, VolumeSpec};
+use std::sync::Arc;
+use world_sim::SimWorld;
+
+type Array = Arc<ControlPlane<SimWorld>>;
+
+/// Makes it, and waits for its end.
+///
+/// # Errors
+/// What the control plane says.
+pub(super) async fn perform(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
+        Request::Create {
+            name,
+            pool,
+            size_bytes,
+        } => {
+            let provisioning = Provisioning::Thin;
+            let spec = VolumeSpec {
+                name,
+                size_bytes,
+                provisioning,
+            };
+            array.create_volume(pool, spec, Vec::new()).await.map(drop)
+        }
+        Request::Resize { name, size_bytes } => {
+            array.resize_volume(name, size_bytes, true).await.map(drop)
+        }
+        Request::Delete { name, at_once } => {
+            let how = Deletion {
+                at_once,
+                ..Deletion::default()
+            };
+            array.delete_volume(name, how).await.map(drop)
+        }
+        Request::Recover { name, new } => array.recover_volume(name, new).await.map(drop),
+        Request::DeleteTrashed { name } => array.delete_trashed(&name).await,
+        Request::Rename { name, new } => {
+            let words = NewAttributes {
+                name: Some(new),
+                ..NewAttributes::default()
+            };
+            array.change_words(name, words).await.map(drop)
+        }
+        Request::Tag { name, key, value } => {
+            let words = NewAttributes {
+                tags: vec![(key, value)],
+                ..NewAttributes::default()
+            };
+            array.change_words(name, words).await.map(drop)
+        }
+        Request::Describe { name, text } => {
+            let words = NewAttributes {
+                description: Some(text),
+                ..NewAttributes::default()
+            };
+            array.change_words(name, words).await.map(drop)
+        }
+        Request::Clone { source, name } => array.clone_volume(source, name).await.map(drop),
+        Request::Snapshot { volumes, own } => match &volumes[..] {
+            [volume] => array.take_snapshot(volume.clone(), &own).await.map(drop),
+            _ => {
+                let pairs = volumes.into_iter().map(|volume| (volume, own.clone()));
+                array.take_snapshots(pairs.collect()).await.map(drop)
+            }
+        },
+        Request::SnapshotGroup { group, own } => array.snapshot_group(group, own).await.map(drop),
+        Request::Restore { volume, own, keep } => {
+            let snapshot = super::request::snapshot_name(&volume, &own);
+            let how = Restoring {
+                present: keep.map_or(Present::Discarded, Present::Kept),
+                by_force: false,
+                only_check: false,
+            };
+            array.restore(volume, snapshot, how).await.map(drop)
+        }
+        other => of_groups(array, other).await,
+    }
+}
+
+async fn of_groups(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
+        Request::CreateGroup { group, volumes } => {
+            array.create_group(group, volumes).await.map(drop)
+        }
+        Request::ChangeGroup { group, add, remove } => {
+            array.change_group(group, add, remove).await.map(drop)
+        }
+        Request::DeleteGroup { group } => array.delete_group(group).await,
+        Request::AddSchedule {
+            name,
+            every_s,
+            keep,
+        } => array.add_schedule(&name, every_s, keep).await.map(drop),
+        Request::RemoveSchedule { name, number } => array.remove_schedule(&name, number).await,
+        Request::AddGroupSchedule {
+            group,
+            every_s,
+            keep,
+        } => array
+            .add_group_schedule(group, every_s, keep)
+            .await
+            .map(drop),
+        Request::RemoveGroupSchedule { group, number } => {
+            array.remove_group_schedule(group, number).await
+        }
+        other => of_access(array, other).await,
+    }
+}
+
+async fn of_access(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
+        Request::CreateExport { target, export } => {
+            let (luns, volumes) = export.luns.into_iter().unzip();
+            let export = Export {
+                target,
+                volumes,
+                luns,
+                uuids: Vec::new(),
+                access: Access {
+                    initiators: Initiators::Named(export.initiators),
+                    hosts: export.hosts,
+                    host_groups: export.host_groups,
+                    ..Access::default()
+                },
+                traits: UnitTraits::default(),
+                withheld: None,
+            };
+            array.create_export(export).await
+        }
+        Request::ChangeExport {
+            target,
+            hosts,
+            host_groups,
+        } => {
+            let change = move |access: &mut Access, _: &mut UnitTraits| {
+                (access.hosts, access.host_groups) = (hosts, host_groups);
+            };
+            array.change_export(&target, change).await.map(drop)
+        }
+        Request::DeleteExport { target } => array.delete_export(&target).await,
+        Request::AddLun { target, volume } => {
+            let add = vec![NewLun { volume, lun: None }];
+            array.change_luns(&target, add, Vec::new()).await.map(drop)
+        }
+        Request::RemoveLun { target, volume } => {
+            let luns = array.change_luns(&target, Vec::new(), vec![volume]);
+            luns.await.map(drop)
+        }
+        Request::CreateHost {
+            host: name,
+            initiators,
+        } => {
+            let account = None;
+            array
+                .create_host(Host {
+                    name,
+                    initiators,
+                    account,
+                })
+                .await
+        }
+        Request::ChangeHost { host, add, remove } => {
+            let (add, remove, account) = (vec![add], vec![remove], None);
+            array
+                .change_host(
+                    host,
+                    HostChange {
+                        add,
+                        remove,
+                        account,
+                    },
+                )
+                .await
+        }
+        Request::DeleteHost { host } => array.delete_host(host).await,
+        Request::CreateHostGroup { group: name, hosts } => {
+            array.create_host_group(HostGroup { name, hosts }).await
+        }
+        Request::ChangeHostGroup { group, add, remove } => {
+            array
+                .change_host_group(group, vec![add], vec![remove])
+                .await
+        }
+        Request::DeleteHostGroup { group } => array.delete_host_group(group).await,
+        other => unreachable!("{other:?} is none of access"),
+    }
+}

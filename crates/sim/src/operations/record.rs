@@ -1,0 +1,103 @@
+//! The record of the configuration, which survives power cuts: the old one or the new one, and
+//! nothing between.
+
+use array::control::{Configuration, Runtime, Store};
+use base::Prng;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The longest that writing takes, nanoseconds.
+const SLOW_NS_MAX: u64 = 3_000_000;
+
+/// What is on media. It outlives boots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record(Arc<Mutex<Media>>);
+
+#[derive(Debug, Default)]
+struct Media {
+    kept: Option<Configuration>,
+    /// Being written: a power cut leaves this, or what is kept.
+    coming: Option<Configuration>,
+    /// Writes that failed since somebody asked.
+    failures: u64,
+}
+
+impl Record {
+    fn media(&self) -> MutexGuard<'_, Media> {
+        // Whole after each step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a start finds.
+    pub(super) fn read(&self, prng: &mut Prng) -> Configuration {
+        let mut media = self.media();
+        let coming = media.coming.take().filter(|_| prng.chance(1, 2));
+        media.failures = 0;
+        if coming.is_some() {
+            media.kept = coming;
+        }
+        media.kept.clone().unwrap_or_default()
+    }
+
+    /// What is on media now.
+    pub(super) fn kept(&self) -> Configuration {
+        self.media().kept.clone().unwrap_or_default()
+    }
+
+    /// How many writes have failed since this was asked last.
+    pub(super) fn take_failures(&self) -> u64 {
+        std::mem::take(&mut self.media().failures)
+    }
+}
+
+/// Writes the record, in one boot. Now and then it fails.
+pub(super) struct Writer {
+    pub(super) record: Record,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) prng: Mutex<Prng>,
+    /// One write in so many fails; none for 0.
+    pub(super) fails_one_of: u64,
+}
+
+impl Store for Writer {
+    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
+        let (takes, fails, is_written) = {
+            let mut prng = self.prng.lock().unwrap_or_else(PoisonError::into_inner);
+            let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX));
+            let fails = self.fails_one_of > 0 && prng.chance(1, self.fails_one_of);
+            // The last sync alone may have failed.
+            (takes, fails, !fails || prng.chance(1, 3))
+        };
+        let (record, slept) = (self.record.clone(), self.runtime.sleep(takes));
+        record.media().coming = Some(configuration.clone());
+        let written = async move {
+            slept.await;
+            let mut media = record.media();
+            media.coming = None;
+            if is_written {
+                media.kept = Some(configuration);
+            }
+            match fails {
+                true => {
+                    media.failures += 1;
+                    Err("the record can't be written".to_owned())
+                }
+                false => Ok(()),
+            }
+        };
+        // It is written to its end, whoever waits.
+        let ends = self.runtime.clone();
+        let (answer, answered) = futures_channel::oneshot::channel();
+        ends.spawn(
+            async move {
+                let _ = answer.send(written.await);
+            }
+            .boxed(),
+        );
+        answered
+            .map(|ended| ended.unwrap_or_else(|_| Err("the power is gone".to_owned())))
+            .boxed()
+    }
+}
