@@ -100,6 +100,10 @@ pub const MARKS: &[&str] = &[
     "peer takes too long for a PDU",
     "session reinstated",
     "silent peer given up",
+    "schedule takes a snapshot",
+    "schedule takes snapshots of a group",
+    "volume comes out of the trash",
+    "change gives its turn away",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -221,4 +225,17 @@ pub const BUGS: &[&str] = &[
     "silent peer is waited for",
     "task aborted while it runs",
     "tickets of a session are kept",
+    "change does not wait for its turn",
+    "change of hosts reaches no target",
+    "what can't be kept counts as kept",
+    "exports do not follow a new name",
+    "hosts are not kept",
+    "name looked for in its own lane only",
+    "schedule deletes what others took",
+    "schedule keeps all that it took",
+    "schedule marks a snapshot later",
+    "trash emptied before its time",
+    "volume comes back with old schedules",
+    "volume that leaves keeps schedules of its group",
+    "turn that was given away is not taken back",
 ];

@@ -19,6 +19,9 @@ const SLOW_ONE_OF: u64 = 4;
 /// The longest that a message takes, nanoseconds.
 const SLOW_NS_MAX: u64 = 20_000;
 
+/// The longest that a shard stalls, milliseconds.
+const STALL_MS_MAX: u64 = 25_000;
+
 /// Messages on their way to a shard.
 struct Wire(mpsc::UnboundedSender<Visit<SimWorld>>);
 
@@ -37,6 +40,12 @@ pub(crate) struct Shards {
 impl Shards {
     /// So many shards, without pools and targets.
     pub(crate) fn new(world: &SimWorld, count: usize) -> Shards {
+        Shards::that_stall(world, count, None)
+    }
+
+    /// As [`Shards::new`]; at one message in so many a shard stalls, for longer than a change keeps
+    /// its turn.
+    pub(crate) fn that_stall(world: &SimWorld, count: usize, one_of: Option<u64>) -> Shards {
         let mut shards = Shards {
             states: Vec::new(),
             handles: Vec::new(),
@@ -45,7 +54,7 @@ impl Shards {
             let state = ShardState::new(index, world.clone());
             let (wire, inbox) = mpsc::unbounded();
             let prng = world.prng(&format!("messages to shard {index}"));
-            world.spawn(deliver(Rc::clone(&state), inbox, prng));
+            world.spawn(deliver(Rc::clone(&state), inbox, prng, one_of));
             shards.states.push(state);
             let link = Arc::new(Wire(wire));
             shards.handles.push(ShardHandle::new(index, link));
@@ -73,8 +82,13 @@ async fn deliver(
     state: Rc<ShardState<SimWorld>>,
     mut inbox: mpsc::UnboundedReceiver<Visit<SimWorld>>,
     mut prng: Prng,
+    stalls_one_of: Option<u64>,
 ) {
     while let Some(visit) = inbox.next().await {
+        if stalls_one_of.is_some_and(|one_of| prng.chance(1, one_of)) {
+            let takes = Duration::from_millis(prng.below(STALL_MS_MAX));
+            state.world().sleep(takes).await;
+        }
         if prng.chance(1, SLOW_ONE_OF) {
             let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX));
             state.world().sleep(takes).await;

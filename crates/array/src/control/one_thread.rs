@@ -55,6 +55,10 @@ impl<W: World> Runtime for OneThread<W> {
             .boxed()
     }
 
+    fn reached(&self, mark: &'static str) {
+        World::reached(&*self.world, mark);
+    }
+
     fn planted(&self, bug: &'static str) -> bool {
         World::planted(&*self.world, bug)
     }

@@ -28,6 +28,11 @@ pub trait Runtime: Send + Sync {
     /// told to who waits.
     fn see_through(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<(), String>>;
 
+    /// As [`engine::World::reached`].
+    fn reached(&self, mark: &'static str) {
+        let _ = mark;
+    }
+
     /// As [`engine::World::planted`].
     fn planted(&self, bug: &'static str) -> bool {
         let _ = bug;

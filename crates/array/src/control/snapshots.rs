@@ -154,20 +154,18 @@ impl<W: World> ControlPlane<W> {
             array.check_name_free(&name).await?;
             let runtime = Arc::clone(&array.runtime);
             let visit = move |_, pool: Lane<W>| async move {
-                let (at, mut sound) = (runtime.unix_s(), Ok(()));
+                let (at_unix_s, mut sound) = (runtime.unix_s(), Ok(()));
                 let is_sound = async {
                     sound = check_all_sound(&pool, iter::once(source.as_str()));
                     sound.is_ok()
                 };
                 let taking = Taking {
                     read_only,
-                    at_unix_s: at,
+                    at_unix_s,
                     attributes: &attributes,
                 };
                 let taken = pool.take_if(&source, &name, taking, is_sound).await;
-                sound?;
-                let volume = taken?;
-                Ok((volume.info(), volume.about()))
+                sound.and(Ok(taken.map(|volume| (volume.info(), volume.about()))?))
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
             Ok(PlacedVolume {
@@ -193,6 +191,9 @@ impl<W: World> ControlPlane<W> {
         name: &str,
         job: Option<u64>,
     ) -> Result<(), ArrayError> {
+        if self.runtime.planted("name looked for in its own lane only") {
+            return Ok(());
+        }
         self.jobs.check_free(name, job)?;
         let volumes = self.volumes().await?;
         if let Some(there) = volumes.iter().find(|known| known.info.name == name) {

@@ -155,7 +155,11 @@ impl<W: World> ControlPlane<W> {
 
     /// Deletes what has been in the trash for its time, and of full pools one volume.
     async fn empty_what_is_due(self: &Arc<Self>, trash: Vec<PlacedVolume>, round: &mut Round) {
-        let (now, kept_s) = (self.unix_s(), self.trash_kept().as_secs());
+        let now = self.unix_s();
+        let kept_s = match self.runtime.planted("trash emptied before its time") {
+            true => self.trash_kept().as_secs() / 2,
+            false => self.trash_kept().as_secs(),
+        };
         for volume in trash {
             let since = volume.about.trashed_unix_s.unwrap_or(0);
             let pool = volume.pool.clone();

@@ -264,6 +264,7 @@ impl<W: World> ControlPlane<W> {
                 ..there
             };
             array.learn_schedules(&back);
+            array.runtime.reached("volume comes out of the trash");
             Ok(array.back_in_its_group(back).await)
         })
         .await

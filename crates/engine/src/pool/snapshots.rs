@@ -96,11 +96,7 @@ impl<W: World> Lane<W> {
         at_unix_s: u64,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
-        let taking = Taking {
-            read_only: true,
-            at_unix_s,
-            attributes: &[],
-        };
+        let taking = Taking::snapshot(at_unix_s);
         self.take_together(snapshots, taking, others).await
     }
 
@@ -179,11 +175,7 @@ impl<W: World> Lane<W> {
         if let Some(keep) = keep {
             check_snapshot_name(keep)?;
             self.check_new(keep)?;
-            let taking = Taking {
-                read_only: true,
-                at_unix_s,
-                attributes: &[],
-            };
+            let taking = Taking::snapshot(at_unix_s);
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
             inner.check_words(&records)?;
             inner.check_maps()?;
@@ -306,6 +298,17 @@ pub struct Taking<'a> {
     /// Attributes of what is taken: keys and values, as for
     /// [`AttributesChange`](super::AttributesChange).
     pub attributes: &'a [(String, String)],
+}
+
+impl Taking<'static> {
+    /// As snapshots without attributes.
+    fn snapshot(at_unix_s: u64) -> Self {
+        Taking {
+            read_only: true,
+            at_unix_s,
+            attributes: &[],
+        }
+    }
 }
 
 /// Records of one volume that is taken, beside those of its attributes.

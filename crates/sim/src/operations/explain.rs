@@ -35,12 +35,14 @@ impl UnderWay {
         )
     }
 
-    /// The states after it, of one before it.
-    fn next(&self, before: &Model) -> Vec<Model> {
+    /// The states after it, of one before it. Where `all_may_be_refused`, something else may be in
+    /// the way of each.
+    fn next(&self, before: &Model, all_may_be_refused: bool) -> Vec<Model> {
         let outcomes = || self.request.outcomes(before, self.number);
         match &self.outcome {
             Outcome::Done => outcomes(),
-            Outcome::Refused(_) => match self.is_excused()
+            Outcome::Refused(_) => match all_may_be_refused
+                || self.is_excused()
                 || self.request.may_be_refused(before)
                 || outcomes().is_empty()
             {
@@ -58,19 +60,23 @@ impl UnderWay {
 }
 
 /// The states that explain all outcomes; none when nothing does.
-pub(super) fn explain(before: Model, under_way: &[UnderWay]) -> Vec<Model> {
+pub(super) fn explain(
+    before: Model,
+    under_way: &[UnderWay],
+    all_may_be_refused: bool,
+) -> Vec<Model> {
     let Some((last, others)) = under_way.split_first() else {
         return vec![before];
     };
     if others.is_empty() {
-        return last.next(&before);
+        return last.next(&before, all_may_be_refused);
     }
     let mut all: Vec<Model> = Vec::new();
     for first in 0..under_way.len() {
         let mut rest = under_way.to_vec();
         let one = rest.remove(first);
-        for after in one.next(&before) {
-            for end in explain(after, &rest) {
+        for after in one.next(&before, all_may_be_refused) {
+            for end in explain(after, &rest, all_may_be_refused) {
                 if !all.contains(&end) {
                     all.push(end);
                 }

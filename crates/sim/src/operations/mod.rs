@@ -57,8 +57,12 @@ const BEGAN_UNIX_S: u64 = 1_800_000_000;
 const TRASH: &str = "100 s";
 const TRASH_S: u64 = 100;
 
+/// What is in the trash is gone so long after its time, and where shards stall.
+const LATE_S: u64 = 60;
+const STALLED_S: u64 = 3_600;
+
 /// A round has ended by then, whatever is slow.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// What outlives boots.
 struct Books {
@@ -73,6 +77,8 @@ struct Books {
     record: Record,
     /// One write of it in so many fails.
     record_fails_one_of: u64,
+    /// At one message in so many a shard stalls.
+    stalls_one_of: Option<u64>,
     rounds_left: Cell<u64>,
     /// Number of the next request.
     next: Cell<u64>,
@@ -137,6 +143,7 @@ impl Books {
             under_way: RefCell::default(),
             record: Record::default(),
             record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
+            stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             next: Cell::new(1),
             operations: Cell::new(0),
@@ -186,7 +193,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
 impl Boot {
     /// Opens the pools and has the array be what its record says, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
-        let shards = Shards::new(world, books.shards);
+        let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
         let mut homes = BTreeMap::new();
         for (pool, (spec, media)) in books.specs.iter().zip(&books.media).enumerate() {
             let opened = small_pool::open_lanes(world, spec, media, (books.lanes, first)).await;
@@ -262,7 +269,9 @@ impl Boot {
             let rest = Duration::from_millis(prng.below(40_000));
             self.world.sleep(rest).await;
             self.settle("rest").await;
-            self.check_schedules().await;
+            if books.stalls_one_of.is_none() {
+                self.check_schedules().await;
+            }
         }
     }
 
@@ -311,8 +320,12 @@ impl Boot {
         };
         let before = books.model.borrow().clone();
         let under_way = books.under_way.take();
-        let possible = explain(before, &under_way);
-        let now = (self.array.runtime().unix_s(), TRASH_S);
+        let possible = explain(before, &under_way, books.stalls_one_of.is_some());
+        let late_s = match books.stalls_one_of {
+            Some(_) => STALLED_S,
+            None => LATE_S,
+        };
+        let now = (self.array.runtime().unix_s(), TRASH_S, late_s);
         let mut differences = possible.iter().map(|one| one.differs(&said, now));
         let explained = differences.clone().any(|difference| difference.is_none());
         if !explained {

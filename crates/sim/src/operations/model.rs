@@ -104,11 +104,15 @@ impl Model {
     }
 
     /// Whether the array is this, as it says itself; where it is not, the first difference. What has
-    /// been in the trash for `kept_s` by `now` may be gone, and is a little later.
-    pub(super) fn differs(&self, said: &Model, (now, kept_s): (u64, u64)) -> Option<String> {
+    /// been in the trash for `kept_s` by `now` may be gone, and is `late_s` later.
+    pub(super) fn differs(
+        &self,
+        said: &Model,
+        (now, kept_s, late_s): (u64, u64, u64),
+    ) -> Option<String> {
         let mut ids = BTreeMap::new();
         self.volumes_differ(said, &mut ids)
-            .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s)))
+            .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s, late_s)))
             .or_else(|| first_difference("target", &self.exports, &said.exports))
             .or_else(|| first_difference("host", &self.hosts, &said.hosts))
             .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
@@ -143,7 +147,7 @@ impl Model {
         &self,
         said: &Model,
         ids: &mut BTreeMap<Id, Id>,
-        (now, kept_s): (u64, u64),
+        (now, kept_s, late_s): (u64, u64, u64),
     ) -> Option<String> {
         let mut left: Vec<&Trashed> = said.trash.iter().collect();
         for trashed in &self.trash {
@@ -152,7 +156,7 @@ impl Model {
             let at = left.iter().position(|other| other.volume.id == id);
             let age_s = trashed.since_unix_s.map(|since| now.saturating_sub(since));
             match (at, age_s) {
-                (Some(at), Some(age_s)) if age_s > kept_s + LATE_S => {
+                (Some(at), Some(age_s)) if age_s > kept_s + late_s => {
                     let name = &left.swap_remove(at).name;
                     return Some(format!("{name} is in the trash after {age_s} s"));
                 }
@@ -165,9 +169,6 @@ impl Model {
         Some(format!("{} is in the trash", more.name))
     }
 }
-
-/// What is in the trash is gone so long after its time.
-const LATE_S: u64 = 60;
 
 fn first_difference<T: PartialEq + std::fmt::Debug>(
     what: &str,

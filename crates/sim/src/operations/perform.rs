@@ -45,6 +45,12 @@ pub(super) async fn perform(array: &Array, request: Request) -> Result<(), Array
         }
         Request::Recover { name, new } => array.recover_volume(name, new).await.map(drop),
         Request::DeleteTrashed { name } => array.delete_trashed(&name).await,
+        other => of_attributes(array, other).await,
+    }
+}
+
+async fn of_attributes(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
         Request::Rename { name, new } => {
             let words = NewAttributes {
                 name: Some(new),
@@ -66,6 +72,12 @@ pub(super) async fn perform(array: &Array, request: Request) -> Result<(), Array
             };
             array.change_words(name, words).await.map(drop)
         }
+        other => of_snapshots(array, other).await,
+    }
+}
+
+async fn of_snapshots(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
         Request::Clone { source, name } => array.clone_volume(source, name).await.map(drop),
         Request::Snapshot { volumes, own } => match &volumes[..] {
             [volume] => array.take_snapshot(volume.clone(), &own).await.map(drop),
@@ -121,22 +133,7 @@ async fn of_groups(array: &Array, request: Request) -> Result<(), ArrayError> {
 async fn of_access(array: &Array, request: Request) -> Result<(), ArrayError> {
     match request {
         Request::CreateExport { target, export } => {
-            let (luns, volumes) = export.luns.into_iter().unzip();
-            let export = Export {
-                target,
-                volumes,
-                luns,
-                uuids: Vec::new(),
-                access: Access {
-                    initiators: Initiators::Named(export.initiators),
-                    hosts: export.hosts,
-                    host_groups: export.host_groups,
-                    ..Access::default()
-                },
-                traits: UnitTraits::default(),
-                withheld: None,
-            };
-            array.create_export(export).await
+            array.create_export(described(target, export)).await
         }
         Request::ChangeExport {
             target,
@@ -157,6 +154,12 @@ async fn of_access(array: &Array, request: Request) -> Result<(), ArrayError> {
             let luns = array.change_luns(&target, Vec::new(), vec![volume]);
             luns.await.map(drop)
         }
+        other => of_hosts(array, other).await,
+    }
+}
+
+async fn of_hosts(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
         Request::CreateHost {
             host: name,
             initiators,
@@ -193,6 +196,25 @@ async fn of_access(array: &Array, request: Request) -> Result<(), ArrayError> {
                 .await
         }
         Request::DeleteHostGroup { group } => array.delete_host_group(group).await,
-        other => unreachable!("{other:?} is none of access"),
+        other => unreachable!("{other:?} is none of hosts"),
+    }
+}
+
+/// A target as the API is asked for it.
+fn described(target: String, export: super::model::Export) -> Export {
+    let (luns, volumes) = export.luns.into_iter().unzip();
+    Export {
+        target,
+        volumes,
+        luns,
+        uuids: Vec::new(),
+        access: Access {
+            initiators: Initiators::Named(export.initiators),
+            hosts: export.hosts,
+            host_groups: export.host_groups,
+            ..Access::default()
+        },
+        traits: UnitTraits::default(),
+        withheld: None,
     }
 }

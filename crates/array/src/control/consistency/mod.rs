@@ -192,6 +192,9 @@ impl<W: World> ControlPlane<W> {
         remove: &[String],
     ) -> Result<ConsistencyGroup, ArrayError> {
         let leaving = leaving(&group, remove)?;
+        let keeps = self
+            .runtime
+            .planted("volume that leaves keeps schedules of its group");
         let mut changing = self.others(&group, add).await?;
         if let Some(volume) = changing.iter().find(|volume| group_of(volume).is_some()) {
             return Err(in_another(volume));
@@ -199,6 +202,7 @@ impl<W: World> ControlPlane<W> {
         check_names(&group, &changing)?;
         changing.extend(leaving);
         let said = |volume: &PlacedVolume| match group_of(volume) {
+            Some(_) if keeps => vec![(GROUP.to_owned(), String::new())],
             Some(_) => left(volume),
             None => joined(volume, &group),
         };
@@ -267,7 +271,7 @@ impl<W: World> ControlPlane<W> {
         let others: Vec<PlacedVolume> = others
             .filter(|other| group_of(other) == Some(&name) && other.info.uuid != back.info.uuid)
             .collect();
-        if others.is_empty() {
+        if others.is_empty() || self.runtime.planted("volume comes back with old schedules") {
             return back;
         }
         let group = ConsistencyGroup::of(name, others);

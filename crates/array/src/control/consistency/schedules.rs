@@ -171,6 +171,7 @@ impl<W: World> ControlPlane<W> {
             return Ok(Vec::new());
         };
         self.check_whole_group(&group.name)?;
+        self.runtime.reached("schedule takes snapshots of a group");
         let called = schedule.snapshot(now);
         let mark = [(TAKEN_BY.to_owned(), schedule.mark())];
         match self.take_of(&group.volumes, &called, &mark).await {

@@ -1,0 +1,249 @@
+//! Requests of administrators, and what the array is afterwards.
+
+mod access;
+mod groups;
+mod volumes;
+
+use super::model::{Export, Model, Volume};
+use std::collections::BTreeSet;
+use volumes::{last_trashed, recovered, without_trashed};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    Create {
+        name: String,
+        pool: String,
+        size_bytes: u64,
+    },
+    Resize {
+        name: String,
+        size_bytes: u64,
+    },
+    Delete {
+        name: String,
+        at_once: bool,
+    },
+    Recover {
+        name: String,
+        new: Option<String>,
+    },
+    DeleteTrashed {
+        name: String,
+    },
+    Rename {
+        name: String,
+        new: String,
+    },
+    Tag {
+        name: String,
+        key: String,
+        value: String,
+    },
+    Describe {
+        name: String,
+        text: String,
+    },
+    Snapshot {
+        volumes: Vec<String>,
+        own: String,
+    },
+    SnapshotGroup {
+        group: String,
+        own: String,
+    },
+    Clone {
+        source: String,
+        name: String,
+    },
+    Restore {
+        volume: String,
+        own: String,
+        keep: Option<String>,
+    },
+    CreateGroup {
+        group: String,
+        volumes: Vec<String>,
+    },
+    ChangeGroup {
+        group: String,
+        add: Vec<String>,
+        remove: Vec<String>,
+    },
+    DeleteGroup {
+        group: String,
+    },
+    AddSchedule {
+        name: String,
+        every_s: u64,
+        keep: u64,
+    },
+    RemoveSchedule {
+        name: String,
+        number: u64,
+    },
+    AddGroupSchedule {
+        group: String,
+        every_s: u64,
+        keep: u64,
+    },
+    RemoveGroupSchedule {
+        group: String,
+        number: u64,
+    },
+    CreateExport {
+        target: String,
+        export: Export,
+    },
+    ChangeExport {
+        target: String,
+        hosts: BTreeSet<String>,
+        host_groups: BTreeSet<String>,
+    },
+    DeleteExport {
+        target: String,
+    },
+    AddLun {
+        target: String,
+        volume: String,
+    },
+    RemoveLun {
+        target: String,
+        volume: String,
+    },
+    CreateHost {
+        host: String,
+        initiators: BTreeSet<String>,
+    },
+    ChangeHost {
+        host: String,
+        add: String,
+        remove: String,
+    },
+    DeleteHost {
+        host: String,
+    },
+    CreateHostGroup {
+        group: String,
+        hosts: BTreeSet<String>,
+    },
+    ChangeHostGroup {
+        group: String,
+        add: String,
+        remove: String,
+    },
+    DeleteHostGroup {
+        group: String,
+    },
+}
+
+/// What a volume of these names would be called.
+pub(super) fn snapshot_name(volume: &str, own: &str) -> String {
+    format!("{volume}@{own}")
+}
+
+impl Request {
+    /// What the array may be when the request is done; nothing when it has to be refused. `number`
+    /// is the request's.
+    pub(super) fn outcomes(&self, before: &Model, number: u64) -> Vec<Model> {
+        match self.outcome(before, number) {
+            Some(outcomes) => outcomes,
+            None => Vec::new(),
+        }
+    }
+
+    /// What it may be as well when a power cut ends the request in the middle: those requests change
+    /// several volumes, one after the other.
+    pub(super) fn halfway(&self, before: &Model, number: u64) -> Vec<Model> {
+        let names: BTreeSet<String> = match self {
+            Request::CreateGroup { .. }
+            | Request::ChangeGroup { .. }
+            | Request::DeleteGroup { .. }
+            | Request::AddGroupSchedule { .. }
+            | Request::RemoveGroupSchedule { .. }
+            | Request::Snapshot { .. }
+            | Request::SnapshotGroup { .. }
+            | Request::Recover { .. } => before.volumes.keys().cloned().collect(),
+            _ => return Vec::new(),
+        };
+        let mut all = Vec::new();
+        for after in self.outcomes(before, number) {
+            let changed: Vec<&String> = after
+                .volumes
+                .iter()
+                .filter(|(name, volume)| before.volumes.get(*name) != Some(*volume))
+                .map(|(name, _)| name)
+                .collect();
+            // Any of them, and the others not yet.
+            for some in 0..1u32 << changed.len().min(6) {
+                let mut model = after.clone();
+                for (nth, name) in changed.iter().enumerate() {
+                    if some & (1 << nth.min(31)) == 0 {
+                        match before.volumes.get(*name) {
+                            Some(was) if names.contains(*name) => {
+                                model.volumes.insert((*name).clone(), was.clone());
+                            }
+                            _ => drop(model.volumes.remove(*name)),
+                        }
+                    }
+                }
+                all.push(model);
+            }
+        }
+        all
+    }
+
+    /// Whether it may be refused for what a model does not know: the lane of a volume, where a
+    /// snapshot that was taken of another volume is restored.
+    pub(super) fn may_be_refused(&self, before: &Model) -> bool {
+        let Request::Restore { volume, own, .. } = self else {
+            return false;
+        };
+        let snapshot = before.volumes.get(&snapshot_name(volume, own));
+        let id = before.volumes.get(volume).map(|volume| volume.id);
+        snapshot.is_some_and(|snapshot| snapshot.of != id)
+    }
+
+    fn outcome(&self, before: &Model, number: u64) -> Option<Vec<Model>> {
+        let mut after = before.clone();
+        match self {
+            Request::Recover { name, new } => return recovered(before, name, new.as_deref()),
+            Request::DeleteTrashed { name } => {
+                let last = last_trashed(before, name)?;
+                return Some(
+                    last.into_iter()
+                        .map(|at| without_trashed(before, at))
+                        .collect(),
+                );
+            }
+            _ => {}
+        }
+        let change = self
+            .change_volumes(&mut after, number)
+            .or_else(|| self.change_groups(&mut after))
+            .or_else(|| self.change_access(&mut after));
+        (change == Some(Change::Done)).then(|| vec![after])
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Done,
+    Refused,
+}
+
+fn changed(is_done: bool) -> Change {
+    match is_done {
+        true => Change::Done,
+        false => Change::Refused,
+    }
+}
+
+fn insert_new(model: &mut Model, name: &str, volume: Volume) -> Change {
+    let is_new = !model.volumes.contains_key(name);
+    if is_new {
+        model.volumes.insert(name.to_owned(), volume);
+    }
+    changed(is_new)
+}

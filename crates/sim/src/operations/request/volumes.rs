@@ -1,0 +1,252 @@
+//! What requests of volumes and snapshots come to.
+
+use super::super::model::{Id, Model, Trashed, Volume};
+use super::{Change, Request, changed, insert_new, snapshot_name};
+use std::collections::BTreeMap;
+
+impl Request {
+    /// `None` when it is no request of this kind.
+    pub(super) fn change_volumes(&self, model: &mut Model, number: u64) -> Option<Change> {
+        Some(match self {
+            Request::Create {
+                name,
+                pool,
+                size_bytes,
+            } => insert_new(model, name, new_volume(number, pool, *size_bytes)),
+            Request::Resize { name, size_bytes } => with_volume(model, name, |volume| {
+                volume.size_bytes = *size_bytes;
+            }),
+            Request::Delete { name, at_once } => delete(model, name, *at_once),
+            Request::Rename { name, new } => rename(model, name, new),
+            Request::Tag { name, key, value } => {
+                with_volume(model, name, |volume| match value.is_empty() {
+                    true => drop(volume.tags.remove(key)),
+                    false => drop(volume.tags.insert(key.clone(), value.clone())),
+                })
+            }
+            Request::Describe { name, text } => with_volume(model, name, |volume| {
+                volume.description.clone_from(text);
+            }),
+            Request::Snapshot { volumes, own } => snapshot(model, volumes, own, number),
+            Request::SnapshotGroup { group, own } => match model.members(group) {
+                members if members.is_empty() => Change::Refused,
+                members => snapshot(model, &members, own, number),
+            },
+            Request::Clone { source, name } => match model.volumes.get(source).cloned() {
+                None => Change::Refused,
+                Some(source) => {
+                    let clone = taken(&source, number * 8, false);
+                    insert_new(model, name, clone)
+                }
+            },
+            Request::Restore { volume, own, keep } => restore(model, volume, own, keep, number),
+            _ => return None,
+        })
+    }
+}
+
+fn new_volume(number: u64, pool: &str, size_bytes: u64) -> Volume {
+    Volume {
+        id: Id::New(number * 8),
+        pool: pool.to_owned(),
+        size_bytes,
+        is_snapshot: false,
+        of: None,
+        tags: BTreeMap::new(),
+        description: String::new(),
+        group: None,
+        schedules: BTreeMap::new(),
+    }
+}
+
+fn delete(model: &mut Model, name: &str, at_once: bool) -> Change {
+    if model.target_of(name).is_some() {
+        return Change::Refused;
+    }
+    match model.volumes.remove(name) {
+        None => Change::Refused,
+        Some(_) if at_once => Change::Done,
+        Some(volume) => {
+            model.trash.push(Trashed {
+                name: name.to_owned(),
+                volume,
+                since_unix_s: None,
+            });
+            Change::Done
+        }
+    }
+}
+
+fn with_volume(model: &mut Model, name: &str, change: impl FnOnce(&mut Volume)) -> Change {
+    let volume = model.volumes.get_mut(name).filter(|one| !one.is_snapshot);
+    let is_there = volume.map(change).is_some();
+    changed(is_there)
+}
+
+/// What is taken from a volume says nothing of its own yet.
+fn taken(from: &Volume, number: u64, is_snapshot: bool) -> Volume {
+    Volume {
+        id: Id::New(number),
+        of: Some(from.id),
+        is_snapshot,
+        tags: BTreeMap::new(),
+        description: String::new(),
+        group: None,
+        schedules: BTreeMap::new(),
+        ..from.clone()
+    }
+}
+
+fn snapshot(model: &mut Model, volumes: &[String], own: &str, number: u64) -> Change {
+    for (nth, name) in volumes.iter().enumerate() {
+        let Some(volume) = model.volumes.get(name).filter(|one| !one.is_snapshot) else {
+            return Change::Refused;
+        };
+        let taken = taken(volume, number * 8 + nth as u64, true);
+        if insert_new(model, &snapshot_name(name, own), taken) == Change::Refused {
+            return Change::Refused;
+        }
+    }
+    changed(!volumes.is_empty())
+}
+
+fn restore(model: &mut Model, name: &str, own: &str, keep: &Option<String>, number: u64) -> Change {
+    let snapshot = model.volumes.get(&snapshot_name(name, own));
+    let volume = model.volumes.get(name).filter(|one| !one.is_snapshot);
+    let (Some(snapshot), Some(volume)) = (snapshot, volume) else {
+        return Change::Refused;
+    };
+    let is_near = snapshot.pool == volume.pool && snapshot.is_snapshot;
+    if !is_near || snapshot.size_bytes > volume.size_bytes || model.target_of(name).is_some() {
+        return Change::Refused;
+    }
+    match keep {
+        None => Change::Done,
+        Some(keep) => {
+            let kept = taken(volume, number * 8, true);
+            insert_new(model, &snapshot_name(name, keep), kept)
+        }
+    }
+}
+
+/// A volume and its snapshots, and what shows them, have other names.
+fn rename(model: &mut Model, name: &str, new: &str) -> Change {
+    let Some(volume) = model.volumes.get(name).filter(|one| !one.is_snapshot) else {
+        return Change::Refused;
+    };
+    if name == new {
+        return Change::Done;
+    }
+    let id = volume.id;
+    let prefix = snapshot_name(name, "");
+    let follows = |other: &Volume| other.is_snapshot && other.of == Some(id);
+    let renamed: Vec<(String, String)> = model
+        .volumes
+        .iter()
+        .filter_map(|(called, other)| {
+            let own = called.strip_prefix(&prefix).filter(|_| follows(other))?;
+            Some((called.clone(), snapshot_name(new, own)))
+        })
+        .chain([(name.to_owned(), new.to_owned())])
+        .collect();
+    if renamed
+        .iter()
+        .any(|(_, new)| model.volumes.contains_key(new))
+    {
+        return Change::Refused;
+    }
+    for (old, new) in renamed {
+        if let Some(volume) = model.volumes.remove(&old) {
+            model.volumes.insert(new.clone(), volume);
+        }
+        for shown in model
+            .exports
+            .values_mut()
+            .flat_map(|one| one.luns.values_mut())
+        {
+            if *shown == old {
+                shown.clone_from(&new);
+            }
+        }
+    }
+    Change::Done
+}
+
+/// Places in the trash of those of a name that may have come in last.
+pub(super) fn last_trashed(model: &Model, name: &str) -> Option<Vec<usize>> {
+    let of = model.trash.iter().enumerate();
+    let of: Vec<(usize, Option<u64>)> = of
+        .filter(|(_, one)| one.name == name)
+        .map(|(at, one)| (at, one.since_unix_s))
+        .collect();
+    // One of this round is the last, and of the same second as it may be.
+    let newest = of.iter().filter_map(|(_, since)| *since).max();
+    let is_last =
+        |since: &Option<u64>| since.is_none() || *since >= newest.map(|at| at.saturating_sub(1));
+    let last: Vec<usize> = of
+        .iter()
+        .filter(|(_, since)| is_last(since))
+        .map(|(at, _)| *at)
+        .collect();
+    (!last.is_empty()).then_some(last)
+}
+
+pub(super) fn without_trashed(model: &Model, at: usize) -> Model {
+    let mut after = model.clone();
+    after.trash.remove(at);
+    after
+}
+
+/// A volume comes out of the trash, with its snapshots' names as they are.
+pub(super) fn recovered(before: &Model, name: &str, new: Option<&str>) -> Option<Vec<Model>> {
+    let mut all = Vec::new();
+    for at in last_trashed(before, name)? {
+        let mut after = without_trashed(before, at);
+        let mut volume = before.trash[at].volume.clone();
+        let called = match (new, name.split_once('@').filter(|_| volume.is_snapshot)) {
+            (None, _) => name.to_owned(),
+            (Some(new), None) => new.to_owned(),
+            (Some(new), Some((of, _))) => snapshot_name(of, new),
+        };
+        let renames = called != name && !volume.is_snapshot;
+        if let Some(group) = volume.group.clone()
+            && !before.members(&group).is_empty()
+        {
+            volume
+                .schedules
+                .retain(|number, _| !number.starts_with('g'));
+            volume.schedules.extend(before.schedules_of(&group));
+        }
+        let id = volume.id;
+        if insert_new(&mut after, &called, volume) == Change::Refused {
+            continue;
+        }
+        if renames && !follow(&mut after, id, name, &called) {
+            continue;
+        }
+        all.push(after);
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// Snapshots of a volume follow its new name. False when one can't.
+fn follow(model: &mut Model, id: Id, old: &str, new: &str) -> bool {
+    let prefix = snapshot_name(old, "");
+    let names: Vec<String> = model.volumes.keys().cloned().collect();
+    for name in names {
+        let Some(own) = name.strip_prefix(&prefix) else {
+            continue;
+        };
+        let is_its = |one: &Volume| one.is_snapshot && one.of == Some(id);
+        if !model.volumes.get(&name).is_some_and(is_its) {
+            continue;
+        }
+        let Some(volume) = model.volumes.remove(&name) else {
+            continue;
+        };
+        if insert_new(model, &snapshot_name(new, own), volume) == Change::Refused {
+            return false;
+        }
+    }
+    true
+}
