@@ -1,7 +1,8 @@
 //! The state that all handles on an open pool share.
 
+use super::journal_cursor::JournalCursor;
 use super::ring_losses::RingLosses;
-use super::{Background, JournalCursor, LaneState, State, Through};
+use super::{Background, LaneState, State, Through};
 use crate::cache::ReadCache;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};

@@ -2,19 +2,19 @@
 //!
 //! Order of writes and why it is safe: `docs/internals/format.md`, "Metadata".
 
+use super::journal_cursor::BatchStart;
 use crate::codec::Writer;
 use crate::drives::{DriveFault, Member};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::Record;
 use crate::meta::checkpoint::{self, Encoder, Step};
-use crate::meta::journal::{BATCHES_AT_ONCE, BatchId, HEADER_BYTES, batch_bytes, encode_batch};
+use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
 use crate::space::LaneState;
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
-use futures_util::FutureExt;
 use futures_util::future::{Shared, join_all};
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use std::time::Duration;
 const REST: Duration = Duration::from_micros(1);
 
 /// What comes of a batch.
-pub(crate) type OnItsWay = Shared<oneshot::Receiver<Result<(), PoolError>>>;
+pub(super) type BatchEnd = Shared<oneshot::Receiver<Result<(), PoolError>>>;
 
-async fn ended(batch: OnItsWay) -> Result<(), PoolError> {
+async fn ended(batch: BatchEnd) -> Result<(), PoolError> {
     let gone = || PoolError::new(PoolErrorKind::Failed, "the pool has gone");
     batch.await.unwrap_or_else(|_| Err(gone()))
 }
@@ -60,22 +60,27 @@ impl<W: World> LaneState<W> {
         if records.is_empty() {
             return Ok(());
         }
-        self.journal.pending.borrow_mut().push(records);
-        let commit = &self.journal.commit;
-        match commit.run(async || self.place_pending().await).await? {
+        self.journal.queue(records);
+        self.place_in_turn().await
+    }
+
+    /// Ends when all that waits for a place has one, and is durable.
+    async fn place_in_turn(self: &Rc<Self>) -> Result<(), PoolError> {
+        let placed = self.journal.in_turn(async || self.place_queued().await);
+        match placed.await? {
             Some(last) => ended(last).await,
             None => Ok(()),
         }
     }
 
-    /// Gives what is pending its places in the journal; the last batch on its way. Whoever
-    /// came while a checkpoint was begun has his place already.
-    async fn place_pending(self: &Rc<Self>) -> Result<Option<OnItsWay>, PoolError> {
+    /// Gives what waits its places in the journal; the last batch in flight. Whoever came
+    /// while a checkpoint was begun has his place already.
+    async fn place_queued(self: &Rc<Self>) -> Result<Option<BatchEnd>, PoolError> {
         self.check()?;
-        if self.journal.checkpoint_wanted.replace(false) {
+        if self.journal.take_wanted_checkpoint() {
             self.next_generation().await?;
         }
-        let mut waiting = self.journal.pending.take().into_iter().peekable();
+        let mut waiting = self.journal.take_queued().into_iter().peekable();
         let per_batch = self.records_at_once();
         while let Some(mut records) = waiting.next() {
             // What belongs together is not torn: a crash leaves all of it or nothing.
@@ -86,8 +91,7 @@ impl<W: World> LaneState<W> {
                 self.begin_batch(batch.to_vec()).await?;
             }
         }
-        let last = self.journal.on_their_way.borrow().back().cloned();
-        Ok(last)
+        Ok(self.journal.last_batch())
     }
 
     /// Records that are durable together or not at all, however long they are.
@@ -128,35 +132,27 @@ impl<W: World> LaneState<W> {
         records
             .iter()
             .for_each(|record| record.encode(&mut payload));
-        let journal = &self.journal;
         let bytes = batch_bytes(payload.bytes.len()) as u64;
-        if journal.used.get() + bytes > u64::from(self.identity().journal_bytes) {
+        let area_bytes = u64::from(self.identity().journal_bytes);
+        if !self.journal.fits(bytes, area_bytes) {
             self.next_generation().await?;
         }
-        while journal.on_their_way.borrow().len() >= BATCHES_AT_ONCE {
-            let first = journal.on_their_way.borrow_mut().pop_front();
-            if let Some(first) = first {
-                ended(first).await?;
-            }
+        while let Some(oldest) = self.journal.take_oldest_of_too_many() {
+            ended(oldest).await?;
         }
-        let generation = journal.generation.get();
+        let place = self.journal.take_place(bytes, area_bytes);
         let id = BatchId {
             pool: self.identity().lane_uuid(),
-            generation,
-            sequence: journal.sequence.get(),
+            generation: place.generation,
+            sequence: place.sequence,
         };
         let batch = self
             .world
             .buffers()
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
-        let at = self.identity().journal_offset(generation) + journal.used.get();
-        journal.used.set(journal.used.get() + bytes);
-        journal.sequence.set(journal.sequence.get() + 1);
-        let before = journal.on_their_way.borrow().back().cloned();
-        let (done, durable) = oneshot::channel();
-        let durable = durable.shared();
-        journal.on_their_way.borrow_mut().push_back(durable);
+        let at = self.identity().journal_offset(place.generation) + place.offset;
+        let BatchStart { before, done } = self.journal.begin_batch();
         let inner = Rc::clone(self);
         self.world.spawn(async move {
             let outcome = inner.write_batch(at, batch, &records, before).await;
@@ -171,7 +167,7 @@ impl<W: World> LaneState<W> {
         at: u64,
         batch: Slice,
         records: &[Record],
-        before: Option<OnItsWay>,
+        before: Option<BatchEnd>,
     ) -> Result<(), PoolError> {
         let written = match self
             .world
@@ -194,13 +190,12 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
-    /// Ends when no batch is on its way.
+    /// Ends when no batch is in flight.
     async fn all_batches_ended(&self) -> Result<(), PoolError> {
-        let last = self.journal.on_their_way.borrow().back().cloned();
-        if let Some(last) = last {
+        if let Some(last) = self.journal.last_batch() {
             ended(last).await?;
         }
-        self.journal.on_their_way.borrow_mut().clear();
+        self.journal.forget_batches();
         Ok(())
     }
 
@@ -211,17 +206,16 @@ impl<W: World> LaneState<W> {
         let planted = self
             .world
             .planted("journal area reused before its checkpoint");
-        let under_way = self.journal.checkpoint.borrow().clone();
+        let under_way = self.journal.checkpoint_end();
         if let Some(durable) = under_way.filter(|durable| durable.peek().is_none() && !planted) {
             self.world.reached("journal switch waits for a checkpoint");
             let _ = durable.await;
         }
         self.check()?;
-        // What is on its way belongs to the state that the checkpoint is of.
+        // What is in flight belongs to the state that the checkpoint is of.
         self.all_batches_ended().await?;
-        let (done, durable) = oneshot::channel();
-        self.journal.checkpoint.replace(Some(durable.shared()));
-        self.begin_generation(self.journal.generation.get() + 1);
+        let done = self.journal.begin_checkpoint();
+        self.begin_generation(self.journal.generation() + 1);
         let checkpoint = self.checkpoint_now();
         let inner = Rc::clone(self);
         self.world.spawn(async move {
@@ -242,29 +236,22 @@ impl<W: World> LaneState<W> {
         // One that is under way is waited for here: in their turn, records would wait too.
         self.checkpoint_ended().await;
         // Whoever's turn it is begins it: callers of the same turn share it.
-        self.journal.checkpoint_wanted.set(true);
-        let commit = &self.journal.commit;
-        let last = commit.run(async || self.place_pending().await).await?;
-        if let Some(last) = last {
-            ended(last).await?;
-        }
+        self.journal.want_checkpoint();
+        self.place_in_turn().await?;
         self.checkpoint_ended().await;
         self.check()
     }
 
     /// Ends when the checkpoint that is on its way, if any, is durable or has failed.
     pub async fn checkpoint_ended(&self) {
-        let under_way = self.journal.checkpoint.borrow().clone();
-        if let Some(durable) = under_way {
+        if let Some(durable) = self.journal.checkpoint_end() {
             let _ = durable.await;
         }
     }
 
     /// Sets the journal to the start of `generation`'s area.
     pub fn begin_generation(&self, generation: u64) {
-        self.journal.generation.set(generation);
-        self.journal.used.set(0);
-        self.journal.sequence.set(0);
+        self.journal.begin_generation(generation);
     }
 
     /// The present state as a checkpoint of the present generation, to be written. What
@@ -272,7 +259,7 @@ impl<W: World> LaneState<W> {
     pub fn checkpoint_now(&self) -> Encoder {
         let identity = self.identity();
         let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
-        let generation = self.journal.generation.get();
+        let generation = self.journal.generation();
         let state = self.state.borrow();
         Encoder::new(identity.lane_uuid(), generation, segment_bytes, &state)
     }

@@ -13,6 +13,7 @@ pub mod background;
 mod backing;
 mod commit;
 mod copied;
+mod journal_cursor;
 mod lent;
 pub mod live;
 mod metadata_room;
@@ -32,20 +33,15 @@ pub(crate) use promise::Claim;
 
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
-use crate::group_commit::GroupCommit;
 use crate::label::PoolIdentity;
-use crate::meta::Record;
 use crate::pages::Space;
 use crate::ring::RingSpec;
 use crate::store::Store;
 use crate::world::World;
 use base::DriveOffset;
-use commit::OnItsWay;
-use futures_channel::oneshot;
-use futures_util::future::Shared;
 use futures_util::lock::Mutex;
+use journal_cursor::JournalCursor;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The metadata of an open lane.
@@ -54,31 +50,12 @@ pub type State = crate::meta::State<Live>;
 /// A volume of an open lane.
 pub type VolumeCore = crate::meta::VolumeCore<Live>;
 
-/// Where the journal stands. See `docs/internals/format.md`, "Metadata".
-#[derive(Debug, Default)]
-pub(crate) struct JournalCursor {
-    pub generation: Cell<u64>,
-    /// Bytes used of the generation's area.
-    pub used: Cell<u64>,
-    pub sequence: Cell<u64>,
-    /// Records waiting for the next batch.
-    pub pending: RefCell<Vec<Vec<Record>>>,
-    /// Gives batches their places: the last of those that a caller's records are in.
-    pub commit: GroupCommit<Result<Option<OnItsWay>, PoolError>>,
-    /// Batches that are being written, in order.
-    pub on_their_way: RefCell<VecDeque<OnItsWay>>,
-    /// A checkpoint is to be written before the next batch.
-    pub checkpoint_wanted: Cell<bool>,
-    /// Ends when the checkpoint of this generation is durable.
-    pub checkpoint: RefCell<Option<Shared<oneshot::Receiver<()>>>>,
-}
-
 /// The state that all handles on an open lane share.
 pub(crate) struct LaneState<W: World> {
     pub world: W,
     pub drives: Rc<Drives<W>>,
     pub store: Rc<Store<W>>,
-    pub journal: JournalCursor,
+    journal: JournalCursor,
     pub state: RefCell<State>,
     pub space: Rc<RefCell<Space>>,
     pub work: Background,
