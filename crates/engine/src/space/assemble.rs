@@ -2,6 +2,7 @@
 
 use super::journal_cursor::JournalCursor;
 use super::ring_losses::RingLosses;
+use super::zone_changes::ZoneChanges;
 use super::{Background, LaneState, State, Through};
 use crate::cache::ReadCache;
 use crate::drives::Drives;
@@ -76,6 +77,7 @@ impl<W: World> LaneState<W> {
         let cores = state.volumes.values();
         let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
         state.promises = Promises::new(page_bytes, promised);
+        let zone_changes = ZoneChanges::new(Rc::clone(&space));
         Ok(Rc::new(LaneState {
             world,
             drives,
@@ -85,13 +87,11 @@ impl<W: World> LaneState<W> {
             space,
             work: Background::default(),
             administration: Default::default(),
-            moving: Cell::new(0),
             through: Through::default(),
             parting: Cell::new(0),
             words_coming: Cell::new(0),
             map_refusals: Cell::new(0),
-            emptying: Cell::new(None),
-            zoning: Default::default(),
+            zone_changes,
         }))
     }
 

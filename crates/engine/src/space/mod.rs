@@ -3,7 +3,8 @@
 //!
 //! Volumes and all work on the pool stand on it. Invariants: see the rooms.
 //!
-//! Rooms: `commit` (metadata made durable), `zones` (taken into use) and `lent` (by other lanes),
+//! Rooms: `commit` (metadata made durable) and `journal_cursor` (where it stands), `zones` (taken
+//! into use), `zone_changes` (on their way) and `lent` (by other lanes),
 //! `promise` (who may have the last pages), `backing` (who reads through pages),
 //! `metadata_room`, `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
 //! volume); [`background`] and [`pace`] (the work on the drives).
@@ -23,6 +24,7 @@ pub(crate) mod promise;
 mod refusal;
 mod ring_losses;
 mod streams;
+mod zone_changes;
 mod zones;
 
 pub(crate) use background::Background;
@@ -43,6 +45,7 @@ use futures_util::lock::Mutex;
 use journal_cursor::JournalCursor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use zone_changes::ZoneChanges;
 
 /// The metadata of an open lane.
 pub type State = crate::meta::State<Live>;
@@ -61,8 +64,6 @@ pub(crate) struct LaneState<W: World> {
     pub work: Background,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
-    /// Pages taken by overwrites that give back as many when they end.
-    pub moving: Cell<u64>,
     /// Who reads through pages to what backs them.
     pub through: Through,
     /// Bytes that checkpoints may grow by: of maps that are about to share less.
@@ -71,10 +72,7 @@ pub(crate) struct LaneState<W: World> {
     pub words_coming: Cell<u64>,
     /// How often something was refused for want of room for maps.
     pub map_refusals: Cell<u64>,
-    /// The zone that is being emptied, as long as that can be called off.
-    pub emptying: Cell<Option<u32>>,
-    /// Serialises taking zones into use.
-    pub zoning: Mutex<()>,
+    zone_changes: ZoneChanges,
 }
 
 impl<W: World> Drop for LaneState<W> {
@@ -114,6 +112,11 @@ impl<W: World> LaneState<W> {
                 format!("pool '{}' is being closed", self.drives.name()),
             )),
         }
+    }
+
+    /// The zones that come into use or go out of it, and the pages that move meanwhile.
+    pub(crate) fn zone_changes(&self) -> &ZoneChanges {
+        &self.zone_changes
     }
 
     /// Wakes the task.

@@ -114,7 +114,7 @@ impl<W: World> LaneState<W> {
             if others && self.open_another().await? || self.stop_emptying() {
                 continue;
             }
-            if self.moving.get() > 0 {
+            if self.zone_changes.are_pages_moving() {
                 self.world.sleep(MOVING).await;
                 self.check()?;
                 continue;
@@ -156,7 +156,7 @@ impl<W: World> LaneState<W> {
     }
 
     async fn open_another(self: &Rc<Self>) -> Result<bool, PoolError> {
-        let _alone = self.zoning.lock().await;
+        let _alone = self.zone_changes.settle().await;
         self.open_zones().await
     }
 

@@ -37,12 +37,11 @@ impl<W: World> LaneState<W> {
     /// Has the zone that is being emptied give out its free pages again: whoever writes
     /// goes before it. False when there is none.
     pub(crate) fn stop_emptying(&self) -> bool {
-        let Some(zone) = self.emptying.take() else {
-            return false;
-        };
-        self.world.reached("zone is not emptied for want of pages");
-        self.space.borrow_mut().avoid(zone, false);
-        true
+        let called_off = self.zone_changes.call_off_emptying();
+        if called_off {
+            self.world.reached("zone is not emptied for want of pages");
+        }
+        called_off
     }
 
     /// Takes a run of free pages, but for those of a zone that is being emptied.
@@ -81,13 +80,13 @@ impl<W: World> LaneState<W> {
         claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         loop {
-            let moving = self.moving.get() > 0;
+            let moving = self.zone_changes.are_pages_moving();
             let taken = self.take_pages(max, claim).await?;
             if taken.is_some() {
                 return Ok(taken);
             }
             // They may have begun while a zone was taken into use for us.
-            if !(moving || self.moving.get() > 0) {
+            if !(moving || self.zone_changes.are_pages_moving()) {
                 return self.take_lent(max, claim).await;
             }
             self.world.sleep(Duration::from_micros(100)).await;
@@ -119,7 +118,7 @@ impl<W: World> LaneState<W> {
     /// Takes another zone into use, of the group that has the fewest free pages.
     /// False when there is none. When somebody else just did, that counts, too.
     async fn open_zone(self: &Rc<Self>, claim: Claim) -> Result<bool, PoolError> {
-        let _alone = self.zoning.lock().await;
+        let _alone = self.zone_changes.settle().await;
         if self.spare(1, claim) > 0 {
             return Ok(true);
         }
@@ -185,7 +184,7 @@ impl<W: World> LaneState<W> {
         self.commit(records).await?;
         self.world.reached("zone taken into use");
         let pages = zone.pages(self.page_bytes());
-        self.space.borrow_mut().add_zone(number, group.index, pages);
+        self.zone_changes.add(number, group.index, pages);
         Ok(())
     }
 }

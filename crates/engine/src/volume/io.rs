@@ -534,8 +534,7 @@ impl<W: World> Volume<W> {
                     }
                 }
             };
-            let moving = &self.inner.moving;
-            moving.set(moving.get() + pages);
+            let moving = self.inner.zone_changes().move_pages(pages);
             let written = self
                 .inner
                 .store
@@ -545,7 +544,7 @@ impl<W: World> Volume<W> {
                 Ok(()) => self.map_pages(page, phys, pages).await,
                 Err(error) => Err(error),
             };
-            moving.set(moving.get() - pages);
+            drop(moving);
             mapped.map_err(|error| failed(at, error))?;
             done += pages;
         }

@@ -58,15 +58,14 @@ impl<W: World> Volume<W> {
         let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
             return Ok(Moved::NoRoom);
         };
-        let moving = &self.inner.moving;
-        moving.set(moving.get() + 1);
+        let moving = self.inner.zone_changes().move_pages(1);
         let moved = async {
             self.copy_page(from, to, at).await?;
             let mapped = self.map_pages(page, to, 1).await;
             mapped.map_err(|error| failed(at, error))
         };
         let moved = moved.await;
-        moving.set(moving.get() - 1);
+        drop(moving);
         moved.map(|()| Moved::Done)
     }
 

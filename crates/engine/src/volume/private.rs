@@ -79,8 +79,7 @@ impl<W: World> Volume<W> {
             Err(full) => return Err(full),
         };
         // When all others get copies at the same time, the page is free afterwards.
-        let moving = &self.inner.moving;
-        moving.set(moving.get() + 1);
+        let moving = self.inner.zone_changes().move_pages(1);
         let copied = async {
             self.inner.world.reached("shared page copied");
             self.copy_page(from, to, at).await?;
@@ -89,7 +88,7 @@ impl<W: World> Volume<W> {
             mapped.map_err(|error| failed(at, error))
         };
         let copied = copied.await;
-        moving.set(moving.get() - 1);
+        drop(moving);
         copied
     }
 

@@ -90,7 +90,7 @@ impl<W: World> LaneState<W> {
         goes: bool,
     ) -> Result<(), PoolError> {
         {
-            let _zoning = self.zoning.lock().await;
+            let _settled = self.zone_changes().settle().await;
             group.set_leaving(goes);
         }
         self.world.reached("lane follows the first one");
@@ -132,7 +132,7 @@ impl<W: World> LaneState<W> {
         if !hasty && !registry.have_departed(index, Departure::Emptied) {
             return Ok(());
         }
-        let _zoning = self.zoning.lock().await;
+        let _settled = self.zone_changes().settle().await;
         self.drives.drop_group(group).await?;
         self.check()?;
         registry.say_departure(lane.index, index, Departure::Left);

@@ -118,7 +118,7 @@ impl<W: World> Lane<W> {
             .map(|(place, (named, uuid))| inner.reserved_spare(place, named, uuid))
             .collect();
         // No zone is taken into use before all labels tell of the group.
-        let _zoning = inner.zoning.lock().await;
+        let _settled = inner.zone_changes().settle().await;
         inner.drives.add_group(entry, members).await?;
         inner.check()?;
         let text = format!("group {index} of level {level} has been added");
@@ -246,7 +246,7 @@ impl<W: World> LaneState<W> {
     async fn leave(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
         {
             // A zone that is being taken into use is in use, or not.
-            let _zoning = self.zoning.lock().await;
+            let _settled = self.zone_changes().settle().await;
             group.set_leaving(true);
         }
         let index = group.index;

@@ -58,7 +58,7 @@ impl<W: World> LaneState<W> {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
             let next = {
-                let _settled = self.zoning.lock().await;
+                let _settled = self.zone_changes().settle().await;
                 let mut zones = of_group().into_iter();
                 zones.find(|zone| !member.rebuilt().borrow().contains(&zone.shape.zone))
             };

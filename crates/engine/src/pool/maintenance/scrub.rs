@@ -51,7 +51,7 @@ impl<W: World> LaneState<W> {
     async fn scrub(self: &Rc<Self>) -> Result<(), PoolError> {
         let zones = {
             // Not one whose sums are being written.
-            let _settled = self.zoning.lock().await;
+            let _settled = self.zone_changes().settle().await;
             self.drives.zones()
         };
         let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;

@@ -125,7 +125,7 @@ impl<W: World> LaneState<W> {
     ) -> Result<(), PoolError> {
         // No zone is taken into use meanwhile: it would be written to one of both, and
         // believed to be on the other.
-        let _alone = self.zoning.lock().await;
+        let _settled = self.zone_changes().settle().await;
         let (group, place) = (failed.group(), failed.place());
         let spares = self.drives.spares();
         let is_there = spares.iter().any(|other| Rc::ptr_eq(other, &spare));

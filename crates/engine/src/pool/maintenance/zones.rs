@@ -120,16 +120,15 @@ impl<W: World> LaneState<W> {
     ) -> Result<Emptied, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
-        drop(self.zoning.lock().await);
-        self.space.borrow_mut().avoid(number, true);
-        self.emptying.set(Some(number));
+        let changes = self.zone_changes();
+        drop(changes.settle().await);
+        changes.begin_emptying(number);
         let emptied = self.move_out(number, task, urgent).await;
-        let is_ours = self.emptying.take().is_some();
+        let is_ours = changes.end_emptying(number);
         // Others may have been promised its pages meanwhile.
         let can_go = is_ours && self.keeps_promises();
         if !matches!(emptied, Ok(Emptied::Done)) || !can_go {
-            self.space.borrow_mut().avoid(number, false);
-            self.emptying.set(None);
+            changes.keep(number);
             return emptied.map(|outcome| match outcome {
                 Emptied::PutOff => Emptied::PutOff,
                 Emptied::Done | Emptied::CalledOff => Emptied::CalledOff,
@@ -139,7 +138,7 @@ impl<W: World> LaneState<W> {
         self.store.forget_zone(number).await?;
         self.commit(vec![Record::ZoneOff { zone: number }]).await?;
         self.drives.zone_off(number);
-        self.space.borrow_mut().remove_zone(number);
+        changes.remove(number);
         let lane = self.drives.lane();
         lane.registry.give_zone_back(lane.index, number);
         for member in zone.group.places() {
@@ -158,7 +157,7 @@ impl<W: World> LaneState<W> {
     ) -> Result<Emptied, PoolError> {
         loop {
             let owned = self.owned_in(zone).await?;
-            if self.emptying.get() != Some(zone) {
+            if !self.zone_changes().is_emptying(zone) {
                 return Ok(Emptied::CalledOff);
             }
             let mut moved_any = false;
@@ -185,7 +184,7 @@ impl<W: World> LaneState<W> {
                         }
                     }
                 }
-                if self.emptying.get() != Some(zone) {
+                if !self.zone_changes().is_emptying(zone) {
                     return Ok(Emptied::CalledOff);
                 }
                 let bytes = some.len() as u64 * self.page_bytes();
@@ -211,7 +210,7 @@ impl<W: World> LaneState<W> {
                 self.world.sleep(PAUSE).await;
                 self.go_on()?;
             }
-            if self.emptying.get() != Some(zone) {
+            if !self.zone_changes().is_emptying(zone) {
                 return Ok(Emptied::CalledOff);
             }
         }
