@@ -61,8 +61,8 @@ impl<W: World> Lane<W> {
         let cleared = volume.clear_behind(size_bytes).await;
         cleared.map_err(|error| self.refused(error))?;
         let end = PageIndex(pages);
-        let parting = volume.part(end, 1, VolumeOffset(size_bytes));
-        let _parting = parting.map_err(|error| self.refused(error))?;
+        let reserved = volume.reserve_maps(end, 1, VolumeOffset(size_bytes));
+        let _reserved = reserved.map_err(|error| self.refused(error))?;
         let shrink = Record::Shrink {
             id: core.id,
             size_bytes,

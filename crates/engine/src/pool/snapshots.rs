@@ -80,7 +80,7 @@ impl<W: World> Lane<W> {
     /// How often, since the opening, something was refused because the metadata had no
     /// room for maps that share less.
     pub fn map_refusals(&self) -> u64 {
-        self.inner.map_refusals.get()
+        self.inner.map_refusals()
     }
 
     /// Takes snapshots of several volumes, `(volume, name)` each, at one instant. When all

@@ -1,5 +1,6 @@
 //! The state that all handles on an open pool share.
 
+use super::checkpoint_room::CheckpointRoom;
 use super::journal_cursor::JournalCursor;
 use super::ring_losses::RingLosses;
 use super::zone_changes::ZoneChanges;
@@ -88,9 +89,7 @@ impl<W: World> LaneState<W> {
             work: Background::default(),
             administration: Default::default(),
             through: Through::default(),
-            parting: Cell::new(0),
-            words_coming: Cell::new(0),
-            map_refusals: Cell::new(0),
+            checkpoint_room: CheckpointRoom::default(),
             zone_changes,
         }))
     }

@@ -1,48 +1,79 @@
 //! The room that metadata has in the checkpoint slots on the drives.
 
 use super::LaneState;
+use super::checkpoint_room::{CheckpointSizes, Reservation};
 use crate::error::{PoolError, PoolErrorKind};
+use crate::meta::checkpoint::MAPS_STEP_BYTES;
 use crate::meta::record::MAP_BYTES;
 use crate::meta::words::TRASHED_BYTES;
 use crate::meta::{Record, checkpoint};
 use crate::world::World;
 
 impl<W: World> LaneState<W> {
-    /// Whether the checkpoint slots have room for maps that share less than they do now: a
-    /// table and a chunk more, beside those that are being made.
-    pub(crate) fn has_room_for_maps(&self) -> bool {
-        self.maps_need() + self.more_words_bytes(0) <= self.identity().checkpoint_bytes
+    /// Makes sure that the checkpoint slots have room for `chunks` of maps that are about to share
+    /// less. None, and that is counted, when they have not.
+    pub(crate) fn reserve_chunks(&self, chunks: u64) -> Option<Reservation<'_>> {
+        let reserved = self.checkpoint_room.reserve_maps(chunks * MAPS_STEP_BYTES);
+        if chunks == 0 || self.has_room_for_maps() {
+            return Some(reserved);
+        }
+        self.refuse_maps();
+        None
     }
 
-    /// Whether they have room for that beside all that may still come into maps by writing:
-    /// what is shared is bounded by nothing else.
-    pub(crate) fn has_room_for_copies(&self) -> bool {
+    /// Makes sure that they have room for maps that grow by `bytes`, beside all that may still come
+    /// into maps by writing: what is shared is bounded by nothing else.
+    pub(crate) fn reserve_copies(&self, bytes: u64) -> Option<Reservation<'_>> {
+        let reserved = self.checkpoint_room.reserve_maps(bytes);
         let later = self.free_pages() * MAP_BYTES as u64;
-        let journal_bytes = self.identity().journal_bytes;
-        let later = checkpoint::more_bytes(later, journal_bytes);
-        let words = self.more_words_bytes(0);
-        self.maps_need() + words + later <= self.identity().checkpoint_bytes
+        let fits = self
+            .checkpoint_room
+            .fits_beside(&self.checkpoint_sizes(), later);
+        fits.then_some(reserved)
     }
 
-    /// What such maps need of a checkpoint slot.
-    pub(crate) fn maps_need(&self) -> u64 {
-        let state = self.state.borrow();
-        let maps = checkpoint::maps_bytes(state.refs.owned, state.tables, state.backings.len());
-        let steps = self.parting.get() + checkpoint::MAPS_STEP_BYTES;
-        drop(state);
+    /// Makes sure that they have room for words that are said while others may say some, too.
+    ///
+    /// # Errors
+    /// `Full` when they have not.
+    pub(crate) fn reserve_words(&self, records: &[Record]) -> Result<Reservation<'_>, PoolError> {
+        self.check_words(records)?;
+        let bytes = records.iter().map(Record::words_bytes).sum();
+        Ok(self.checkpoint_room.reserve_words(bytes))
+    }
+
+    fn has_room_for_maps(&self) -> bool {
+        self.checkpoint_room.fits(&self.checkpoint_sizes())
+    }
+
+    /// What a checkpoint would hold now.
+    fn checkpoint_sizes(&self) -> CheckpointSizes {
         let identity = self.identity();
-        checkpoint::slot_bytes_of(
-            maps + steps,
-            self.zones_max(),
-            identity.volumes_max,
-            identity.journal_bytes,
-        )
+        let state = self.state.borrow();
+        let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
+        CheckpointSizes {
+            maps_bytes: checkpoint::maps_bytes(
+                state.refs.owned,
+                state.tables,
+                state.backings.len(),
+            ),
+            words_bytes: state.words_bytes + trashed,
+            zones_max: self.zones_max(),
+            volumes_max: identity.volumes_max,
+            journal_bytes: identity.journal_bytes,
+            slot_bytes: identity.checkpoint_bytes,
+        }
     }
 
     /// Something is refused for want of that room.
     pub(crate) fn refuse_maps(&self) {
         self.world.reached("no room for maps");
-        self.map_refusals.set(self.map_refusals.get() + 1);
+        self.checkpoint_room.count_map_refusal();
+    }
+
+    /// How often that was, since the opening.
+    pub(crate) fn map_refusals(&self) -> u64 {
+        self.checkpoint_room.map_refusals()
     }
 
     pub(crate) fn check_maps(&self) -> Result<(), PoolError> {
@@ -62,17 +93,12 @@ impl<W: World> LaneState<W> {
     /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when
     /// `more` bytes of words come to those there are.
     pub(crate) fn more_words_bytes(&self, more: u64) -> u64 {
-        let words = {
-            let state = self.state.borrow();
-            let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
-            state.words_bytes + self.words_coming.get() + trashed + more
-        };
-        let identity = self.identity();
-        checkpoint::more_bytes(words, identity.journal_bytes)
+        self.checkpoint_room
+            .words_need(&self.checkpoint_sizes(), more)
     }
 
     /// Zones of all groups.
-    pub(crate) fn zones_max(&self) -> u64 {
+    fn zones_max(&self) -> u64 {
         let groups = self.drives.groups();
         groups.iter().map(|group| u64::from(group.zones)).sum()
     }
@@ -111,9 +137,10 @@ impl<W: World> LaneState<W> {
             identity.volumes_max,
             identity.journal_bytes,
         );
+        let (room, sizes) = (&self.checkpoint_room, self.checkpoint_sizes());
         // Maps of volumes that share little may need more than that.
-        let needed = needed.max(self.maps_need());
-        if needed + self.more_words_bytes(more) <= identity.checkpoint_bytes {
+        let needed = needed.max(room.maps_need(&sizes));
+        if needed + room.words_need(&sizes, more) <= sizes.slot_bytes {
             return Ok(());
         }
         let context = format!(

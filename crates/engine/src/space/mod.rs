@@ -6,12 +6,13 @@
 //! Rooms: `commit` (metadata made durable) and `journal_cursor` (where it stands), `zones` (taken
 //! into use), `zone_changes` (on their way) and `lent` (by other lanes),
 //! `promise` (who may have the last pages), `backing` (who reads through pages),
-//! `metadata_room`, `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
+//! `metadata_room` and `checkpoint_room` (promised to checkpoints), `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
 //! volume); [`background`] and [`pace`] (the work on the drives).
 
 mod assemble;
 pub mod background;
 mod backing;
+mod checkpoint_room;
 mod commit;
 mod copied;
 mod journal_cursor;
@@ -29,6 +30,7 @@ mod zones;
 
 pub(crate) use background::Background;
 pub(crate) use backing::{Backing, Through};
+pub(crate) use checkpoint_room::Reservation;
 pub use live::Live;
 pub use mirror::{Mirror, MoveProgress};
 pub(crate) use promise::Claim;
@@ -41,9 +43,10 @@ use crate::ring::RingSpec;
 use crate::store::Store;
 use crate::world::World;
 use base::DriveOffset;
+use checkpoint_room::CheckpointRoom;
 use futures_util::lock::Mutex;
 use journal_cursor::JournalCursor;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use zone_changes::ZoneChanges;
 
@@ -66,12 +69,7 @@ pub(crate) struct LaneState<W: World> {
     pub administration: Mutex<()>,
     /// Who reads through pages to what backs them.
     pub through: Through,
-    /// Bytes that checkpoints may grow by: of maps that are about to share less.
-    pub parting: Cell<u64>,
-    /// Bytes of words that are about to be said.
-    pub words_coming: Cell<u64>,
-    /// How often something was refused for want of room for maps.
-    pub map_refusals: Cell<u64>,
+    checkpoint_room: CheckpointRoom,
     zone_changes: ZoneChanges,
 }
 

@@ -167,7 +167,7 @@ impl<W: World> Volume<W> {
         }
         let pages = given_back.clone().unwrap_or_default();
         let at = VolumeOffset(bytes.start);
-        let _parting = self.part(PageIndex(pages.start), pages.end - pages.start, at)?;
+        let _reserved = self.reserve_maps(PageIndex(pages.start), pages.end - pages.start, at)?;
         let zeroed = async {
             match zeroes.is_empty() {
                 true => Ok(()),

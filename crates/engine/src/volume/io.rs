@@ -430,7 +430,7 @@ impl<W: World> Volume<W> {
     async fn fill_new_page(&self, run: Run, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
-        let _parting = self.part(run.page, 1, at)?;
+        let _reserved = self.reserve_maps(run.page, 1, at)?;
         let (phys, _) = self.take(1, at, self.claim()).await?;
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
@@ -513,7 +513,7 @@ impl<W: World> Volume<W> {
                 done += 1;
                 continue;
             }
-            let _parting = self.part(page, count - done, at)?;
+            let _reserved = self.reserve_maps(page, count - done, at)?;
             // Whole pages are held alone by their ranges: nobody else allocates them.
             let (phys, pages) = match place {
                 None => {

@@ -37,7 +37,7 @@ impl<W: World> Volume<W> {
         let record = |word| Record::Word(self.core.id, word);
         let records: Vec<Record> = words.into_iter().map(record).collect();
         let fits = memo.len() <= MEMO_BYTES_MAX && records.len() <= inner.records_at_once();
-        let checked = inner.check_words(&records);
+        let reserved = inner.reserve_words(&records);
         let full = |context| IoError {
             kind: IoErrorKind::PoolFull,
             at,
@@ -51,18 +51,15 @@ impl<W: World> Volume<W> {
             );
             return Err(full(context));
         }
-        checked.map_err(|error| match error.kind {
+        let reserved = reserved.map_err(|error| match error.kind {
             PoolErrorKind::Full => full(error.context),
             _ => failed(at, error),
         })?;
-        let coming = &inner.words_coming;
-        let more: u64 = records.iter().map(Record::words_bytes).sum();
-        coming.set(coming.get() + more);
         let kept = match inner.world.planted("memo is not made durable") {
             true => Ok(()),
             false => inner.commit(records).await,
         };
-        coming.set(coming.get() - more);
+        drop(reserved);
         kept.map_err(|error| failed(at, error))
     }
 }

@@ -51,7 +51,7 @@ impl<W: World> Volume<W> {
             return Ok(Moved::Gone);
         }
         let at = VolumeOffset(start);
-        let Ok(_parting) = self.part(page, 1, at) else {
+        let Ok(_reserved) = self.reserve_maps(page, 1, at) else {
             return Ok(Moved::NoRoom);
         };
         let taken = self.inner.take_free(1, Claim::Open).await;

@@ -54,7 +54,7 @@ impl<W: World> Volume<W> {
         let at = VolumeOffset(run.page.0 * self.inner.page_bytes() + run.inside);
         let chunks = self.core.map.borrow().shared_chunks(run.page, 1);
         // It stands in checkpoints, also where the chunk is nobody else's.
-        let _parting = self.part_chunks(chunks.max(1), at)?;
+        let _reserved = self.reserve_chunks(chunks.max(1), at)?;
         let (to, _) = match self.take(1, at, Claim::Open).await {
             Ok(taken) => taken,
             // Others have let go of it meanwhile: it is ours.

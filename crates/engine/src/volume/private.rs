@@ -6,24 +6,10 @@
 //!   writes the page meanwhile, also when nobody else has it any more.
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
-use crate::meta::checkpoint::{MAPS_STEP_BYTES, copy_bytes};
-use crate::space::{Claim, LaneState};
+use crate::meta::checkpoint::copy_bytes;
+use crate::space::{Claim, Reservation};
 use crate::world::World;
 use base::{PageIndex, PhysPage, VolumeOffset};
-use std::rc::Rc;
-
-/// Room in the metadata for maps that are about to share less.
-pub(crate) struct Parting<W: World> {
-    inner: Rc<LaneState<W>>,
-    bytes: u64,
-}
-
-impl<W: World> Drop for Parting<W> {
-    fn drop(&mut self) {
-        let all = &self.inner.parting;
-        all.set(all.get() - self.bytes);
-    }
-}
 
 impl<W: World> Volume<W> {
     /// Where a page lies that nobody else has: a copy, if need be.
@@ -71,7 +57,7 @@ impl<W: World> Volume<W> {
         claim: Claim,
     ) -> Result<(), IoError> {
         let at = VolumeOffset(page.0 * self.inner.page_bytes());
-        let _parting = self.part(page, 1, at)?;
+        let _reserved = self.reserve_maps(page, 1, at)?;
         let (to, _) = match self.take(1, at, claim).await {
             Ok(taken) => taken,
             // Others have got copies meanwhile, with the last pages: what is left is ours.
@@ -98,24 +84,23 @@ impl<W: World> Volume<W> {
     ///
     /// # Errors
     /// `PoolFull`.
-    pub(crate) fn part(
+    pub(crate) fn reserve_maps(
         &self,
         first: PageIndex,
         count: u64,
         at: VolumeOffset,
-    ) -> Result<Parting<W>, IoError> {
+    ) -> Result<Reservation<'_>, IoError> {
         let chunks = self.core.map.borrow().shared_chunks(first, count);
-        self.part_chunks(chunks, at)
+        self.reserve_chunks(chunks, at)
     }
 
     /// The same for `chunks` of them.
-    pub(super) fn part_chunks(&self, chunks: u64, at: VolumeOffset) -> Result<Parting<W>, IoError> {
-        let parting = self.parting(chunks * MAPS_STEP_BYTES);
-        if chunks == 0 || self.inner.has_room_for_maps() {
-            return Ok(parting);
-        }
-        self.inner.refuse_maps();
-        Err(IoError {
+    pub(super) fn reserve_chunks(
+        &self,
+        chunks: u64,
+        at: VolumeOffset,
+    ) -> Result<Reservation<'_>, IoError> {
+        self.inner.reserve_chunks(chunks).ok_or_else(|| IoError {
             kind: IoErrorKind::PoolFull,
             at,
             context: format!(
@@ -128,16 +113,9 @@ impl<W: World> Volume<W> {
 
     /// The same before pages from `first` on come to be those of others: where there is
     /// room, also for all that may be written to free pages later.
-    pub(super) fn part_for_copy(&self, first: PageIndex, count: u64) -> Option<Parting<W>> {
-        let parting = self.parting(copy_bytes(&self.core.map.borrow(), first, count));
-        self.inner.has_room_for_copies().then_some(parting)
-    }
-
-    fn parting(&self, bytes: u64) -> Parting<W> {
-        let all = &self.inner.parting;
-        all.set(all.get() + bytes);
-        let inner = Rc::clone(&self.inner);
-        Parting { inner, bytes }
+    pub(super) fn reserve_copies(&self, first: PageIndex, count: u64) -> Option<Reservation<'_>> {
+        let bytes = copy_bytes(&self.core.map.borrow(), first, count);
+        self.inner.reserve_copies(bytes)
     }
 
     /// Where a page lies that others have, too.

@@ -301,9 +301,9 @@ impl<W: World> Volume<W> {
             false => PageIndex(at / page_bytes),
             true => PageIndex(at / page_bytes + all - count),
         };
-        let _parting = loop {
-            match self.part_for_copy(nth(piece.to, count), count) {
-                Some(parting) => break parting,
+        let _reserved = loop {
+            match self.reserve_copies(nth(piece.to, count), count) {
+                Some(reserved) => break reserved,
                 None if count > 1 => count = (count / 2).max(1),
                 None => return Err(self.no_room_for_copy(at)),
             }

@@ -1,0 +1,151 @@
+//! The room in the checkpoint slots on the drives: what is promised to a checkpoint has room.
+//!
+//! Invariants:
+//! - Who makes maps share less, or says more of a volume, reserves the most that a checkpoint can
+//!   grow by. The reservation is held until the change is part of the state, so it is counted at all
+//!   times, twice at most.
+//! - What is there and what is reserved fit a slot together.
+
+use crate::meta::checkpoint::{self, MAPS_STEP_BYTES};
+use std::cell::Cell;
+
+/// What a checkpoint would hold now, and the bounds that a pool has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CheckpointSizes {
+    /// Of the maps as they are now.
+    pub maps_bytes: u64,
+    /// Of all that is said of volumes.
+    pub words_bytes: u64,
+    /// Of all groups, in use or not.
+    pub zones_max: u64,
+    pub volumes_max: u32,
+    pub journal_bytes: u32,
+    /// Of a checkpoint slot.
+    pub slot_bytes: u64,
+}
+
+/// Bytes that checkpoints may grow by, for changes that are under way.
+#[derive(Debug, Default)]
+pub(super) struct CheckpointRoom {
+    /// Maps that are about to share less, or to share more.
+    maps_bytes: Cell<u64>,
+    /// Words that are about to be said.
+    words_bytes: Cell<u64>,
+    /// How often something was refused for want of room for maps.
+    map_refusals: Cell<u64>,
+}
+
+/// Room for a change that is under way, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    all: &'a Cell<u64>,
+    bytes: u64,
+}
+
+impl<'a> Reservation<'a> {
+    fn of(all: &'a Cell<u64>, bytes: u64) -> Self {
+        all.set(all.get() + bytes);
+        Reservation { all, bytes }
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let left = self.all.get().checked_sub(self.bytes);
+        assert!(left.is_some(), "more room is given back than was reserved");
+        self.all.set(left.unwrap_or_default());
+    }
+}
+
+impl CheckpointRoom {
+    /// Reserves bytes of maps. The caller looks afterwards whether they fit.
+    pub fn reserve_maps(&self, bytes: u64) -> Reservation<'_> {
+        Reservation::of(&self.maps_bytes, bytes)
+    }
+
+    /// Reserves bytes of words. The caller has looked whether they fit.
+    pub fn reserve_words(&self, bytes: u64) -> Reservation<'_> {
+        Reservation::of(&self.words_bytes, bytes)
+    }
+
+    /// What maps need of a slot, with those reserved for, and a table and a chunk more.
+    pub fn maps_need(&self, sizes: &CheckpointSizes) -> u64 {
+        let steps = self.maps_bytes.get() + MAPS_STEP_BYTES;
+        checkpoint::slot_bytes_of(
+            sizes.maps_bytes + steps,
+            sizes.zones_max,
+            sizes.volumes_max,
+            sizes.journal_bytes,
+        )
+    }
+
+    /// What words need of a slot beside that, with those reserved for, and `more`.
+    pub fn words_need(&self, sizes: &CheckpointSizes, more: u64) -> u64 {
+        let words = sizes.words_bytes + self.words_bytes.get() + more;
+        checkpoint::more_bytes(words, sizes.journal_bytes)
+    }
+
+    /// Whether all that is reserved fits, and a table and a chunk more.
+    pub fn fits(&self, sizes: &CheckpointSizes) -> bool {
+        self.maps_need(sizes) + self.words_need(sizes, 0) <= sizes.slot_bytes
+    }
+
+    /// Whether it fits beside `later_bytes` that may come into maps without a reservation.
+    pub fn fits_beside(&self, sizes: &CheckpointSizes, later_bytes: u64) -> bool {
+        let later = checkpoint::more_bytes(later_bytes, sizes.journal_bytes);
+        self.maps_need(sizes) + self.words_need(sizes, 0) + later <= sizes.slot_bytes
+    }
+
+    /// Counts that something was refused for want of room for maps.
+    pub fn count_map_refusal(&self) {
+        self.map_refusals.set(self.map_refusals.get() + 1);
+    }
+
+    /// How often that was, since the opening.
+    pub fn map_refusals(&self) -> u64 {
+        self.map_refusals.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes() -> CheckpointSizes {
+        let mut sizes = CheckpointSizes {
+            maps_bytes: 0,
+            words_bytes: 0,
+            zones_max: 16,
+            volumes_max: 4,
+            journal_bytes: 1 << 20,
+            slot_bytes: 0,
+        };
+        let empty = CheckpointRoom::default();
+        sizes.slot_bytes = empty.maps_need(&sizes) + empty.words_need(&sizes, 0) + (64 << 10);
+        sizes
+    }
+
+    #[test]
+    fn a_reservation_counts_until_it_is_dropped() {
+        let (room, sizes) = (CheckpointRoom::default(), sizes());
+        assert!(room.fits(&sizes));
+        let some = room.reserve_maps(40 << 10);
+        assert!(room.fits(&sizes));
+        let more = room.reserve_maps(40 << 10);
+        assert!(!room.fits(&sizes), "both together are too much");
+        drop(some);
+        assert!(room.fits(&sizes));
+        drop(more);
+        assert!(room.fits_beside(&sizes, 40 << 10));
+    }
+
+    #[test]
+    fn words_and_maps_have_one_slot_together() {
+        let (room, sizes) = (CheckpointRoom::default(), sizes());
+        let _maps = room.reserve_maps(40 << 10);
+        let words = room.reserve_words(40 << 10);
+        assert!(!room.fits(&sizes));
+        drop(words);
+        assert!(room.fits(&sizes) && !room.fits_beside(&sizes, 40 << 10));
+    }
+}
