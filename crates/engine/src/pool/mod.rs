@@ -259,12 +259,12 @@ impl<W: World> Lane<W> {
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
             copies_are_short: inner.copies_are_short(),
-            scrubs_ended: inner.work.scrubs_ended(),
-            last_scrub: inner.work.last_scrub(inner.world.now()),
+            scrubs_ended: inner.background().scrubs().ended(),
+            last_scrub: inner.background().scrubs().last(inner.world.now()),
             cache: inner.store.cache.stats(),
             io: inner.store.io(),
-            rates: inner.work.pace.rates(),
-            tasks: inner.work.tasks(inner.world.now()),
+            rates: inner.background().pace().rates(),
+            tasks: inner.background().tasks(inner.world.now()),
             failure: drives.failure(),
         }
     }
@@ -356,7 +356,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        inner.work.end_all().await;
+        inner.background().end_all().await;
         inner.io_ended().await?;
         inner.store.drain().await?;
         inner.drives.set_closed();

@@ -86,7 +86,7 @@ impl<W: World> LaneState<W> {
             journal: JournalCursor::default(),
             state: RefCell::new(state),
             space,
-            work: Background::default(),
+            background: Background::default(),
             administration: Default::default(),
             through: Through::default(),
             checkpoint_room: CheckpointRoom::default(),

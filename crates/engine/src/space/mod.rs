@@ -64,7 +64,7 @@ pub(crate) struct LaneState<W: World> {
     journal: JournalCursor,
     pub state: RefCell<State>,
     pub space: Rc<RefCell<Space>>,
-    pub work: Background,
+    background: Background,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
     /// Who reads through pages to what backs them.
@@ -103,7 +103,7 @@ impl<W: World> LaneState<W> {
     /// That the pool has not stopped, and is not being closed.
     pub(crate) fn go_on(&self) -> Result<(), PoolError> {
         self.check()?;
-        match self.work.ending.get() {
+        match self.background.is_ending() {
             false => Ok(()),
             true => Err(PoolError::new(
                 PoolErrorKind::Failed,
@@ -115,6 +115,11 @@ impl<W: World> LaneState<W> {
     /// The zones that come into use or go out of it, and the pages that move meanwhile.
     pub(crate) fn zone_changes(&self) -> &ZoneChanges {
         &self.zone_changes
+    }
+
+    /// The work on the drives.
+    pub(crate) fn background(&self) -> &Background {
+        &self.background
     }
 
     /// Wakes the task.

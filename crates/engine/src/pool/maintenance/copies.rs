@@ -144,14 +144,13 @@ impl<W: World> LaneState<W> {
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
         let mut able = members.filter(|member| member.is_whole() && !member.log());
-        let next = able.find(|next| !self.work.no_carriers.borrow().contains(&next.uuid));
+        let next = able.find(|next| !self.background().is_no_carrier(next.uuid));
         let Some(next) = next else {
-            // From the first one again.
-            self.work.no_carriers.borrow_mut().clear();
+            self.background().try_all_carriers();
             return Ok(());
         };
         if !self.carry_logs(&next).await {
-            self.work.no_carriers.borrow_mut().insert(next.uuid);
+            self.background().add_no_carrier(next.uuid);
             return self.check();
         }
         next.set_log(true);
@@ -172,8 +171,7 @@ impl<W: World> LaneState<W> {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {
                 let text = format!("drive '{}' can't carry the logs: {error}", next.name);
                 // It is tried again and again: told once.
-                let before = self.work.logs_stay.replace(Some(text.clone()));
-                if before.as_ref() != Some(&text) {
+                if self.background().tells_logs_stay(&text) {
                     self.drives.event(EventKind::CopyMoved, text);
                 }
                 // All or nothing: the other one may have taken it in.
@@ -183,7 +181,7 @@ impl<W: World> LaneState<W> {
                 return false;
             }
         }
-        self.work.logs_stay.replace(None);
+        self.background().logs_have_moved();
         true
     }
 

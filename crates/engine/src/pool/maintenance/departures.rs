@@ -19,7 +19,7 @@ use std::time::Duration;
 impl<W: World> LaneState<W> {
     /// How long a drive is waited for that nobody needs.
     pub(super) fn patience(&self) -> Duration {
-        self.work.limits.get().hung
+        self.background().limits().hung
     }
 
     /// Does what the first lane does about groups, if this one does something else.

@@ -34,13 +34,13 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         let (store, pause) = {
             let Some(inner) = pool.upgrade() else { return };
-            let _filling = inner.work.filling.lock().await;
+            let _filling = inner.background().fill().await;
             let filled = match inner.backed_pages() > 0 && !inner.store.has_replayed() {
                 true => inner.fill_pages().await,
                 false => inner.go_on(),
             };
             let pause = match filled {
-                Ok(()) => inner.work.fill_pause.get().unwrap_or(PAUSE),
+                Ok(()) => inner.background().fill_pause().unwrap_or(PAUSE),
                 Err(_) if inner.go_on().is_err() => return,
                 // A drive that is needed does not answer.
                 Err(_) => TICK,
@@ -59,7 +59,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
 impl<W: World> Lane<W> {
     /// Sets how often pages are looked for that lie over others.
     pub fn set_fill_pause(&self, pause: Duration) {
-        self.inner.work.fill_pause.set(Some(pause));
+        self.inner.background().set_fill_pause(pause);
     }
 
     /// Makes the pages whole now that lie over others at the call: that would happen by
@@ -69,7 +69,7 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// When the pool has stopped; while a drive that is needed does not answer.
     pub async fn free_backings(&self) -> Result<(), PoolError> {
-        let _filling = self.inner.work.filling.lock().await;
+        let _filling = self.inner.background().fill().await;
         self.inner.fill_pages().await
     }
 }
@@ -139,7 +139,7 @@ impl<W: World> LaneState<W> {
                 }
             }
         }
-        let rate = self.work.pace.rates().rebuild_bytes_per_s;
+        let rate = self.background().pace().rates().rebuild_bytes_per_s;
         self.rest(rate, bytes, began).await;
         self.go_on()?;
         outcome

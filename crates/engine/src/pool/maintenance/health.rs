@@ -160,7 +160,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     };
     let mut before = None;
     loop {
-        let Some(limits) = pool.upgrade().map(|inner| inner.work.limits.get()) else {
+        let Some(limits) = pool.upgrade().map(|inner| inner.background().limits()) else {
             return;
         };
         if before.replace(limits) != Some(limits) {
@@ -395,7 +395,7 @@ impl<W: World> LaneState<W> {
 impl<W: World> Lane<W> {
     /// Changes from when on a drive is not trusted.
     pub fn set_health_limits(&self, limits: Limits) {
-        self.inner.work.limits.set(limits);
+        self.inner.background().set_limits(limits);
     }
 }
 

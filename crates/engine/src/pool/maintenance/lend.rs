@@ -76,8 +76,7 @@ impl<W: World> LaneState<W> {
         }
         if let Err(error) = given {
             self.go_on()?;
-            // What else there is to do in this round is not held up for it.
-            self.work.lending_failed.replace(Some(error));
+            self.background().note_lending_failure(error);
         }
         Ok(())
     }

@@ -65,15 +65,15 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
-            let _busy = inner.work.busy.lock().await;
+            let _busy = inner.background().be_busy().await;
             if inner.go_on().is_err() {
                 return;
             }
             match inner.look_after().await {
-                Ok(()) => inner.work.trouble.replace(None),
+                Ok(()) => inner.background().round_has_ended(),
                 Err(_) if inner.go_on().is_err() => return,
                 Err(error) => inner.tell_trouble(error),
-            };
+            }
         }
         let Some(store) = pool.upgrade().map(|inner| Rc::clone(&inner.store)) else {
             return;
@@ -85,22 +85,20 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
 
 impl<W: World> LaneState<W> {
     /// A round has ended early though the pool serves: it is tried again, and told once.
-    fn tell_trouble(&self, error: PoolError) -> Option<String> {
-        let before = self.work.trouble.replace(Some(error.context.clone()));
-        if before.as_ref() != Some(&error.context) {
+    fn tell_trouble(&self, error: PoolError) {
+        if self.background().tells_trouble(&error.context) {
             let text = format!(
                 "work on the drives ended early, and is tried again: {}",
                 error.context
             );
             self.drives.event(EventKind::Trouble, text);
         }
-        before
     }
 
     /// One round of everything. Where the round ends early, lending may have failed all the same.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
         let round = self.look_after_each().await;
-        let lent = self.work.lending_failed.take();
+        let lent = self.background().take_lending_failure();
         round.and(lent.map_or(Ok(()), Err))
     }
 
@@ -138,7 +136,7 @@ impl<W: World> LaneState<W> {
             self.rebuild_next().await?;
             self.go_on()?;
         }
-        self.work.resume(task, self.world.now());
+        self.background().resume(task, self.world.now());
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ impl<W: World> LaneState<W> {
             .find(|member| member.state() == MemberState::Rebuilding);
         let Some(member) = next else { return Ok(()) };
         let outcome = self.rebuild(&member).await;
-        self.work.end();
+        self.background().end();
         outcome
     }
 
@@ -47,7 +47,7 @@ impl<W: World> LaneState<W> {
         let zone_bytes = self.identity().zone_bytes;
         let whole = member.rebuilt().borrow().len() as u64;
         let total = of_group().len() as u64 * zone_bytes;
-        let task = self.work.begin(
+        let task = self.background().begin(
             TaskKind::Rebuild,
             &member.name,
             self.world.now(),
@@ -68,7 +68,7 @@ impl<W: World> LaneState<W> {
                 return self.rebuild_failed(member).await;
             }
             self.lend().await?;
-            task.total.set(of_group().len() as u64 * zone_bytes);
+            task.set_total(of_group().len() as u64 * zone_bytes);
         }
         if member.state() != MemberState::Rebuilding {
             // While this waited for the zones to settle.
@@ -83,7 +83,7 @@ impl<W: World> LaneState<W> {
         }])
         .await?;
         member.rebuilt().borrow_mut().clear();
-        self.work.rebuild_told.set(None);
+        self.background().rebuild_has_ended();
         self.drives.event(
             EventKind::Rebuild,
             format!(
@@ -98,7 +98,7 @@ impl<W: World> LaneState<W> {
 
     /// Tells that a rebuild begins or goes on; once, however often it is tried again.
     fn tell_rebuild(&self, member: &Member<W>, whole: u64) {
-        if self.work.rebuild_told.replace(Some(member.uuid)) == Some(member.uuid) {
+        if !self.background().tells_rebuild(member.uuid) {
             return;
         }
         let text = match whole {
@@ -117,7 +117,7 @@ impl<W: World> LaneState<W> {
 
     async fn rebuild_failed(self: &Rc<Self>, member: &Member<W>) -> Result<(), PoolError> {
         self.world.reached("rebuild onto a drive that dies");
-        self.work.rebuild_told.set(None);
+        self.background().rebuild_has_ended();
         let text = format!(
             "rebuild of drive '{}' has ended: the drive has failed",
             member.name
@@ -143,18 +143,18 @@ impl<W: World> LaneState<W> {
         {
             stripes.pop();
         }
-        let before = task.done.get();
+        let before = task.done_bytes();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
             let began = self.world.now();
-            let rate = self.work.pace.rates().rebuild_bytes_per_s;
+            let rate = self.background().pace().rates().rebuild_bytes_per_s;
             let (taken, _) = self.heal_some(zone, rest, Some(place), rate).await?;
             rest = &rest[taken..];
             if member.state() != MemberState::Rebuilding {
                 return Ok(());
             }
             let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
-            task.done.set(task.done.get() + bytes);
+            task.advance(bytes);
             self.rest(rate, bytes, began).await;
             self.go_on()?;
         }
@@ -181,7 +181,7 @@ impl<W: World> LaneState<W> {
         }])
         .await?;
         member.rebuilt().borrow_mut().insert(zone.shape.zone);
-        task.done.set(before + self.identity().zone_bytes);
+        task.advance_to(before + self.identity().zone_bytes);
         Ok(())
     }
 
@@ -201,7 +201,9 @@ impl<W: World> LaneState<W> {
         let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
         let makes_way = || {
             let commands = self.store.counts.commands.get();
-            self.work.pace.makes_way(commands, self.world.now())
+            self.background()
+                .pace()
+                .makes_way(commands, self.world.now())
         };
         let (at_once, most) = match (makes_way(), rate) {
             (true, _) => (
@@ -238,10 +240,10 @@ impl<W: World> LaneState<W> {
     /// Rests after a step, for the rate and for commands.
     pub(super) async fn rest(&self, rate: Option<u64>, bytes: u64, began: base::Time) {
         let commands = self.store.counts.commands.get();
-        let pause = self
-            .work
-            .pace
-            .pause(rate, bytes, (began, self.world.now()), commands);
+        let pause =
+            self.background()
+                .pace()
+                .pause(rate, bytes, (began, self.world.now()), commands);
         // In pieces: a pool that is being closed waits for this.
         let mut left = pause;
         while !left.is_zero() && self.go_on().is_ok() {

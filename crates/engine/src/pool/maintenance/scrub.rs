@@ -15,36 +15,36 @@ impl<W: World> Lane<W> {
     /// When the pool has stopped.
     pub fn start_scrub(&self) -> Result<(), PoolError> {
         self.inner.check()?;
-        self.inner.work.scrub_wanted.set(true);
+        self.inner.background().scrubs().want();
         self.inner.wake_background();
         Ok(())
     }
 
     /// Ends a scrub that is under way, or wanted.
     pub fn stop_scrub(&self) {
-        self.inner.work.scrub_wanted.set(false);
+        self.inner.background().scrubs().call_off();
     }
 
     /// Whole scrubs since the opening.
     pub fn scrubs_ended(&self) -> u64 {
-        self.inner.work.scrubs_ended()
+        self.inner.background().scrubs().ended()
     }
 
     /// Whether the last whole scrub found nothing to put right, and nothing lost of which that was
     /// not known before.
     pub fn last_scrub_clean(&self) -> bool {
-        let last = self.inner.work.last_scrub.get();
-        last.is_some_and(|(_, found)| found.mended == 0 && found.lost == found.still_lost)
+        let last = self.inner.background().scrubs().last_found();
+        last.is_some_and(|found| found.mended == 0 && found.lost == found.still_lost)
     }
 }
 
 impl<W: World> LaneState<W> {
     pub(super) async fn scrub_if_wanted(self: &Rc<Self>) -> Result<(), PoolError> {
-        if !self.work.scrub_wanted.get() {
+        if !self.background().scrubs().is_wanted() {
             return Ok(());
         }
         let outcome = self.scrub().await;
-        self.work.end();
+        self.background().end();
         outcome
     }
 
@@ -58,7 +58,7 @@ impl<W: World> LaneState<W> {
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         let name = self.drives.name().to_owned();
         let task = self
-            .work
+            .background()
             .begin(TaskKind::Scrub, &name, self.world.now(), (0, total));
         self.drives
             .event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
@@ -70,7 +70,7 @@ impl<W: World> LaneState<W> {
                 found = found.and(self.scrub_zone(&zone, &task).await?);
             }
             self.lend().await?;
-            if !self.work.scrub_wanted.get() {
+            if !self.background().scrubs().is_wanted() {
                 self.drives.event(
                     EventKind::Scrub,
                     format!("scrub of pool '{name}' was stopped"),
@@ -82,7 +82,6 @@ impl<W: World> LaneState<W> {
         // What it counts is on the drives, too.
         self.store.trim().await?;
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
-        self.work.scrub_wanted.set(false);
         let still_lost = found.still_lost;
         let lost = found.lost + still_lost;
         let found = Found {
@@ -90,8 +89,7 @@ impl<W: World> LaneState<W> {
             lost,
             still_lost,
         };
-        self.work.last_scrub.set(Some((self.world.now(), found)));
-        self.work.scrubs_ended.set(self.work.scrubs_ended.get() + 1);
+        self.background().scrubs().end(self.world.now(), found);
         let mended = base::size::counted(mended, "block");
         let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
         self.drives.event_of_loss(EventKind::Scrub, text, lost);
@@ -127,19 +125,19 @@ impl<W: World> LaneState<W> {
         let mut rest = &stripes[..];
         while !rest.is_empty() {
             let began = self.world.now();
-            let rate = self.work.pace.rates().scrub_bytes_per_s;
+            let rate = self.background().pace().rates().scrub_bytes_per_s;
             let (taken, healed) = self.heal_some(zone, rest, None, rate).await?;
             rest = &rest[taken..];
             found = found.and(healed);
             let bytes = taken as u64 * geometry.unit_bytes * geometry.width as u64;
-            task.done.set(task.done.get() + bytes);
+            task.advance(bytes);
             self.rest(rate, bytes, began).await;
             self.go_on()?;
             if self.is_drive_wanting() {
                 self.world.reached("scrub put off for a drive");
                 self.look_after_drives(task).await?;
             }
-            if !self.work.scrub_wanted.get() || !self.is_in_use(zone) {
+            if !self.background().scrubs().is_wanted() || !self.is_in_use(zone) {
                 break;
             }
         }

@@ -563,7 +563,7 @@ impl<W: World> Lane<W> {
 
     /// Limits work in the background.
     pub fn set_rates(&self, rates: super::Rates) {
-        self.inner.work.pace.set_rates(rates);
+        self.inner.background().pace().set_rates(rates);
     }
 }
 

@@ -62,9 +62,11 @@ impl<W: World> LaneState<W> {
         let total = self.bytes_to_move();
         let subject = format!("group {}", first.group.index);
         let now = self.world.now();
-        let task = self.work.begin(TaskKind::Move, &subject, now, (0, total));
+        let task = self
+            .background()
+            .begin(TaskKind::Move, &subject, now, (0, total));
         let outcome = self.empty_all(&task).await;
-        self.work.end();
+        self.background().end();
         outcome
     }
 
@@ -86,7 +88,7 @@ impl<W: World> LaneState<W> {
                 self.world.reached("group is of its level");
                 let text = "all zones are moved: each has the level of its group".to_owned();
                 self.drives.event(EventKind::Group, text);
-                self.work.no_room.set(false);
+                self.background().has_room();
                 return Ok(());
             };
             match self.empty_zone(&zone, task, false).await {
@@ -188,10 +190,10 @@ impl<W: World> LaneState<W> {
                     return Ok(Emptied::CalledOff);
                 }
                 let bytes = some.len() as u64 * self.page_bytes();
-                task.done.set(task.done.get() + bytes);
+                task.advance(bytes);
                 // Hosts write and delete meanwhile.
-                task.total.set(task.done.get() + self.bytes_to_move());
-                let rate = self.work.pace.rates().rebuild_bytes_per_s;
+                task.set_left(self.bytes_to_move());
+                let rate = self.background().pace().rates().rebuild_bytes_per_s;
                 self.rest(rate, bytes, began).await;
                 self.go_on()?;
                 if !urgent && self.is_drive_wanting() {
@@ -218,7 +220,7 @@ impl<W: World> LaneState<W> {
 
     fn say_no_room(&self) {
         self.world.reached("no room to empty a zone");
-        if !self.work.no_room.replace(true) {
+        if self.background().tells_no_room() {
             let text = "too few pages are free to empty a zone: add drives, or delete volumes or \
                         snapshots; the work then continues";
             self.drives.event(EventKind::Group, text.to_owned());

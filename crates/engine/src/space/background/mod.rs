@@ -1,0 +1,248 @@
+//! Work in the background: what is under way, what ended last, and what was told of it.
+//!
+//! Invariants:
+//! - One thing is done at a time, and pages are made whole beside it: who works holds a lock.
+//! - Once the pool is being closed, [`Background::end_all`] ends when nothing is under way, and
+//!   nothing begins any more.
+//! - Work that is tried again and again tells of the same once.
+//!
+//! Rooms: `task` (how far it is), `scrubs`, `told_once`.
+
+mod scrubs;
+mod task;
+mod told_once;
+
+pub use scrubs::{Found, ScrubInfo};
+pub(crate) use task::Task;
+pub use task::{TaskInfo, TaskKind};
+
+use super::pace::Pace;
+use crate::drives::Limits;
+use crate::error::PoolError;
+use base::{Time, Uuid};
+use futures_util::lock::{Mutex, MutexGuard};
+use scrubs::Scrubs;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+use told_once::ToldOnce;
+
+/// The work in the background of a lane.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    pace: Pace,
+    limits: Cell<Limits>,
+    task: RefCell<Option<Rc<Task>>>,
+    scrubs: Scrubs,
+    /// How often pages are looked for that lie over others.
+    fill_pause: Cell<Option<Duration>>,
+    /// Drives that could not take the logs over; others are tried first.
+    no_carriers: RefCell<BTreeSet<Uuid>>,
+    /// Why a zone that another lane wants could not be emptied, in this round.
+    lending_failure: RefCell<Option<PoolError>>,
+    /// Zones can't be emptied: there is no room.
+    no_room: ToldOnce<()>,
+    /// Why the logs could not be carried by another drive.
+    logs_stay: ToldOnce<String>,
+    /// The drive whose rebuild begins.
+    rebuild: ToldOnce<Uuid>,
+    /// Why the last round ended early.
+    trouble: ToldOnce<String>,
+    /// Held while something is done.
+    busy: Mutex<()>,
+    /// Held while pages are made whole.
+    filling: Mutex<()>,
+    /// Nothing more is begun: the pool is being closed.
+    is_ending: Cell<bool>,
+}
+
+impl Background {
+    /// How fast the work goes.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// The limits of drives that are in force.
+    pub fn limits(&self) -> Limits {
+        self.limits.get()
+    }
+
+    /// Sets the limits of drives from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        self.limits.set(limits);
+    }
+
+    /// The scrubs since the opening.
+    pub fn scrubs(&self) -> &Scrubs {
+        &self.scrubs
+    }
+
+    /// How often pages are looked for that lie over others, if that was said.
+    pub fn fill_pause(&self) -> Option<Duration> {
+        self.fill_pause.get()
+    }
+
+    /// Says how often pages are looked for that lie over others.
+    pub fn set_fill_pause(&self, pause: Duration) {
+        self.fill_pause.set(Some(pause));
+    }
+}
+
+/// What is under way.
+impl Background {
+    /// The tasks under way, at a glance.
+    pub fn tasks(&self, now: Time) -> Vec<TaskInfo> {
+        self.task
+            .borrow()
+            .iter()
+            .map(|task| task.info(now))
+            .collect()
+    }
+
+    /// Begins a task that so much of is done, of so much. One under way is put off.
+    pub fn begin(
+        &self,
+        kind: TaskKind,
+        subject: &str,
+        now: Time,
+        progress: (u64, u64),
+    ) -> Rc<Task> {
+        let task = Rc::new(Task::of(kind, subject, now, progress));
+        self.task.replace(Some(Rc::clone(&task)));
+        task
+    }
+
+    /// Goes on with a task that was put off.
+    pub fn resume(&self, task: &Rc<Task>, now: Time) {
+        task.resume(now);
+        self.task.replace(Some(Rc::clone(task)));
+    }
+
+    /// Nothing is under way any more.
+    pub fn end(&self) {
+        self.task.replace(None);
+    }
+
+    /// Waits for the turn to do something.
+    pub async fn be_busy(&self) -> MutexGuard<'_, ()> {
+        self.busy.lock().await
+    }
+
+    /// Waits for the turn to make pages whole.
+    pub async fn fill(&self) -> MutexGuard<'_, ()> {
+        self.filling.lock().await
+    }
+
+    /// Whether the pool is being closed.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.get()
+    }
+
+    /// Ends when nothing is under way any more, and nothing will be: a pool that is
+    /// closed has no write on its way.
+    pub async fn end_all(&self) {
+        self.is_ending.set(true);
+        drop(self.busy.lock().await);
+        drop(self.filling.lock().await);
+    }
+}
+
+/// What is tried again, and told once.
+impl Background {
+    /// Whether a drive could not take the logs over, since all were tried.
+    pub fn is_no_carrier(&self, drive: Uuid) -> bool {
+        self.no_carriers.borrow().contains(&drive)
+    }
+
+    /// A drive could not take the logs over: others are tried first.
+    pub fn add_no_carrier(&self, drive: Uuid) {
+        self.no_carriers.borrow_mut().insert(drive);
+    }
+
+    /// All drives were tried: from the first one again.
+    pub fn try_all_carriers(&self) {
+        self.no_carriers.borrow_mut().clear();
+    }
+
+    /// A zone that another lane wants could not be emptied. What else there is to do in this
+    /// round is not held up for it.
+    pub fn note_lending_failure(&self, error: PoolError) {
+        self.lending_failure.replace(Some(error));
+    }
+
+    /// Why lending has failed in this round, if it has.
+    pub fn take_lending_failure(&self) -> Option<PoolError> {
+        self.lending_failure.take()
+    }
+
+    /// Whether it is to be told that there is no room to empty a zone.
+    pub fn tells_no_room(&self) -> bool {
+        self.no_room.is_new(())
+    }
+
+    /// There is room to empty zones again.
+    pub fn has_room(&self) {
+        self.no_room.forget();
+    }
+
+    /// Whether it is to be told why the logs can't be carried by another drive.
+    pub fn tells_logs_stay(&self, why: &str) -> bool {
+        self.logs_stay.is_new(why.to_owned())
+    }
+
+    /// Another drive carries the logs.
+    pub fn logs_have_moved(&self) {
+        self.logs_stay.forget();
+    }
+
+    /// Whether it is to be told that the rebuild of a drive begins.
+    pub fn tells_rebuild(&self, drive: Uuid) -> bool {
+        self.rebuild.is_new(drive)
+    }
+
+    /// A rebuild has ended: when the drive is rebuilt once more, that is told again.
+    pub fn rebuild_has_ended(&self) {
+        self.rebuild.forget();
+    }
+
+    /// Whether it is to be told why a round ended early.
+    pub fn tells_trouble(&self, why: &str) -> bool {
+        self.trouble.is_new(why.to_owned())
+    }
+
+    /// A whole round has ended.
+    pub fn round_has_ended(&self) {
+        self.trouble.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn a_pool_that_is_closed_waits_for_what_is_under_way() {
+        let background = Background::default();
+        let busy = background.be_busy().now_or_never();
+        let filling = background.fill().now_or_never();
+        let mut end = Box::pin(background.end_all());
+        assert!(end.as_mut().now_or_never().is_none());
+        assert!(background.is_ending());
+        drop(busy);
+        assert!(end.as_mut().now_or_never().is_none());
+        drop(filling);
+        assert!(end.now_or_never().is_some());
+    }
+
+    #[test]
+    fn drives_that_could_not_carry_the_logs_are_tried_last() {
+        let background = Background::default();
+        let drive = Uuid::from_u128(1);
+        background.add_no_carrier(drive);
+        assert!(background.is_no_carrier(drive));
+        background.try_all_carriers();
+        assert!(!background.is_no_carrier(drive));
+    }
+}
