@@ -43,7 +43,7 @@ impl<W: World> Lane<W> {
         ];
         inner.check_words(&records)?;
         inner.commit(records).await?;
-        let core = inner.state.borrow().volumes.get(&id).map(Rc::clone);
+        let core = inner.state().volumes.get(&id).map(Rc::clone);
         let core = core.ok_or_else(|| {
             let context = format!("volume '{name}' went away while it was created");
             PoolError::new(PoolErrorKind::NotFound, context)
@@ -53,7 +53,7 @@ impl<W: World> Lane<W> {
 
     /// The volumes that nobody is shown.
     pub fn hidden(&self) -> Vec<VolumeInfo> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let hidden = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_hidden();
         let all = state.volumes.values().filter(hidden);
         all.map(|core| self.handle(core).info()).collect()

@@ -138,7 +138,7 @@ impl<W: World> Lane<W> {
             .planted("shared pages counted as exclusive")
         {
             true => count_some(&map, &Refs::default(), from, count),
-            false => count_some(&map, &self.inner.state.borrow().refs, from, count),
+            false => count_some(&map, &self.inner.state().refs, from, count),
         }
     }
 }

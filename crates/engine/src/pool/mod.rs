@@ -215,7 +215,7 @@ impl<W: World> Lane<W> {
         let page_bytes = inner.page_bytes();
         let drives = &inner.drives;
         let (used, mapped) = {
-            let space = inner.space.borrow();
+            let space = inner.space();
             (space.used(), space.mapped())
         };
         let free = inner.free_pages();
@@ -235,9 +235,9 @@ impl<W: World> Lane<W> {
             level: groups.first().map_or(Level::Simple, |group| group.level),
             page_bytes: inner.identity().page_bytes,
             capacity_bytes: (used + free - kept) * page_bytes,
-            promised_bytes: inner.state.borrow().promises.promised() * page_bytes,
+            promised_bytes: inner.state().promises.promised() * page_bytes,
             kept_bytes: kept * page_bytes,
-            backing_bytes: inner.state.borrow().backing_pages() * page_bytes,
+            backing_bytes: inner.state().backing_pages() * page_bytes,
             backed_bytes: inner.backed_pages() * page_bytes,
             fullness: self.fullness(),
             free_zones_bytes: inner.unopened_pages() * page_bytes,

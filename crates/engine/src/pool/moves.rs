@@ -97,7 +97,7 @@ impl Settling {
 impl<W: World> Lane<W> {
     /// What is on its way from or to another pool, and how far it is.
     pub fn transits(&self) -> Vec<(VolumeInfo, Transit)> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let ready = state.volumes.values().filter(|core| core.ready.get());
         let on_its_way = ready.filter_map(|core| {
             let transit = core.words.about().transit?;

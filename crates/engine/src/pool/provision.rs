@@ -79,9 +79,7 @@ impl<W: World> Lane<W> {
         if !inner.pledge(pages).await? {
             return Err(inner.no_room_for(&core.name.to_string(), pages));
         }
-        let mut state = inner.state.borrow_mut();
-        state.promises.release();
-        state.promise(core, true);
+        inner.promise_pledged(core);
         Ok(())
     }
 }

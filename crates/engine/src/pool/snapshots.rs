@@ -184,7 +184,7 @@ impl<W: World> Lane<W> {
         if inner.world.planted("restored before it is durable") {
             let theirs = from.map.borrow().share();
             let before = core.map.replace(theirs);
-            inner.state.borrow_mut().give_up(before);
+            inner.spoil(|state| state.give_up(before));
             self.release_all().await;
         }
         let more = self.more_promised(&core, &from);

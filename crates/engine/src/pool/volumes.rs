@@ -14,7 +14,7 @@ use std::time::Duration;
 impl<W: World> Lane<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let seen = |core: &&Rc<VolumeCore>| {
             core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
         };
@@ -34,7 +34,7 @@ impl<W: World> Lane<W> {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
             .find(|core| core.name == name && core.is_seen())
@@ -128,7 +128,7 @@ impl<W: World> Lane<W> {
     pub(super) fn next_ids(&self, count: u32) -> Result<VolumeId, PoolError> {
         let inner = &self.inner;
         let (there, id) = {
-            let state = inner.state.borrow();
+            let state = inner.state();
             (state.volumes.len(), VolumeId(state.next_id))
         };
         let most = inner.identity().volumes_max as usize;
@@ -226,7 +226,7 @@ impl<W: World> Lane<W> {
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {
-            inner.state.borrow_mut().give_up(core.map.take());
+            inner.spoil(|state| state.give_up(core.map.take()));
             self.release_all().await;
             inner.world.sleep(Duration::from_millis(1)).await;
             return inner.commit(vec![Record::Delete { id: core.id }]).await;
@@ -241,13 +241,7 @@ impl<W: World> Lane<W> {
     /// Gives the pages of deleted volumes back, some at a time so that others can work.
     pub(super) async fn release_all(&self) {
         loop {
-            let (more, freed) = {
-                let mut state = self.inner.state.borrow_mut();
-                (state.give_up_some(), state.take_freed())
-            };
-            freed
-                .into_iter()
-                .for_each(|page| self.inner.store.release(page));
+            let more = self.inner.release_some();
             if !more {
                 return;
             }

@@ -17,7 +17,6 @@ use crate::space::VolumeCore;
 use crate::volume::{Volume, VolumeAttributes, VolumeInfo};
 use crate::world::World;
 use base::Uuid;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -40,7 +39,7 @@ impl<W: World> Lane<W> {
     }
 
     pub(super) fn core_of(&self, uuid: Uuid) -> Option<Rc<VolumeCore>> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
             .find(|core| core.uuid == uuid && !core.live.is_deleted())
@@ -49,7 +48,7 @@ impl<W: World> Lane<W> {
 
     /// Its volumes, and what is said of them; not in any order.
     pub fn volumes_said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let seen = |core: &&Rc<VolumeCore>| {
             core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
         };
@@ -65,7 +64,7 @@ impl<W: World> Lane<W> {
 
     /// What is in the trash, what came in first at the front.
     pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let trashed = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_trashed();
         let all = state.volumes.values().filter(trashed);
         let mut all: Vec<_> = all
@@ -102,7 +101,7 @@ impl<W: World> Lane<W> {
         records.extend(change.attributes.iter().map(word));
         inner.check_words(&records)?;
         match inner.world.planted("what is said is not made durable") {
-            true => say_in_memory(&inner.state, &records),
+            true => inner.spoil(|state| say_in_memory(state, &records)),
             false => inner.commit(records).await?,
         }
         inner.world.reached("volume renamed or tagged");
@@ -123,7 +122,7 @@ impl<W: World> Lane<W> {
         self.check_new(new)?;
         let mut records = vec![Record::Word(core.id, Word::Name(new.to_owned()))];
         let prefix = format!("{old}{SNAPSHOT_MARK}");
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         for other in state.volumes.values().filter(|other| other.read_only) {
             let about = other.words.about();
             let is_of = about.origin.is_some_and(|origin| origin.uuid == core.uuid);
@@ -279,8 +278,7 @@ fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(
 }
 
 /// Says it without anything on the drives: a bug.
-fn say_in_memory(state: &RefCell<State>, records: &[Record]) {
-    let mut state = state.borrow_mut();
+fn say_in_memory(state: &mut State, records: &[Record]) {
     for record in records {
         let applied = state.apply(record);
         assert!(applied.is_ok(), "{record:?}: {applied:?}");

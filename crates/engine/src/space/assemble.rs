@@ -2,6 +2,7 @@
 
 use super::checkpoint_room::CheckpointRoom;
 use super::journal_cursor::JournalCursor;
+use super::page_accounts::PageAccounts;
 use super::ring_losses::RingLosses;
 use super::zone_changes::ZoneChanges;
 use super::{Background, LaneState, State, Through};
@@ -84,8 +85,7 @@ impl<W: World> LaneState<W> {
             drives,
             store: Rc::new(store),
             journal: JournalCursor::default(),
-            state: RefCell::new(state),
-            space,
+            pages: PageAccounts::new(state, space),
             background: Background::default(),
             administration: Default::default(),
             through: Through::default(),
@@ -104,7 +104,7 @@ impl<W: World> LaneState<W> {
             return Ok(());
         }
         let is_busy = || {
-            let state = self.state.borrow();
+            let state = self.state();
             let mut cores = state.volumes.values();
             cores.any(|core| core.live.under_way() > 0)
         };

@@ -79,7 +79,7 @@ impl<W: World> LaneState<W> {
     /// What backs a page, if anything does. No wait may come between the look at the map
     /// and this.
     pub(crate) fn backing(&self, page: PhysPage) -> Option<Backing> {
-        let backing = self.state.borrow().backings.get(page)?;
+        let backing = self.state().backings.get(page)?;
         if self.is_becoming_whole(page) {
             return None;
         }
@@ -116,7 +116,7 @@ impl<W: World> LaneState<W> {
 
     /// Pages that have a backing.
     pub(crate) fn backed_pages(&self) -> u64 {
-        self.state.borrow().backings.len()
+        self.state().backings.len()
     }
 }
 

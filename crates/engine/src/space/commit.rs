@@ -101,27 +101,27 @@ impl<W: World> LaneState<W> {
 
     /// Makes records that are durable part of the state.
     fn apply(&self, batch: &[Record]) {
-        let mut state = self.state.borrow_mut();
         for record in batch {
-            let applied = state.apply(record);
-            assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
+            self.pages.apply(record);
             if let Record::Overlay { backing, .. } = record
                 && self.world.planted("backing not held")
             {
-                state.refs.take(*backing);
-            }
-            match record {
-                Record::Map { phys, count, .. } => {
-                    self.space.borrow_mut().settle(*phys, u64::from(*count));
-                }
-                Record::Remap { phys, .. } | Record::Overlay { phys, .. } => {
-                    self.space.borrow_mut().settle(*phys, 1);
-                }
-                _ => {}
+                self.spoil(|state| state.refs.take(*backing));
             }
         }
-        // Only now may others write there.
-        for page in state.take_freed() {
+        self.release_freed();
+    }
+
+    /// Gives back some pages of deleted volumes; whether there are more.
+    pub(crate) fn release_some(&self) -> bool {
+        let more = self.pages.give_up_some();
+        self.release_freed();
+        more
+    }
+
+    /// Gives back the pages that nobody has any more: only now may others write there.
+    fn release_freed(&self) {
+        for page in self.pages.take_freed() {
             self.store.release(page);
         }
     }
@@ -260,7 +260,7 @@ impl<W: World> LaneState<W> {
         let identity = self.identity();
         let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
         let generation = self.journal.generation();
-        let state = self.state.borrow();
+        let state = self.state();
         Encoder::new(identity.lane_uuid(), generation, segment_bytes, &state)
     }
 

@@ -49,7 +49,7 @@ impl<W: World> LaneState<W> {
     /// What a checkpoint would hold now.
     fn checkpoint_sizes(&self) -> CheckpointSizes {
         let identity = self.identity();
-        let state = self.state.borrow();
+        let state = self.state();
         let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
         CheckpointSizes {
             maps_bytes: checkpoint::maps_bytes(
@@ -117,7 +117,7 @@ impl<W: World> LaneState<W> {
     /// the pool's drives can come to.
     pub(crate) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
         let more: u64 = {
-            let state = self.state.borrow();
+            let state = self.state();
             let more = |record: &Record| match record {
                 Record::Word(id, word) => match state.volumes.get(id) {
                     Some(core) => core.words.more_bytes(word),

@@ -3,7 +3,7 @@
 //!
 //! Volumes and all work on the pool stand on it. Invariants: see the rooms.
 //!
-//! Rooms: `commit` (metadata made durable) and `journal_cursor` (where it stands), `zones` (taken
+//! Rooms: `page_accounts` (metadata and space), `commit` (metadata made durable) and `journal_cursor` (where it stands), `zones` (taken
 //! into use), `zone_changes` (on their way) and `lent` (by other lanes),
 //! `promise` (who may have the last pages), `backing` (who reads through pages),
 //! `metadata_room` and `checkpoint_room` (promised to checkpoints), `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
@@ -21,6 +21,7 @@ pub mod live;
 mod metadata_room;
 mod mirror;
 pub mod pace;
+mod page_accounts;
 pub(crate) mod promise;
 mod refusal;
 mod ring_losses;
@@ -46,7 +47,8 @@ use base::DriveOffset;
 use checkpoint_room::CheckpointRoom;
 use futures_util::lock::Mutex;
 use journal_cursor::JournalCursor;
-use std::cell::RefCell;
+use page_accounts::PageAccounts;
+use std::cell::Ref;
 use std::rc::Rc;
 use zone_changes::ZoneChanges;
 
@@ -62,8 +64,7 @@ pub(crate) struct LaneState<W: World> {
     pub drives: Rc<Drives<W>>,
     pub store: Rc<Store<W>>,
     journal: JournalCursor,
-    pub state: RefCell<State>,
-    pub space: Rc<RefCell<Space>>,
+    pages: PageAccounts,
     background: Background,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
@@ -115,6 +116,21 @@ impl<W: World> LaneState<W> {
     /// The zones that come into use or go out of it, and the pages that move meanwhile.
     pub(crate) fn zone_changes(&self) -> &ZoneChanges {
         &self.zone_changes
+    }
+
+    /// The metadata, to look at. No wait may come while it is held.
+    pub(crate) fn state(&self) -> Ref<'_, State> {
+        self.pages.state()
+    }
+
+    /// The pages that are given out, to look at. No wait may come while they are held.
+    pub(crate) fn space(&self) -> Ref<'_, Space> {
+        self.pages.space()
+    }
+
+    /// Changes the metadata without a durable record, as only a planted bug may.
+    pub(crate) fn spoil<T>(&self, bug: impl FnOnce(&mut State) -> T) -> T {
+        self.pages.spoil(bug)
     }
 
     /// The work on the drives.

@@ -45,16 +45,14 @@ pub(crate) fn kept_of(pages: u64) -> u64 {
 impl<W: World> LaneState<W> {
     /// Pages that are promised and not given out yet.
     pub(crate) fn promised_pages(&self) -> u64 {
-        let promised = self.state.borrow().promises.pages();
-        // Both change in the same moment, when a page is mapped.
-        promised.saturating_sub(self.space.borrow().drawn())
+        self.pages.promised_pages()
     }
 
     /// Free pages of zones in use that `claim` may have, as far as somebody is
     /// interested in: `max`.
     pub(crate) fn spare(&self, max: u64, claim: Claim) -> u64 {
         let (free, pages) = {
-            let space = self.space.borrow();
+            let space = self.space();
             (space.free(), space.pages())
         };
         let held = match claim {
@@ -88,7 +86,7 @@ impl<W: World> LaneState<W> {
     /// Whether what is promised has room in the free pages, without those of a zone that
     /// is being emptied.
     pub(crate) fn keeps_promises(&self) -> bool {
-        let free = self.space.borrow().free() + self.own_unopened();
+        let free = self.space().free() + self.own_unopened();
         free >= self.promised_pages()
     }
 
@@ -107,7 +105,7 @@ impl<W: World> LaneState<W> {
         };
         loop {
             if self.can_promise(pages) || self.world.planted("pages promised that are not there") {
-                self.state.borrow_mut().promises.pledge(pages);
+                self.pages.pledge(pages);
                 return Ok(true);
             }
             let others = lane.registry.lanes() > 1;
@@ -137,19 +135,24 @@ impl<W: World> LaneState<W> {
     }
 
     fn pledge_now(&self, pages: u64) -> bool {
-        self.state.borrow_mut().promises.pledge(pages);
+        self.pages.pledge(pages);
         true
     }
 
     /// The change that pages were set aside for is over.
     pub(crate) fn unpledge(&self) {
-        self.state.borrow_mut().promises.release();
+        self.pages.unpledge();
+    }
+
+    /// What was set aside is promised to a volume that is about to be thick.
+    pub(crate) fn promise_pledged(&self, core: &VolumeCore) {
+        self.pages.promise(core);
     }
 
     fn can_promise(&self, pages: u64) -> bool {
         let own = self.own_unopened();
         let (free, all) = {
-            let space = self.space.borrow();
+            let space = self.space();
             (space.free() + own, space.pages() + own)
         };
         free >= self.promised_pages() + kept_of(all) + pages
@@ -169,7 +172,7 @@ impl<W: World> LaneState<W> {
     /// That so many pages can't be promised to a volume.
     pub(crate) fn no_room_for(&self, name: &str, pages: u64) -> PoolError {
         let page_bytes = self.page_bytes();
-        let all = self.space.borrow().pages() + self.own_unopened();
+        let all = self.space().pages() + self.own_unopened();
         let left = self.unpromised_pages().saturating_sub(kept_of(all));
         let (needed, left) = human_pair(pages * page_bytes, left * page_bytes);
         let context = format!(

@@ -8,7 +8,7 @@ impl<W: World> LaneState<W> {
     /// Tells the other lanes how many pages are taken here, and how many there are.
     pub(crate) fn say_space(&self) {
         let (used, free) = {
-            let space = self.space.borrow();
+            let space = self.space();
             (space.used(), space.free())
         };
         let kept = promise::kept_of(used + free + self.unopened_pages());

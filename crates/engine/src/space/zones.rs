@@ -56,12 +56,8 @@ impl<W: World> LaneState<W> {
         loop {
             let spare = self.spare(max.max(1), claim);
             if spare > 0 {
-                let mut space = self.space.borrow_mut();
-                let taken = space.allocate_run(spare.min(max));
-                if let (Some((first, count)), Claim::Promised) = (taken, claim) {
-                    space.draw(first, count);
-                }
-                return Ok(taken);
+                let was_promised = claim == Claim::Promised;
+                return Ok(self.pages.allocate(spare.min(max), was_promised));
             }
             if !self.open_zone(claim).await? {
                 return Ok(None);
@@ -96,7 +92,7 @@ impl<W: World> LaneState<W> {
 
     /// Pages that could still be given out, zones not yet in use included.
     pub fn free_pages(&self) -> u64 {
-        self.space.borrow().free() + self.unopened_pages()
+        self.space().free() + self.unopened_pages()
     }
 
     /// Pages of zones that are not in use yet.
@@ -122,7 +118,7 @@ impl<W: World> LaneState<W> {
         if self.spare(1, claim) > 0 {
             return Ok(true);
         }
-        if self.space.borrow().free() > 0 && self.drives.lane().registry.lanes() == 1 {
+        if self.space().free() > 0 && self.drives.lane().registry.lanes() == 1 {
             // What there is, of zones not in use, too, is promised.
             return Ok(false);
         }
@@ -153,7 +149,7 @@ impl<W: World> LaneState<W> {
     }
 
     async fn zone_on(self: &Rc<Self>, group: &Rc<Group<W>>, number: u32) -> Result<(), PoolError> {
-        let next = self.state.borrow().next_incarnation;
+        let next = self.state().next_incarnation;
         let (level, incarnation) = (group.level(), self.drives.lane().incarnation(next));
         let invalid = |context| PoolError::new(PoolErrorKind::Invalid, context);
         let zone = self

@@ -185,7 +185,7 @@ impl<W: World> Volume<W> {
         if self.inner.world.planted("zeroes taken for the backing's") {
             return false;
         }
-        self.inner.state.borrow().backings.get(page).is_some()
+        self.inner.state().backings.get(page).is_some()
     }
 
     /// Whether pages that are cleared stay its own: of a thick volume, and of one that
@@ -209,9 +209,11 @@ impl<W: World> Volume<W> {
             count: (pages.end - pages.start) as u32,
         };
         if self.inner.world.planted("unmapping not made durable") {
-            let mut state = self.inner.state.borrow_mut();
-            let _ = state.apply(&unmap);
-            let freed = state.take_freed().into_iter();
+            let freed = self.inner.spoil(|state| {
+                let _ = state.apply(&unmap);
+                state.take_freed()
+            });
+            let freed = freed.into_iter();
             freed.for_each(|page| self.inner.store.release(page));
             return Ok(());
         }

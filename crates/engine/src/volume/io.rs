@@ -319,11 +319,7 @@ impl<W: World> Volume<W> {
     /// Where a page lies, and whether other volumes have it there, too: nobody writes
     /// there then.
     pub(super) fn place(&self, page: PageIndex) -> Option<(PhysPage, bool)> {
-        let place = self
-            .core
-            .map
-            .borrow()
-            .place(page, &self.inner.state.borrow().refs);
+        let place = self.core.map.borrow().place(page, &self.inner.state().refs);
         if self.inner.world.planted("shared page written in place") {
             return place.map(|(phys, _)| (phys, false));
         }
@@ -554,7 +550,7 @@ impl<W: World> Volume<W> {
     /// Whether there are so many free pages, in zones not yet in use, too, that an
     /// overwrite may take new ones.
     pub(super) fn has_room_to_move(&self) -> bool {
-        let pages = self.inner.space.borrow().pages();
+        let pages = self.inner.space().pages();
         self.inner.unpromised_pages() * 8 > pages
     }
 

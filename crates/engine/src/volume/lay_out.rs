@@ -63,7 +63,7 @@ impl<W: World> Volume<W> {
         let _reserved = self.reserve_maps(first, count, at)?;
         // Groups take their turns as they do for who writes in order.
         let groups = self.inner.drives.groups().len();
-        let most = self.inner.space.borrow().run_pages(groups);
+        let most = self.inner.space().run_pages(groups);
         let mut records = Vec::new();
         let mut done = 0;
         let refused = loop {

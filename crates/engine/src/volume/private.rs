@@ -121,7 +121,7 @@ impl<W: World> Volume<W> {
     /// Where a page lies that others have, too.
     pub(super) fn shared(&self, page: PageIndex) -> Option<PhysPage> {
         let map = self.core.map.borrow();
-        let place = map.place(page, &self.inner.state.borrow().refs)?;
+        let place = map.place(page, &self.inner.state().refs)?;
         place.1.then_some(place.0)
     }
 }

@@ -74,7 +74,7 @@ impl<W: World> Volume<W> {
     /// The volume with this identity, if it is in the same lane. A copy of it that is on its
     /// way here is not it.
     pub fn beside(&self, uuid: Uuid) -> Option<Volume<W>> {
-        let state = self.inner.state.borrow();
+        let state = self.inner.state();
         let there = |core: &&Rc<VolumeCore>| {
             core.ready.get() && !core.is_elsewhere() && !core.live.is_deleted()
         };
@@ -320,11 +320,12 @@ impl<W: World> Volume<W> {
         let shared = self.inner.commit(vec![record]).await;
         shared.map_err(|error| failed(at, error))?;
         if self.inner.world.planted("copied page not counted") {
-            let mut state = self.inner.state.borrow_mut();
-            for page in page.0..page.0 + count {
-                let phys = self.lookup(PageIndex(page));
-                phys.map(|phys| state.refs.take(phys));
-            }
+            self.inner.spoil(|state| {
+                for page in page.0..page.0 + count {
+                    let phys = self.lookup(PageIndex(page));
+                    phys.map(|phys| state.refs.take(phys));
+                }
+            });
         }
         self.inner.world.reached("pages copied by reference");
         Ok(count * page_bytes)

@@ -79,7 +79,7 @@ impl<W: World> LaneState<W> {
     async fn fill_pages(self: &Rc<Self>) -> Result<(), PoolError> {
         self.go_on()?;
         let mut outcome = Ok(());
-        let cores: Vec<_> = self.state.borrow().volumes.values().cloned().collect();
+        let cores: Vec<_> = self.state().volumes.values().cloned().collect();
         for core in cores {
             let (mut next, mut seen) = (0, 0);
             while let Some((index, pages)) = self.backed_of(&core, next) {
@@ -107,7 +107,7 @@ impl<W: World> LaneState<W> {
         next: usize,
     ) -> Option<(usize, Vec<(PageIndex, PhysPage)>)> {
         let map = core.map.borrow();
-        let state = self.state.borrow();
+        let state = self.state();
         let (index, chunk) = map.chunk_from(next)?;
         let first = (index * chunk.entries().len()) as u64;
         let entries = (first..).zip(chunk.entries());

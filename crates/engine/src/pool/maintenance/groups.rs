@@ -223,7 +223,7 @@ impl<W: World> LaneState<W> {
         let of_group = self.zones_of(group);
         let used: u64 = of_group
             .iter()
-            .map(|zone| self.space.borrow().used_in(*zone))
+            .map(|zone| self.space().used_in(*zone))
             .sum();
         let free_here = self.free_in(group);
         let free_elsewhere = self.free_pages().saturating_sub(free_here);
@@ -310,7 +310,7 @@ impl<W: World> LaneState<W> {
 
     /// Whether one of `zones` could be emptied into the free pages of all others.
     fn has_room_for(&self, zones: &[u32]) -> bool {
-        let space = self.space.borrow();
+        let space = self.space();
         let Some(least) = zones
             .iter()
             .copied()
@@ -326,7 +326,7 @@ impl<W: World> LaneState<W> {
 
     /// Pages that a group could give.
     fn free_in(&self, group: &Rc<Group<W>>) -> u64 {
-        let in_use = self.space.borrow().free_of(group.index);
+        let in_use = self.space().free_of(group.index);
         in_use + self.unopened_of(group)
     }
 

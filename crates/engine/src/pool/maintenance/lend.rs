@@ -51,7 +51,7 @@ impl<W: World> LaneState<W> {
         }
         let promised = self.promised_pages();
         let least = {
-            let space = self.space.borrow();
+            let space = self.space();
             let zones = self.drives.zones().into_iter();
             zones
                 .min_by_key(|zone| space.used_in(zone.shape.zone))

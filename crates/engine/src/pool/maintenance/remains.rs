@@ -63,7 +63,7 @@ impl<W: World> Lane<W> {
         let group = inner.found_group(index)?;
         let of_group = inner.zones_of(&group);
         let (used, others) = {
-            let space = inner.space.borrow();
+            let space = inner.space();
             let of_group: u64 = of_group.iter().map(|zone| space.used_in(*zone)).sum();
             let free = space.free() - space.free_of(index);
             (space.used(), space.used() - of_group + free)

@@ -73,7 +73,7 @@ impl<W: World> LaneState<W> {
     async fn empty_all(self: &Rc<Self>, task: &super::Task) -> Result<(), PoolError> {
         let mut failed: BTreeMap<u32, PoolError> = BTreeMap::new();
         loop {
-            let space = || self.space.borrow();
+            let space = || self.space();
             let mut zones = self.zones_to_empty();
             zones.retain(|zone| !failed.contains_key(&zone.shape.zone));
             if zones.is_empty()
@@ -106,7 +106,7 @@ impl<W: World> LaneState<W> {
 
     /// What volumes have in zones that are to be emptied.
     fn bytes_to_move(&self) -> u64 {
-        let space = self.space.borrow();
+        let space = self.space();
         let zones = self.zones_to_empty();
         let pages = zones.iter().map(|zone| space.used_in(zone.shape.zone));
         pages.sum::<u64>() * self.page_bytes()
@@ -201,7 +201,7 @@ impl<W: World> LaneState<W> {
                     return Ok(Emptied::PutOff);
                 }
             }
-            if self.space.borrow().used_in(zone) == 0 {
+            if self.space().used_in(zone) == 0 {
                 return Ok(Emptied::Done);
             }
             if let Some(error) = failed {
@@ -236,7 +236,7 @@ impl<W: World> LaneState<W> {
         range: &Range<u64>,
         owned: &mut Vec<Owned>,
     ) -> Option<usize> {
-        let (map, state) = (core.map.borrow(), self.state.borrow());
+        let (map, state) = (core.map.borrow(), self.state());
         let lies_over = |phys| state.backings.get(PhysPage(phys));
         let (index, chunk) = map.chunk_from(index)?;
         for run in runs_of(index, chunk.entries()) {
@@ -255,7 +255,7 @@ impl<W: World> LaneState<W> {
     async fn owned_in(&self, zone: u32) -> Result<Vec<Owned>, PoolError> {
         let pages = self.drives.zone_pages();
         let range = u64::from(zone) * pages..(u64::from(zone) + 1) * pages;
-        let cores: Vec<_> = self.state.borrow().volumes.values().cloned().collect();
+        let cores: Vec<_> = self.state().volumes.values().cloned().collect();
         let mut owned = Vec::new();
         let mut seen = 0;
         for core in cores {
