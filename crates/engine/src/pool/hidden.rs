@@ -25,7 +25,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         self.check_size(name, size_bytes)?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let id = self.next_ids(1)?;
         let spec = VolumeSpec {
             name: name.to_owned(),
@@ -66,7 +66,7 @@ impl<W: World> Lane<W> {
     pub async fn delete_hidden(&self, uuid: Uuid) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let found = self.core_of(uuid).filter(|core| core.words.is_hidden());
         let core = found.ok_or_else(|| {
             let pool = &inner.identity().name;

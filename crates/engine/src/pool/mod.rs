@@ -355,7 +355,7 @@ impl<W: World> Lane<W> {
     pub async fn close(&self) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         inner.background().end_all().await;
         inner.io_ended().await?;
         inner.store.drain().await?;

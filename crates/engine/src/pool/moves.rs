@@ -147,7 +147,7 @@ impl<W: World> Lane<W> {
         inner.check()?;
         check_name("volume", &info.name)?;
         let pages = self.check_size(&info.name, info.size_bytes)?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         if let Some(there) = self.core_of(info.uuid) {
             if there.words.stage() != Some(Stage::Incoming) {
                 let pool = &inner.identity().name;
@@ -205,7 +205,7 @@ impl<W: World> Lane<W> {
     ) -> Result<(Volume<W>, Rc<Mirror>), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         if core.read_only {
             let context = format!("volume '{name}' is a snapshot, and shares pages: it stays");
@@ -237,7 +237,7 @@ impl<W: World> Lane<W> {
     ) -> Result<Duration, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.core_of(uuid).ok_or_else(|| no_move(uuid))?;
         let mirror = core.live.mirror().ok_or_else(|| no_move(uuid))?;
         let is_whole = || {
@@ -290,7 +290,7 @@ impl<W: World> Lane<W> {
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.incoming(info.uuid)?;
         self.check_new(&info.name)?;
         let now = core.words.about();
@@ -325,7 +325,7 @@ impl<W: World> Lane<W> {
     pub async fn end_departure(&self, uuid: Uuid) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.core_of(uuid);
         let core = core.filter(|core| core.words.stage() == Some(Stage::Leaving));
         let Some(core) = core else {
@@ -364,7 +364,7 @@ impl<W: World> Lane<W> {
     async fn settle(&self, uuid: Uuid, stage: Stage) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.core_of(uuid);
         let core = core.filter(|core| core.words.stage() == Some(stage));
         let core = core.ok_or_else(|| no_move(uuid))?;
@@ -384,7 +384,7 @@ impl<W: World> Lane<W> {
     pub async fn call_off_arrival(&self, uuid: Uuid) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.core_of(uuid).ok_or_else(|| no_move(uuid))?;
         let is_copy = match core.words.stage() {
             Some(Stage::Incoming) => true,

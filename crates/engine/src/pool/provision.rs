@@ -33,7 +33,7 @@ impl<W: World> Lane<W> {
     ) -> Result<VolumeInfo, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         if core.read_only {
             let context = format!("volume '{name}' is a snapshot, and takes no space: clone it");

@@ -44,7 +44,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let pages = self.check_size(name, size_bytes)?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         let present = core.size_bytes.get();
         if core.read_only || size_bytes >= present {

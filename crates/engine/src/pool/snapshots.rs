@@ -113,7 +113,7 @@ impl<W: World> Lane<W> {
     ) -> Result<Vec<Volume<W>>, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let sources = self.sources(pairs, taking)?;
         let first = self.next_ids(pairs.len() as u32)?;
         let mut records = Vec::new();
@@ -163,7 +163,7 @@ impl<W: World> Lane<W> {
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let (core, from) = (self.still(name)?, self.settled(snapshot)?);
         check_restore(&core, &from)?;
         let mut records = Vec::new();

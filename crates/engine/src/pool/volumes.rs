@@ -89,7 +89,7 @@ impl<W: World> Lane<W> {
         inner.check()?;
         check_name("volume", &spec.name)?;
         let pages = self.check_size(&spec.name, spec.size_bytes)?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         self.check_new(&spec.name)?;
         let id = self.next_ids(1)?;
         let mut records = vec![self.creation(id, &spec, false)];
@@ -164,7 +164,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let pages = self.check_size(name, size_bytes)?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         let present = core.size_bytes.get();
         if size_bytes < present {
@@ -212,7 +212,7 @@ impl<W: World> Lane<W> {
     pub async fn delete_volume(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         self.let_go_of(&core).await
     }

@@ -87,7 +87,7 @@ impl<W: World> Lane<W> {
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.settled(name)?;
         let mut records = Vec::new();
         if let Some(new) = change.name.as_deref().filter(|new| *new != name) {
@@ -169,7 +169,7 @@ impl<W: World> Lane<W> {
     pub async fn trash_volume(&self, name: &str, at_unix_s: u64) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.still(name)?;
         let records = vec![Record::Word(core.id, Word::Trashed { at_unix_s })];
         inner.check_words(&records)?;
@@ -185,7 +185,7 @@ impl<W: World> Lane<W> {
     pub async fn recover_trashed(&self, uuid: Uuid, name: Option<&str>) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.trashed(uuid)?;
         let old = core.name.to_string();
         let name = name.unwrap_or(&old);
@@ -211,7 +211,7 @@ impl<W: World> Lane<W> {
     pub async fn delete_trashed(&self, uuid: Uuid) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let core = self.trashed(uuid)?;
         self.let_go_of(&core).await?;
         inner.world.reached("volume deleted from the trash");

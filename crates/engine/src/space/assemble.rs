@@ -1,11 +1,12 @@
 //! The state that all handles on an open pool share.
 
+use super::backing::BackingReaders;
 use super::checkpoint_room::CheckpointRoom;
 use super::journal_cursor::JournalCursor;
 use super::page_accounts::PageAccounts;
 use super::ring_losses::RingLosses;
 use super::zone_changes::ZoneChanges;
-use super::{Background, LaneState, State, Through};
+use super::{Background, LaneState, State};
 use crate::cache::ReadCache;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
@@ -88,7 +89,7 @@ impl<W: World> LaneState<W> {
             pages: PageAccounts::new(state, space),
             background: Background::default(),
             administration: Default::default(),
-            through: Through::default(),
+            backing_readers: BackingReaders::default(),
             checkpoint_room: CheckpointRoom::default(),
             zone_changes,
         }))

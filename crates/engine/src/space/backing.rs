@@ -19,14 +19,14 @@ use std::time::Duration;
 /// How often it is looked whether all have ended.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Who reads through.
+/// Those who read through pages to their backings.
 #[derive(Debug, Default)]
-pub(crate) struct Through {
+pub(super) struct BackingReaders {
     /// How often somebody has waited for those before.
     turn: Cell<u64>,
     users: Rc<Users>,
     /// Pages that have all themselves, and have not let go of their backing yet.
-    whole: RefCell<BTreeSet<PhysPage>>,
+    becoming_whole: RefCell<BTreeSet<PhysPage>>,
 }
 
 /// How many there are who began in each turn.
@@ -42,7 +42,7 @@ pub(crate) struct Backing {
     users: Rc<Users>,
 }
 
-impl Through {
+impl BackingReaders {
     fn hold(&self, page: PhysPage) -> Backing {
         let (turn, users) = (self.turn.get(), Rc::clone(&self.users));
         *users.0.borrow_mut().entry(turn).or_default() += 1;
@@ -83,12 +83,12 @@ impl<W: World> LaneState<W> {
         if self.is_becoming_whole(page) {
             return None;
         }
-        Some(self.through.hold(backing))
+        Some(self.backing_readers.hold(backing))
     }
 
     /// Whether a page needs its backing no more, and has it still.
     pub(crate) fn is_becoming_whole(&self, page: PhysPage) -> bool {
-        self.through.whole.borrow().contains(&page)
+        self.backing_readers.becoming_whole.borrow().contains(&page)
     }
 
     /// A page has all of its content itself: it lets go of its backing. Some volume keeps
@@ -97,19 +97,25 @@ impl<W: World> LaneState<W> {
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub(crate) async fn become_whole(self: &Rc<Self>, page: PhysPage) -> Result<(), PoolError> {
-        self.through.whole.borrow_mut().insert(page);
+        self.backing_readers
+            .becoming_whole
+            .borrow_mut()
+            .insert(page);
         if !self.world.planted("backing let go while it is read") {
             self.nobody_reads_through().await;
         }
         let outcome = self.commit(vec![Record::Whole { phys: page }]).await;
-        self.through.whole.borrow_mut().remove(&page);
+        self.backing_readers
+            .becoming_whole
+            .borrow_mut()
+            .remove(&page);
         outcome
     }
 
     /// Ends when all who read through a page at the call have ended.
     async fn nobody_reads_through(&self) {
-        let before = self.through.turn();
-        while self.through.has_users(before) {
+        let before = self.backing_readers.turn();
+        while self.backing_readers.has_users(before) {
             self.world.sleep(PAUSE).await;
         }
     }
@@ -126,17 +132,17 @@ mod tests {
 
     #[test]
     fn who_waits_waits_for_all_who_began_before_and_for_no_other() {
-        let through = Through::default();
-        let first = through.hold(PhysPage(1));
-        let one = through.turn();
-        let second = through.hold(PhysPage(1));
-        let two = through.turn();
-        let third = through.hold(PhysPage(2));
-        assert!(through.has_users(one) && through.has_users(two));
+        let readers = BackingReaders::default();
+        let first = readers.hold(PhysPage(1));
+        let one = readers.turn();
+        let second = readers.hold(PhysPage(1));
+        let two = readers.turn();
+        let third = readers.hold(PhysPage(2));
+        assert!(readers.has_users(one) && readers.has_users(two));
         drop(second);
-        assert!(through.has_users(two), "the first began before, too");
+        assert!(readers.has_users(two), "the first began before, too");
         drop(first);
-        assert!(!through.has_users(two));
+        assert!(!readers.has_users(two));
         assert_eq!(third.page, PhysPage(2));
     }
 }

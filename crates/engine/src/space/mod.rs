@@ -1,13 +1,15 @@
 //! The state of an open lane: its metadata, its free pages, its journal, and what is under way on
 //! its volumes.
 //!
-//! Volumes and all work on the pool stand on it. Invariants: see the rooms.
+//! Volumes and all work on the pool stand on it. It consists of parts, each with private fields and
+//! a file of its own that says its invariants.
 //!
-//! Rooms: `page_accounts` (metadata and space), `commit` (metadata made durable) and `journal_cursor` (where it stands), `zones` (taken
-//! into use), `zone_changes` (on their way) and `lent` (by other lanes),
-//! `promise` (who may have the last pages), `backing` (who reads through pages),
-//! `metadata_room` and `checkpoint_room` (promised to checkpoints), `refusal`; [`live`], `streams`, `copied` and `mirror` (what is under way on a
-//! volume); [`background`] and [`pace`] (the work on the drives).
+//! Rooms: `page_accounts` (metadata and space), `commit` (metadata made durable) and
+//! `journal_cursor` (where that stands), `zones` (taken into use), `zone_changes` (on their way) and
+//! `lent` (by other lanes), `promise` (who may have the last pages), `backing` (who reads through
+//! pages), `metadata_room` and `checkpoint_room` (promised to checkpoints), `refusal`; [`live`],
+//! `streams`, `copied` and `mirror` (what is under way on a volume); [`background`] and [`pace`] (the
+//! work on the drives).
 
 mod assemble;
 pub mod background;
@@ -30,7 +32,7 @@ mod zone_changes;
 mod zones;
 
 pub(crate) use background::Background;
-pub(crate) use backing::{Backing, Through};
+pub(crate) use backing::Backing;
 pub(crate) use checkpoint_room::Reservation;
 pub use live::Live;
 pub use mirror::{Mirror, MoveProgress};
@@ -43,9 +45,10 @@ use crate::pages::Space;
 use crate::ring::RingSpec;
 use crate::store::Store;
 use crate::world::World;
+use backing::BackingReaders;
 use base::DriveOffset;
 use checkpoint_room::CheckpointRoom;
-use futures_util::lock::Mutex;
+use futures_util::lock::{Mutex, MutexGuard};
 use journal_cursor::JournalCursor;
 use page_accounts::PageAccounts;
 use std::cell::Ref;
@@ -58,7 +61,8 @@ pub type State = crate::meta::State<Live>;
 /// A volume of an open lane.
 pub type VolumeCore = crate::meta::VolumeCore<Live>;
 
-/// The state that all handles on an open lane share.
+/// The state that all handles on an open lane share: the floors that it stands on, which are there
+/// for everybody and are never exchanged, and parts that own their invariants.
 pub(crate) struct LaneState<W: World> {
     pub world: W,
     pub drives: Rc<Drives<W>>,
@@ -66,10 +70,9 @@ pub(crate) struct LaneState<W: World> {
     journal: JournalCursor,
     pages: PageAccounts,
     background: Background,
-    /// Serialises creation, resizing and deletion of volumes.
-    pub administration: Mutex<()>,
-    /// Who reads through pages to what backs them.
-    pub through: Through,
+    /// Serialises creation, resizing and deletion of volumes, and changes of groups.
+    administration: Mutex<()>,
+    backing_readers: BackingReaders,
     checkpoint_room: CheckpointRoom,
     zone_changes: ZoneChanges,
 }
@@ -116,6 +119,16 @@ impl<W: World> LaneState<W> {
     /// The zones that come into use or go out of it, and the pages that move meanwhile.
     pub(crate) fn zone_changes(&self) -> &ZoneChanges {
         &self.zone_changes
+    }
+
+    /// Waits for the turn to create, resize or delete volumes, or to change groups.
+    pub(crate) async fn administration(&self) -> MutexGuard<'_, ()> {
+        self.administration.lock().await
+    }
+
+    /// As [`LaneState::administration`]; none when it is another's turn.
+    pub(crate) fn try_administration(&self) -> Option<MutexGuard<'_, ()>> {
+        self.administration.try_lock()
     }
 
     /// The metadata, to look at. No wait may come while it is held.

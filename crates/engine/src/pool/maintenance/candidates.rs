@@ -42,7 +42,7 @@ impl<W: World> Lane<W> {
             return Ok(());
         }
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         inner.check_new_drives(level, drives)?;
         for drive in drives {
             inner.check_unlabelled(drive).await?;

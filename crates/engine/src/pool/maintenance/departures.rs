@@ -28,7 +28,7 @@ impl<W: World> LaneState<W> {
             return Ok(());
         }
         // Who closes the pool holds it, and waits for us.
-        let Some(_administration) = self.administration.try_lock() else {
+        let Some(_administration) = self.try_administration() else {
             return Ok(());
         };
         self.follow().await?;

@@ -46,7 +46,7 @@ impl<W: World> Lane<W> {
     pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let group = inner.found_group(index)?;
         if inner.drives.lane().index > 0 {
             return inner.follow().await;
@@ -70,7 +70,7 @@ impl<W: World> Lane<W> {
     pub async fn check_convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         inner.check_convert(&inner.found_group(index)?, level)
     }
 
@@ -99,7 +99,7 @@ impl<W: World> Lane<W> {
     ) -> Result<u16, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let candidates: Vec<Candidate<'_, W>> = drives.iter().map(Candidate::from).collect();
         inner.check_new_drives(level, &candidates)?;
         // Lanes after the first find the labels that the first has just given them; see
@@ -136,7 +136,7 @@ impl<W: World> Lane<W> {
     pub async fn remove_group(&self, index: u16) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let group = inner.found_group(index)?;
         let lane = inner.drives.lane();
         if lane.index > 0 {
@@ -156,7 +156,7 @@ impl<W: World> Lane<W> {
     pub async fn check_remove_group(&self, index: u16) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         inner.check_remove(&inner.found_group(index)?)
     }
 
@@ -170,7 +170,7 @@ impl<W: World> Lane<W> {
     pub async fn take_back(&self, names: &[String], others_have: bool) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let _administration = inner.administration.lock().await;
+        let _administration = inner.administration().await;
         let keeps_spares = inner.drives.lane().index == 0 && !others_have;
         for spare in inner.drives.spares() {
             if names.contains(&spare.name) && !keeps_spares {
