@@ -6,7 +6,7 @@ use super::journal_cursor::JournalCursor;
 use super::page_accounts::PageAccounts;
 use super::ring_losses::RingLosses;
 use super::zone_changes::ZoneChanges;
-use super::{Background, LaneState, State};
+use super::{Background, LaneState, State, VolumeCore};
 use crate::cache::ReadCache;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
@@ -40,24 +40,13 @@ impl<W: World> LaneState<W> {
         let world = drives.world().clone();
         let space = Rc::new(RefCell::new(claim_space(&drives, &mut state).await?));
         let lane = drives.lane();
-        drives.tell_standings();
-        drives.tell_groups();
-        let zones = state.zones.keys().copied();
-        lane.registry.open(lane.index, zones).map_err(|taken| {
-            let context = format!(
-                "metadata of lane {} of pool '{}': {taken}",
-                lane.index,
-                drives.name()
-            );
-            PoolError::new(PoolErrorKind::Corrupt, context)
-        })?;
+        tell_lanes(&drives, &state)?;
         // Above all stamps of earlier openings, also of entries that never became
         // durable: sums know of them.
         let stamps = Rc::new(Cell::new(drives.epoch() << 32));
         let (logs, recovered) = rings(&world, &drives, &stamps, fresh).await?;
         let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.registry.lanes());
-        let watermark = Watermark::new(stamps);
-        let integrity = Integrity::new(Rc::clone(&drives), budget, watermark);
+        let integrity = Integrity::new(Rc::clone(&drives), budget, Watermark::new(stamps));
         let store = Store::new(
             Rc::clone(&drives),
             integrity,
@@ -65,21 +54,11 @@ impl<W: World> LaneState<W> {
             Rc::clone(&space),
             ReadCache::new(0),
         );
-        for ring in [&store.log, &store.intents] {
-            let ring = Rc::downgrade(ring);
-            drives.on_stop(move |reason| {
-                if let Some(ring) = ring.upgrade() {
-                    ring.die(reason);
-                }
-            });
-        }
+        stop_rings_with(&drives, &store);
         if let Some((log, intents)) = recovered {
             store.replay(log, intents).await?;
         }
-        let page_bytes = drives.page_bytes();
-        let cores = state.volumes.values();
-        let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
-        state.promises = Promises::new(page_bytes, promised);
+        state.promises = promises_of(&state, drives.page_bytes());
         let zone_changes = ZoneChanges::new(Rc::clone(&space));
         Ok(Rc::new(LaneState {
             world,
@@ -114,6 +93,41 @@ impl<W: World> LaneState<W> {
             self.world.sleep(Duration::from_millis(1)).await;
         }
         Ok(())
+    }
+}
+
+/// Tells the other lanes of this one's drives, groups and zones.
+///
+/// # Errors
+/// `Corrupt` when another lane has one of its zones.
+fn tell_lanes<W: World>(drives: &Drives<W>, state: &State) -> Result<(), PoolError> {
+    drives.tell_standings();
+    drives.tell_groups();
+    let lane = drives.lane();
+    let zones = state.zones.keys().copied();
+    lane.registry.open(lane.index, zones).map_err(|taken| {
+        let (lane, name) = (lane.index, drives.name());
+        let context = format!("metadata of lane {lane} of pool '{name}': {taken}");
+        PoolError::new(PoolErrorKind::Corrupt, context)
+    })
+}
+
+/// What is promised to all volumes together.
+fn promises_of(state: &State, page_bytes: u64) -> Promises {
+    let cores = state.volumes.values();
+    let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
+    Promises::new(page_bytes, promised)
+}
+
+/// When the pool stops, so do both logs.
+fn stop_rings_with<W: World>(drives: &Drives<W>, store: &Store<W>) {
+    for ring in [&store.log, &store.intents] {
+        let ring = Rc::downgrade(ring);
+        drives.on_stop(move |reason| {
+            if let Some(ring) = ring.upgrade() {
+                ring.die(reason);
+            }
+        });
     }
 }
 
@@ -153,24 +167,63 @@ async fn rings<W: World>(
     Ok(((log, intents), Some((in_log, in_intents))))
 }
 
+fn corrupt<W: World>(drives: &Drives<W>, what: String) -> PoolError {
+    let context = format!("metadata of pool '{}': {what}", drives.name());
+    PoolError::new(PoolErrorKind::Corrupt, context)
+}
+
 /// The zones in use, and the pages that volumes have in them.
 async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<Space, PoolError> {
-    let corrupt = |what: String| {
-        let context = format!("metadata of pool '{}': {what}", drives.name());
-        PoolError::new(PoolErrorKind::Corrupt, context)
-    };
+    let space = zones_in_use(drives, state)?;
+    // What is free, and who holds what, follows from the maps of those that are left.
+    while state.give_up_some() {}
+    state.take_freed();
+    let (space, refs) = claim_maps(drives, state, space).await?;
+    assert!(
+        state.refs.owned == refs.owned,
+        "maps of {:?} were counted as {:?}",
+        refs.owned,
+        state.refs.owned
+    );
+    let space = RefCell::new(space);
+    let counted = state.count_backings(
+        refs,
+        |page| space.borrow().is_used(page),
+        |phys, refs| {
+            let (page, count) = (PageIndex(0), 1);
+            claim(&mut space.borrow_mut(), refs, MapRun { page, phys, count }).is_ok()
+        },
+    );
+    counted.map_err(|phys| {
+        let what = format!("page {phys} backs another, and is not there");
+        corrupt(drives, what)
+    })?;
+    Ok(space.into_inner())
+}
+
+/// The zones in use, all of whose pages are free.
+fn zones_in_use<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
     let mut space = Space::new(drives.zone_pages());
     for (number, zone) in &state.zones {
         let zone = drives
             .zone_on(*number, zone.level, zone.incarnation)
-            .map_err(corrupt)?;
+            .map_err(|what| corrupt(drives, what))?;
         space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
     }
+    Ok(space)
+}
+
+/// Claims the pages of all maps, and counts who holds them.
+///
+/// # Errors
+/// `Corrupt` when a page is not there.
+async fn claim_maps<W: World>(
+    drives: &Drives<W>,
+    state: &State,
+    mut space: Space,
+) -> Result<(Space, Refs), PoolError> {
     let world = drives.world();
     let mut began = world.now();
-    // What is free, and who holds what, follows from the maps of those that are left.
-    while state.give_up_some() {}
-    state.take_freed();
     let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
     let mut refs = Refs::default();
     let mut tables: FxHashSet<*const Table> = FxHashSet::default();
@@ -190,13 +243,8 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
             refs.owned.chunks += 1;
             for run in runs_of(index, chunk.entries()) {
                 refs.owned.pages += run.count;
-                claim(&mut space, &mut refs, run).map_err(|phys| {
-                    let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
-                    corrupt(format!(
-                        "page {page} of volume '{}' lies at {phys}, which is not there",
-                        core.name
-                    ))
-                })?;
+                claim(&mut space, &mut refs, run)
+                    .map_err(|phys| corrupt(drives, not_there(core, run, phys)))?;
             }
             if world.now().since(began) > CLAIMS_AT_ONCE {
                 world.sleep(Duration::from_micros(1)).await;
@@ -204,23 +252,13 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
             }
         }
     }
-    assert!(
-        state.refs.owned == refs.owned,
-        "maps of {:?} were counted as {:?}",
-        refs.owned,
-        state.refs.owned
-    );
-    let space = RefCell::new(space);
-    let counted = state.count_backings(
-        refs,
-        |page| space.borrow().is_used(page),
-        |phys, refs| {
-            let (page, count) = (PageIndex(0), 1);
-            claim(&mut space.borrow_mut(), refs, MapRun { page, phys, count }).is_ok()
-        },
-    );
-    counted.map_err(|phys| corrupt(format!("page {phys} backs another, and is not there")))?;
-    Ok(space.into_inner())
+    Ok((space, refs))
+}
+
+fn not_there(core: &VolumeCore, run: MapRun, phys: PhysPage) -> String {
+    let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
+    let name = &core.name;
+    format!("page {page} of volume '{name}' lies at {phys}, which is not there")
 }
 
 /// Claims a run of pages; what other chunks have already gets another holder.

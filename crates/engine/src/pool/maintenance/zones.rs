@@ -45,6 +45,14 @@ pub(super) enum Emptied {
 
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
 
+/// What came of the pages that a zone had at one look.
+#[derive(Default)]
+struct Round {
+    moved_any: bool,
+    /// The first page that could not be read or written.
+    failure: Option<PoolError>,
+}
+
 impl<W: World> LaneState<W> {
     /// Zones that are to go out of use.
     pub(in crate::pool) fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
@@ -162,40 +170,15 @@ impl<W: World> LaneState<W> {
             if !self.zone_changes().is_emptying(zone) {
                 return Ok(Emptied::CalledOff);
             }
-            let mut moved_any = false;
-            let mut failed = None;
+            let mut round = Round::default();
             for some in owned.chunks(PAGES_AT_ONCE) {
                 let began = self.world.now();
-                let moves = some.iter().map(|(core, page, phys)| {
-                    let volume = Volume::new(Rc::clone(self), Rc::clone(core));
-                    async move { volume.move_page(*page, *phys).await }
-                });
-                for moved in join_all(moves).await {
-                    match moved {
-                        Ok(Moved::Done) => moved_any = true,
-                        Ok(Moved::Gone) => {}
-                        Ok(Moved::NoRoom) => {
-                            self.say_no_room();
-                            return Ok(Emptied::CalledOff);
-                        }
-                        // A drive that is needed does not answer; others may.
-                        Err(error) => {
-                            self.go_on()?;
-                            let kind = PoolErrorKind::Failed;
-                            failed.get_or_insert(PoolError::new(kind, error.context));
-                        }
-                    }
-                }
-                if !self.zone_changes().is_emptying(zone) {
+                let had_room = self.move_some(some, &mut round).await?;
+                if !had_room || !self.zone_changes().is_emptying(zone) {
                     return Ok(Emptied::CalledOff);
                 }
-                let bytes = some.len() as u64 * self.page_bytes();
-                task.advance(bytes);
-                // Hosts write and delete meanwhile.
-                task.set_left(self.bytes_to_move());
-                let rate = self.background().pace().rates().rebuild_bytes_per_s;
-                self.rest(rate, bytes, began).await;
-                self.go_on()?;
+                self.rest_after_moves(some.len() as u64, task, began)
+                    .await?;
                 if !urgent && self.is_drive_wanting() {
                     self.wake_background();
                     return Ok(Emptied::PutOff);
@@ -204,10 +187,10 @@ impl<W: World> LaneState<W> {
             if self.space().used_in(zone) == 0 {
                 return Ok(Emptied::Done);
             }
-            if let Some(error) = failed {
+            if let Some(error) = round.failure {
                 return Err(error);
             }
-            if !moved_any {
+            if !round.moved_any {
                 // Taken, and soon mapped or given back: by a write, or a deletion.
                 self.world.sleep(PAUSE).await;
                 self.go_on()?;
@@ -216,6 +199,51 @@ impl<W: World> LaneState<W> {
                 return Ok(Emptied::CalledOff);
             }
         }
+    }
+
+    /// Says how far the task is, and rests after a step that moved so many pages.
+    async fn rest_after_moves(
+        &self,
+        pages: u64,
+        task: &super::Task,
+        began: base::Time,
+    ) -> Result<(), PoolError> {
+        let bytes = pages * self.page_bytes();
+        task.advance(bytes);
+        // Hosts write and delete meanwhile.
+        task.set_left(self.bytes_to_move());
+        let rate = self.background().pace().rates().rebuild_bytes_per_s;
+        self.rest(rate, bytes, began).await;
+        self.go_on()
+    }
+
+    /// Moves some pages at once. False when there is no room for one of them.
+    async fn move_some(
+        self: &Rc<Self>,
+        some: &[Owned],
+        round: &mut Round,
+    ) -> Result<bool, PoolError> {
+        let moves = some.iter().map(|(core, page, phys)| {
+            let volume = Volume::new(Rc::clone(self), Rc::clone(core));
+            async move { volume.move_page(*page, *phys).await }
+        });
+        for moved in join_all(moves).await {
+            match moved {
+                Ok(Moved::Done) => round.moved_any = true,
+                Ok(Moved::Gone) => {}
+                Ok(Moved::NoRoom) => {
+                    self.say_no_room();
+                    return Ok(false);
+                }
+                // A drive that is needed does not answer; others may.
+                Err(error) => {
+                    self.go_on()?;
+                    let error = PoolError::new(PoolErrorKind::Failed, error.context);
+                    round.failure.get_or_insert(error);
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn say_no_room(&self) {
