@@ -8,7 +8,7 @@ use crate::drives::Member;
 use crate::drives::hung;
 use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
 use crate::label::{
-    GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
+    GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, Part, PoolIdentity,
 };
 use crate::lane::{LaneSlot, View};
 use crate::meta::checkpoint;
@@ -53,6 +53,27 @@ fn invalid(context: String) -> PoolError {
 
 fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolError> {
     check_name("pool", &spec.name)?;
+    check_sizes(spec)?;
+    if groups.is_empty() || groups.len() > GROUPS_MAX {
+        return Err(invalid(format!(
+            "{} in pool '{}': allowed are 1 to {GROUPS_MAX}",
+            counted(groups.len() as u64, "group"),
+            spec.name
+        )));
+    }
+    for (level, drives) in groups {
+        if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
+            return Err(invalid(format!(
+                "{} in pool '{}' at level {level}: allowed is {allowed}",
+                counted(*drives as u64, "drive"),
+                spec.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_sizes(spec: &PoolSpec) -> Result<(), PoolError> {
     let block = BLOCK_BYTES as u32;
     let sizes = [
         ("stripe unit", spec.stripe_unit_bytes),
@@ -78,22 +99,6 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
             human(u64::from(block)),
             human(u64::from(JOURNAL_BYTES_MIN))
         )));
-    }
-    if groups.is_empty() || groups.len() > GROUPS_MAX {
-        return Err(invalid(format!(
-            "{} in pool '{}': allowed are 1 to {GROUPS_MAX}",
-            counted(groups.len() as u64, "group"),
-            spec.name
-        )));
-    }
-    for (level, drives) in groups {
-        if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
-            return Err(invalid(format!(
-                "{} in pool '{}' at level {level}: allowed is {allowed}",
-                counted(*drives as u64, "drive"),
-                spec.name
-            )));
-        }
     }
     Ok(())
 }
@@ -177,36 +182,35 @@ pub fn planned_capacity_bytes(
     Ok((pages - kept_of(pages)) * u64::from(spec.page_bytes))
 }
 
-/// Lays out groups, each with its level, its drives and the capacity of the smallest, for one of
-/// so many lanes.
+/// A group that is to be: its level, its drives, and the capacity of the smallest in bytes.
+type Planned = (Level, usize, u64);
+
+/// Lays out groups for one of so many lanes.
 fn lay_out(
+    names: (Uuid, u64),
+    lane: (u16, u16),
+    spec: &PoolSpec,
+    groups: &[Planned],
+) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
+    let identity = identity_of(names, lane, spec, groups)?;
+    let entries = entries_of(&identity, groups)?;
+    Ok((identity, entries))
+}
+
+/// What the labels say of such a pool: the sizes of everything in front of the data.
+fn identity_of(
     (uuid, salt): (Uuid, u64),
     (lanes, lane): (u16, u16),
     spec: &PoolSpec,
-    groups: &[(Level, usize, u64)],
-) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
-    let smallest = groups
-        .iter()
-        .map(|(_, _, capacity)| *capacity)
-        .min()
-        .unwrap_or(0);
-    let unit = u64::from(spec.stripe_unit_bytes);
-    let widest = groups
-        .iter()
-        .map(|(_, drives, _)| *drives as u64)
-        .max()
-        .unwrap_or(1);
+    groups: &[Planned],
+) -> Result<PoolIdentity, PoolError> {
+    let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
+    let smallest = capacities.clone().min().unwrap_or(0);
+    let widths = groups.iter().map(|(_, drives, _)| *drives as u64);
+    let stripe_bytes = widths.max().unwrap_or(1) * u64::from(spec.stripe_unit_bytes);
     let zone_bytes = zone_bytes(spec, smallest)?;
-    // Sized for the whole drives as data: a little too large, never too small.
-    let raw: u64 = groups
-        .iter()
-        .map(|(_, drives, capacity)| *drives as u64 * capacity)
-        .sum();
-    let pages = raw / u64::from(spec.page_bytes);
-    let zones: u64 = groups
-        .iter()
-        .map(|(_, _, capacity)| capacity / zone_bytes)
-        .sum();
+    let pages = pages_most(spec, groups);
+    let zones: u64 = capacities.map(|capacity| capacity / zone_bytes).sum();
     let share = smallest / u64::from(lanes);
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
     let mut identity = PoolIdentity {
@@ -216,18 +220,13 @@ fn lay_out(
         page_bytes: spec.page_bytes,
         journal_bytes,
         volumes_max: spec.volumes_max,
-        checkpoint_bytes: checkpoint::slot_bytes(
-            GROWTH * pages,
-            GROWTH * zones,
-            spec.volumes_max,
-            journal_bytes,
-        ) + checkpoint::words_room(spec.volumes_max, journal_bytes),
+        checkpoint_bytes: checkpoint_bytes(spec, journal_bytes, pages, zones),
         log_bytes: log_bytes(spec.log_bytes, share, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
             spec.intent_bytes,
             share,
-            8 * widest * unit + LOG_BYTES_MIN / 4,
+            8 * stripe_bytes + LOG_BYTES_MIN / 4,
         ),
         zone_bytes,
         data_start: 0,
@@ -236,14 +235,39 @@ fn lay_out(
         lane,
         layout: spec.layout,
     };
+    identity.data_start = data_start(&identity);
+    Ok(identity)
+}
+
+/// Pages of whole drives, as if all were data: a little too many, never too few.
+fn pages_most(spec: &PoolSpec, groups: &[Planned]) -> u64 {
+    let raw = groups
+        .iter()
+        .map(|(_, drives, capacity)| *drives as u64 * capacity);
+    raw.sum::<u64>() / u64::from(spec.page_bytes)
+}
+
+/// Bytes of a checkpoint slot, for a pool that grows, with words.
+fn checkpoint_bytes(spec: &PoolSpec, journal_bytes: u32, pages: u64, zones: u64) -> u64 {
+    let (pages, zones) = (GROWTH * pages, GROWTH * zones);
+    checkpoint::slot_bytes(pages, zones, spec.volumes_max, journal_bytes)
+        + checkpoint::words_room(spec.volumes_max, journal_bytes)
+}
+
+/// Where the data begins in a lane's part of a drive: behind the logs.
+fn data_start(identity: &PoolIdentity) -> u64 {
     let end = identity.logs_offset() + identity.log_bytes + identity.intent_bytes;
-    let alignment = unit.max(identity.slots().alignment());
-    identity.data_start = end.next_multiple_of(alignment);
-    let fronts = u64::from(lanes) * identity.data_start;
+    let unit = u64::from(identity.stripe_unit_bytes);
+    end.next_multiple_of(unit.max(identity.slots().alignment()))
+}
+
+/// The groups of such a pool, with their zones behind the fronts of all lanes.
+fn entries_of(identity: &PoolIdentity, groups: &[Planned]) -> Result<Vec<GroupEntry>, PoolError> {
+    let fronts = u64::from(identity.lanes) * identity.data_start;
     let mut first_zone = 0;
     let mut entries = Vec::new();
     for (level, drives, capacity) in groups {
-        let stride = stride_bytes(*drives, &identity);
+        let stride = stride_bytes(*drives, identity);
         let zones = capacity.saturating_sub(fronts) / stride;
         if zones == 0 {
             return Err(PoolError::new(
@@ -251,7 +275,7 @@ fn lay_out(
                 format!(
                     "drives of {} are too small for pool '{}': {} go to labels, metadata and logs, and no zone of {} fits in the rest",
                     human(*capacity),
-                    spec.name,
+                    identity.name,
                     human(fronts),
                     human(stride)
                 ),
@@ -266,15 +290,15 @@ fn lay_out(
         });
         first_zone += zones as u32;
     }
-    if u64::from(first_zone) * zone_pages(&identity) >= u64::from(u32::MAX) {
+    if u64::from(first_zone) * zone_pages(identity) >= u64::from(u32::MAX) {
         return Err(invalid(format!(
             "pool '{}' would have {first_zone} zones of {} page numbers, and the format ends at {}: choose a larger page",
-            spec.name,
-            zone_pages(&identity),
+            identity.name,
+            zone_pages(identity),
             u32::MAX
         )));
     }
-    Ok((identity, entries))
+    Ok(entries)
 }
 
 /// Drives that carry the logs: as many as a span can lose, and one more, all of one
@@ -354,64 +378,82 @@ impl<W: World> Lane<W> {
             .map(|(level, drives)| (*level, drives.len()))
             .collect();
         check_spec(&spec, &shapes)?;
-        let all = || groups.iter().flat_map(|(_, drives)| drives).chain(&spares);
-        if all().count() > MEMBERS_MAX {
-            return Err(invalid(format!(
-                "{} drives in pool '{}': allowed are {MEMBERS_MAX}",
-                all().count(),
-                spec.name
-            )));
-        }
-        for NamedDrive { name, drive } in all() {
-            check_name("drive", name)?;
-            if let Some(label) = Self::probe(&world, drive).await? {
-                return Err(PoolError::new(
-                    PoolErrorKind::Exists,
-                    format!(
-                        "drive '{name}' belongs to pool '{}' already; it is not taken for pool '{}'",
-                        label.pool_name, spec.name
-                    ),
-                ));
-            }
-        }
-        let smallest = |drives: &[NamedDrive<W>]| {
-            drives
-                .iter()
-                .map(|named| named.drive.geometry().capacity_bytes)
-                .min()
-                .unwrap_or(0)
-        };
-        let sizes: Vec<(Level, usize, u64)> = groups
+        let all: Vec<_> = groups
             .iter()
-            .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
+            .flat_map(|(_, drives)| drives)
+            .chain(&spares)
+            .collect();
+        check_unlabelled(&world, &spec, &all).await?;
+        let sizes: Vec<Planned> = groups
+            .iter()
+            .map(|(level, drives)| (*level, drives.len(), smallest_bytes(drives)))
             .collect();
         let place = (lane.registry.lanes(), lane.index);
         let (identity, entries) = lay_out(names(&world, &lane, &spec), place, &spec, &sizes)?;
-        let least = sizes
-            .iter()
-            .map(|(_, _, capacity)| *capacity)
-            .max()
-            .unwrap_or(0);
-        if let Some(small) = spares
-            .iter()
-            .find(|spare| spare.drive.geometry().capacity_bytes < least)
-        {
-            let there = small.drive.geometry().capacity_bytes;
-            let (there, needed) = human_pair(there, least);
-            return Err(PoolError::new(
-                PoolErrorKind::TooSmall,
-                format!(
-                    "spare '{}' of pool '{}' has {there}, and {needed} are needed to stand in for every drive",
-                    small.name, spec.name
-                ),
-            ));
-        }
+        check_spares(&spec, &spares, &sizes)?;
         let drives = new_drives(&world, lane, identity, entries, groups, spares);
         let drives = Rc::new(drives);
         hung::guard(&drives);
         let made = label_all(Rc::clone(&drives)).await;
         made.map_err(|error| drives.because_of_silence(error))
     }
+}
+
+fn smallest_bytes<W: World>(drives: &[NamedDrive<W>]) -> u64 {
+    let capacities = drives
+        .iter()
+        .map(|named| named.drive.geometry().capacity_bytes);
+    capacities.min().unwrap_or(0)
+}
+
+/// That the drives are not too many, and no pool's yet.
+async fn check_unlabelled<W: World>(
+    world: &W,
+    spec: &PoolSpec,
+    drives: &[&NamedDrive<W>],
+) -> Result<(), PoolError> {
+    if drives.len() > MEMBERS_MAX {
+        return Err(invalid(format!(
+            "{} drives in pool '{}': allowed are {MEMBERS_MAX}",
+            drives.len(),
+            spec.name
+        )));
+    }
+    for NamedDrive { name, drive } in drives {
+        check_name("drive", name)?;
+        if let Some(label) = Lane::probe(world, drive).await? {
+            return Err(PoolError::new(
+                PoolErrorKind::Exists,
+                format!(
+                    "drive '{name}' belongs to pool '{}' already; it is not taken for pool '{}'",
+                    label.pool_name, spec.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// That each spare can stand in for every drive.
+fn check_spares<W: World>(
+    spec: &PoolSpec,
+    spares: &[NamedDrive<W>],
+    groups: &[Planned],
+) -> Result<(), PoolError> {
+    let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
+    let least = capacities.max().unwrap_or(0);
+    let mut spares = spares.iter();
+    let small = spares.find(|spare| spare.drive.geometry().capacity_bytes < least);
+    let Some(small) = small else { return Ok(()) };
+    let there = small.drive.geometry().capacity_bytes;
+    let (there, needed) = human_pair(there, least);
+    Err(PoolError::new(
+        PoolErrorKind::TooSmall,
+        format!(
+            "spare '{}' of pool '{}' has {there}, and {needed} are needed to stand in for every drive",
+            small.name, spec.name
+        ),
+    ))
 }
 
 /// Writes what a new pool has, labels last, and starts it.
@@ -436,6 +478,57 @@ async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError
     Ok(Lane::start(inner))
 }
 
+/// Makes the members of a new pool, one after the other.
+struct NewMembers<'a, W: World> {
+    world: &'a W,
+    prng: Prng,
+    part: Part,
+    /// Places of the drives that carry the logs.
+    logs: Vec<(usize, usize)>,
+    /// Copies of the metadata that no drive carries yet.
+    metadata_left: usize,
+}
+
+impl<W: World> NewMembers<'_, W> {
+    fn member(
+        &mut self,
+        named: NamedDrive<W>,
+        group: u16,
+        place: u16,
+        state: MemberState,
+    ) -> Rc<Member<W>> {
+        let metadata = state == MemberState::Healthy && self.metadata_left > 0;
+        self.metadata_left -= usize::from(metadata);
+        let drive = View::new(Rc::new(named.drive), self.part);
+        let at = (usize::from(group), usize::from(place));
+        let entry = MemberEntry {
+            uuid: self.prng.uuid(),
+            group,
+            place,
+            state,
+            metadata,
+            log: self.logs.contains(&at),
+            ordered_out: false,
+            reserved: false,
+            capacity_bytes: drive.geometry().capacity_bytes,
+            name: named.name,
+        };
+        Rc::new(Member::new(self.world, drive, &entry))
+    }
+
+    fn all(
+        &mut self,
+        drives: Vec<NamedDrive<W>>,
+        group: u16,
+        state: MemberState,
+    ) -> Vec<Rc<Member<W>>> {
+        (0..)
+            .zip(drives)
+            .map(|(place, named)| self.member(named, group, place, state))
+            .collect()
+    }
+}
+
 fn new_drives<W: World>(
     world: &W,
     lane: LaneSlot,
@@ -444,43 +537,21 @@ fn new_drives<W: World>(
     groups: Vec<(Level, Vec<NamedDrive<W>>)>,
     spares: Vec<NamedDrive<W>>,
 ) -> Drives<W> {
-    let mut prng = drive_names(world, &identity);
-    let part = identity.part();
     let rotational =
         |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
-    let logs = log_places(&entries, u64::from(identity.stripe_unit_bytes), rotational);
-    let mut metadata_left = METADATA_COPIES;
-    let mut member = |named: NamedDrive<W>, group: u16, place: u16, state| {
-        let metadata = state == MemberState::Healthy && metadata_left > 0;
-        metadata_left -= usize::from(metadata);
-        let drive = View::new(Rc::new(named.drive), part);
-        let entry = MemberEntry {
-            uuid: prng.uuid(),
-            group,
-            place,
-            state,
-            metadata,
-            log: logs.contains(&(usize::from(group), usize::from(place))),
-            ordered_out: false,
-            reserved: false,
-            capacity_bytes: drive.geometry().capacity_bytes,
-            name: named.name,
-        };
-        Rc::new(Member::new(world, drive, &entry))
+    let unit_bytes = u64::from(identity.stripe_unit_bytes);
+    let mut new = NewMembers {
+        world,
+        prng: drive_names(world, &identity),
+        part: identity.part(),
+        logs: log_places(&entries, unit_bytes, rotational),
+        metadata_left: METADATA_COPIES,
     };
-    let groups: Vec<Vec<Rc<Member<W>>>> = (0..)
+    let groups = (0..)
         .zip(groups)
-        .map(|(group, (_, drives))| {
-            (0..)
-                .zip(drives)
-                .map(|(place, named)| member(named, group, place, MemberState::Healthy))
-                .collect()
-        })
+        .map(|(group, (_, drives))| new.all(drives, group, MemberState::Healthy))
         .collect();
-    let spares = (0..)
-        .zip(spares)
-        .map(|(place, named)| member(named, SPARE_GROUP, place, MemberState::Spare))
-        .collect();
+    let spares = new.all(spares, SPARE_GROUP, MemberState::Spare);
     let label = Label {
         generation: 0,
         epoch: 1,
