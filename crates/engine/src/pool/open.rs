@@ -567,7 +567,6 @@ fn match_members<W: World>(
     drives: Vec<Labelled<W>>,
     notes: &mut Notes,
 ) -> (Places<W>, Vec<Rc<Member<W>>>, Strange<W>) {
-    let pool = &newest.pool.name;
     let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = drives
         .into_iter()
         .map(|drive| (drive.label.drive_uuid, drive))
@@ -577,59 +576,10 @@ fn match_members<W: World>(
     for entry in &newest.members {
         let found = by_uuid.remove(&entry.uuid);
         if entry.state == MemberState::Spare {
-            let fault = found
-                .as_ref()
-                .and_then(|found| capacity_fault(newest, entry, found));
-            match found {
-                Some(_) if fault.is_some() => notes.extend(fault),
-                Some(found) => spares.push(Rc::new(Member::new(
-                    world,
-                    found.drive,
-                    &MemberEntry {
-                        name: found.name,
-                        ..entry.clone()
-                    },
-                ))),
-                None => notes.push((
-                    PoolErrorKind::Missing,
-                    format!("spare '{}' of pool '{pool}' is missing", entry.name),
-                )),
-            }
+            spares.extend(match_spare(world, newest, entry, found, notes));
             continue;
         }
-        let fault = match &found {
-            _ if entry.state == MemberState::Failed => Some((
-                PoolErrorKind::Missing,
-                format!(
-                    "drive '{}' (place {} of group {}, {}) of pool '{pool}' is out of use since before: replace it, or add a spare",
-                    entry.name, entry.place, entry.group, entry.uuid
-                ),
-            )),
-            None => Some((
-                PoolErrorKind::Missing,
-                format!(
-                    "drive '{}' (place {} of group {}, {}) of pool '{pool}' is missing: bring it back",
-                    entry.name, entry.place, entry.group, entry.uuid
-                ),
-            )),
-            Some(found) => member_fault(newest, entry, found),
-        };
-        let state = match (&fault, entry.state) {
-            (Some(_), _) => MemberState::Failed,
-            (None, state) => state,
-        };
-        notes.extend(fault);
-        let entry = MemberEntry {
-            state,
-            name: found
-                .as_ref()
-                .map_or_else(|| entry.name.clone(), |found| found.name.clone()),
-            ..entry.clone()
-        };
-        let member = match found {
-            Some(found) => Member::new(world, found.drive, &entry),
-            None => Member::absent(world, &entry),
-        };
+        let member = match_member(world, newest, entry, found, notes);
         if let Some(group) = groups.get_mut(usize::from(entry.group)) {
             group.push(Rc::new(member));
         }
@@ -637,6 +587,67 @@ fn match_members<W: World>(
     let strange = by_uuid.into_values();
     let strange = strange.map(|drive| (drive.name, drive.drive, drive.label));
     (groups, spares, strange.collect())
+}
+
+/// The spare that a label names, if it is there and large enough.
+fn match_spare<W: World>(
+    world: &W,
+    newest: &Label,
+    entry: &MemberEntry,
+    found: Option<Labelled<W>>,
+    notes: &mut Notes,
+) -> Option<Rc<Member<W>>> {
+    let Some(found) = found else {
+        let (name, pool) = (&entry.name, &newest.pool.name);
+        let text = format!("spare '{name}' of pool '{pool}' is missing");
+        notes.push((PoolErrorKind::Missing, text));
+        return None;
+    };
+    if let Some(fault) = capacity_fault(newest, entry, &found) {
+        notes.push(fault);
+        return None;
+    }
+    let entry = MemberEntry {
+        name: found.name,
+        ..entry.clone()
+    };
+    Some(Rc::new(Member::new(world, found.drive, &entry)))
+}
+
+/// The member that a label names: out of use when the drive is not there, or has a fault.
+fn match_member<W: World>(
+    world: &W,
+    newest: &Label,
+    entry: &MemberEntry,
+    found: Option<Labelled<W>>,
+    notes: &mut Notes,
+) -> Member<W> {
+    let missing = |what: &str| {
+        let text = format!(
+            "drive '{}' (place {} of group {}, {}) of pool '{}' is {what}",
+            entry.name, entry.place, entry.group, entry.uuid, newest.pool.name
+        );
+        Some((PoolErrorKind::Missing, text))
+    };
+    let fault = match &found {
+        _ if entry.state == MemberState::Failed => {
+            missing("out of use since before: replace it, or add a spare")
+        }
+        None => missing("missing: bring it back"),
+        Some(found) => member_fault(newest, entry, found),
+    };
+    let mut entry = entry.clone();
+    if fault.is_some() {
+        entry.state = MemberState::Failed;
+    }
+    notes.extend(fault);
+    match found {
+        Some(found) => {
+            entry.name = found.name;
+            Member::new(world, found.drive, &entry)
+        }
+        None => Member::absent(world, &entry),
+    }
 }
 
 /// Why a drive that is there can't be used.

@@ -295,6 +295,47 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
+    /// The identity of a spare that is added beside so many.
+    fn spare_uuid(&self, name: &str, spares: usize) -> Uuid {
+        let at = self.world.now().as_nanos();
+        let stream = format!("spare {name} {at} {spares}");
+        self.world.prng(&stream).uuid()
+    }
+
+    /// That a drive with such a label of the first lane is free to be a spare.
+    async fn check_free(
+        &self,
+        name: &str,
+        drive: &W::Drive,
+        found: Option<&LabelSummary>,
+    ) -> Result<(), PoolError> {
+        let is_first = self.drives.lane().index == 0;
+        // Lanes after the first find the label that the first has just given it.
+        if !is_first && found.is_none_or(|label| label.pool_uuid != self.drives.uuid()) {
+            let context = format!(
+                "drive '{name}' is not part of the first lane of pool '{}' yet",
+                self.drives.name()
+            );
+            return Err(PoolError::new(PoolErrorKind::Invalid, context));
+        }
+        let own = match is_first {
+            true => None,
+            false => self.own_label(drive).await?,
+        };
+        let mut labels = found.into_iter().chain(&own);
+        if let Some(label) = labels.find(|label| self.drives.has_use_for(label)) {
+            let context = format!(
+                "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
+                label.pool_name
+            );
+            return Err(PoolError::new(PoolErrorKind::Exists, context));
+        }
+        match found {
+            Some(label) => self.check_unused_elsewhere(name, label),
+            None => Ok(()),
+        }
+    }
+
     /// That a drive, of which this lane has so many bytes, can stand in in a group or in any.
     pub(super) fn check_large_enough(
         &self,
@@ -403,56 +444,21 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let NamedDrive { name, drive } = named;
         inner.check_new_spare(&name)?;
-        let spares = inner.drives.spares();
+        let spares = inner.drives.spares().len();
         let found = inner.label_of_first_lane(&drive).await?;
-        let is_first = inner.drives.lane().index == 0;
-        // Lanes after the first find the label that the first has just given it.
-        if !is_first
-            && found
-                .as_ref()
-                .is_none_or(|label| label.pool_uuid != inner.drives.uuid())
-        {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "drive '{name}' is not part of the first lane of pool '{}' yet",
-                    inner.drives.name()
-                ),
-            ));
-        }
-        let own = match is_first {
-            true => None,
-            false => inner.own_label(&drive).await?,
-        };
-        let mut labels = found.iter().chain(&own);
-        if let Some(label) = labels.find(|label| inner.drives.has_use_for(label)) {
-            return Err(PoolError::new(
-                PoolErrorKind::Exists,
-                format!(
-                    "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
-                    label.pool_name
-                ),
-            ));
-        }
-        if let Some(label) = &found {
-            inner.check_unused_elsewhere(&name, label)?;
-        }
+        inner.check_free(&name, &drive, found.as_ref()).await?;
         let whole_bytes = drive.geometry().capacity_bytes;
         let drive = inner.drives.view(drive);
         let capacity_bytes = drive.geometry().capacity_bytes;
         inner.check_large_enough(&name, group, whole_bytes, capacity_bytes)?;
-        let drawn = || {
-            let at = inner.world.now().as_nanos();
-            let stream = format!("spare {name} {at} {}", spares.len());
-            inner.world.prng(&stream).uuid()
+        let uuid = match found {
+            Some(label) if inner.drives.lane().index > 0 => label.drive_uuid,
+            _ => inner.spare_uuid(&name, spares),
         };
         let entry = MemberEntry {
-            uuid: match found {
-                Some(label) if !is_first => label.drive_uuid,
-                _ => drawn(),
-            },
+            uuid,
             group: SPARE_GROUP,
-            place: spares.len() as u16,
+            place: spares as u16,
             state: MemberState::Spare,
             metadata: false,
             log: false,
