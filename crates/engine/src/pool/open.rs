@@ -23,7 +23,7 @@ use crate::label::{
 };
 use crate::lane::{LaneSlot, Part, View};
 use crate::meta::{Record, Stage};
-use crate::space::LaneState;
+use crate::space::{LaneState, State};
 use crate::world::World;
 use base::size::human_pair;
 use base::{DriveOffset, Uuid};
@@ -152,18 +152,26 @@ async fn all_ready<W: World>(world: &W, lane: &LaneSlot, pool: &str) -> Result<(
     }
 }
 
-/// Reads labels and metadata of a lane. When they are good it writes the heartbeat, and
-/// nothing else.
-async fn look<W: World>(
+fn cut_short(pool: &str) -> PoolError {
+    let context = format!(
+        "the creation of pool '{pool}' was cut short and it holds nothing: wipe its drives and create it again"
+    );
+    refuse(PoolErrorKind::Unlabelled, context)
+}
+
+/// Drives with a label of the lane, and the names of those without one.
+type Read<W> = (Vec<Labelled<W>>, Vec<(String, Rc<<W as World>::Drive>)>);
+
+/// Reads the labels of a lane. What can't be read is a note, as long as there is any label.
+async fn read_labels<W: World>(
     world: &W,
     lane: &LaneSlot,
+    part: Part,
     drives: Vec<NamedDrive<W>>,
-) -> Result<Found<W>, PoolError> {
+    notes: &mut Notes,
+) -> Result<Read<W>, PoolError> {
     let mut labelled = Vec::new();
-    let mut notes = Vec::new();
     let mut unlabelled = Vec::new();
-    let part = part_of(world, lane, &drives).await?;
-    let past = heartbeat::wait_for_others(world, &drives, part).await?;
     // All at once: several may not answer.
     let reads = drives.into_iter().map(async |NamedDrive { name, drive }| {
         let drive = View::new(Rc::new(drive), part);
@@ -193,15 +201,25 @@ async fn look<W: World>(
             return Err(refuse(PoolErrorKind::Unlabelled, text));
         }
     }
+    Ok((labelled, unlabelled))
+}
+
+/// Reads labels and metadata of a lane. When they are good it writes the heartbeat, and
+/// nothing else.
+async fn look<W: World>(
+    world: &W,
+    lane: &LaneSlot,
+    drives: Vec<NamedDrive<W>>,
+) -> Result<Found<W>, PoolError> {
+    let mut notes = Vec::new();
+    let part = part_of(world, lane, &drives).await?;
+    let past = heartbeat::wait_for_others(world, &drives, part).await?;
+    let (labelled, unlabelled) = read_labels(world, lane, part, drives, &mut notes).await?;
     let newest = newest_label(&labelled)?;
     strangers::unlabelled(world, &newest, unlabelled, &mut notes).await;
     check_lanes(lane, &newest.pool)?;
     if newest.generation == 1 {
-        let context = format!(
-            "the creation of pool '{}' was cut short and it holds nothing: wipe its drives and create it again",
-            newest.pool.name
-        );
-        return Err(refuse(PoolErrorKind::Unlabelled, context));
+        return Err(cut_short(&newest.pool.name));
     }
     let laggards: Vec<Uuid> = labelled
         .iter()
@@ -274,7 +292,25 @@ async fn recovered<W: World>(
         |kind: PoolErrorKind, what: String| with_reasons(&reasons(drives, notes), kind, &what);
     let found = recover(world, pool, &drives.members()).await;
     let mut found = found.map_err(|error| unread(&reasons(drives, notes), pool, error))?;
+    check_zones(drives, pool, &found.state)?;
+    check_drives(drives, pool).map_err(|what| because(PoolErrorKind::Missing, what))?;
     let state = &mut found.state;
+    take_rebuilt(drives, state);
+    drop_unfinished(state);
+    for core in state.volumes.values() {
+        let stage = core.words.stage();
+        let may_be_old = matches!(stage, Some(Stage::Leaving | Stage::Arrived));
+        core.live.withheld.set(may_be_old);
+    }
+    Ok(found)
+}
+
+/// That all zones in use are there.
+fn check_zones<W: World>(
+    drives: &Drives<W>,
+    pool: &PoolIdentity,
+    state: &State,
+) -> Result<(), PoolError> {
     for (number, zone) in &state.zones {
         let on = drives.zone_on(*number, zone.level, zone.incarnation);
         on.map_err(|what| {
@@ -284,24 +320,32 @@ async fn recovered<W: World>(
             )
         })?;
     }
+    Ok(())
+}
+
+/// That the drives that are there suffice for all data and for the logs; else what is missing.
+fn check_drives<W: World>(drives: &Drives<W>, pool: &PoolIdentity) -> Result<(), String> {
     for group in drives.groups() {
         if !drives.survives_without(&group, &[]) {
-            let what = format!(
+            return Err(format!(
                 "pool '{}' can't do without these drives (group {}, level {})",
                 pool.name,
                 group.index,
                 group.level()
-            );
-            return Err(because(PoolErrorKind::Missing, what));
+            ));
         }
     }
-    if drives.log_members().is_empty() {
-        let what = format!(
+    match drives.log_members().is_empty() {
+        true => Err(format!(
             "pool '{}' has no drive left that carries its logs",
             pool.name
-        );
-        return Err(because(PoolErrorKind::Missing, what));
+        )),
+        false => Ok(()),
     }
+}
+
+/// Tells the drives that are being rebuilt what of them is whole.
+fn take_rebuilt<W: World>(drives: &Drives<W>, state: &mut State) {
     // What was whole of a drive that is not being rebuilt any more says nothing.
     let rebuilding = |uuid: &Uuid| {
         let members = drives.members();
@@ -314,6 +358,10 @@ async fn recovered<W: World>(
             member.rebuilt().borrow_mut().extend(zones);
         }
     }
+}
+
+/// Drops volumes whose creation was cut short: their pages are free, as if it had never begun.
+fn drop_unfinished(state: &mut State) {
     let unfinished: Vec<_> = state
         .volumes
         .values()
@@ -321,16 +369,9 @@ async fn recovered<W: World>(
         .map(|core| core.id)
         .collect();
     for id in unfinished {
-        // A creation cut short: its pages are free, as if it had never begun.
         let dropped = state.apply(&Record::Delete { id });
         assert!(dropped.is_ok(), "{dropped:?}");
     }
-    for core in state.volumes.values() {
-        let stage = core.words.stage();
-        let may_be_old = matches!(stage, Some(Stage::Leaving | Stage::Arrived));
-        core.live.withheld.set(may_be_old);
-    }
-    Ok(found)
 }
 
 /// Takes ownership, durably on the labels of all drives in use.

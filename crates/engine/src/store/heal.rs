@@ -57,6 +57,56 @@ struct Written {
     sums: Vec<Vec<Sum>>,
 }
 
+/// The places of a stripe's units, data first, and what is needed of them.
+struct Columns {
+    places: Vec<usize>,
+    /// Columns of data.
+    data: usize,
+    /// The unit that is to be put together.
+    target: Option<usize>,
+    /// The first unit of parity that can be read.
+    parity: Option<usize>,
+}
+
+impl Columns {
+    /// Of a stripe, for the drive at the place `target`.
+    fn of<W: World>(zone: &Zone<W>, stripe: StripeRef, target: Option<usize>) -> Columns {
+        let geometry = zone.shape.geometry;
+        let mut places: Vec<usize> = (0..geometry.data_columns())
+            .map(|column| zone.data_place(stripe, column))
+            .collect();
+        let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
+        let data = places.len();
+        places.extend(p);
+        places.extend(q);
+        let target = target.and_then(|target| places.iter().position(|place| *place == target));
+        let readable = |index: &usize| {
+            zone.group
+                .place(places[*index])
+                .is_readable(zone.shape.zone)
+        };
+        let parity = (data..places.len()).find(readable);
+        Columns {
+            places,
+            data,
+            target,
+            parity,
+        }
+    }
+
+    /// Whether a unit is read. For a target only what it takes: the data is known by its sums, and
+    /// what is put together is checked against its own. A scrub compares the parity.
+    fn needs(&self, index: usize) -> bool {
+        match self.target {
+            None => true,
+            Some(target) if target < self.data => {
+                index != target && (index < self.data || Some(index) == self.parity)
+            }
+            Some(_) => index < self.data,
+        }
+    }
+}
+
 impl<W: World> Store<W> {
     /// Stripes of a zone.
     pub fn stripes(&self, zone: &Zone<W>) -> impl Iterator<Item = StripeRef> + use<W> {
@@ -209,39 +259,44 @@ impl<W: World> Store<W> {
         written: &Written,
         target: Option<usize>,
     ) -> Option<Healed> {
-        let geometry = zone.shape.geometry;
-        let mut places: Vec<usize> = (0..geometry.data_columns())
-            .map(|column| zone.data_place(stripe, column))
-            .collect();
-        let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
-        let columns = places.len();
-        places.extend(p);
-        places.extend(q);
-        let target = target.and_then(|target| places.iter().position(|place| *place == target));
-        // For a target only what it takes: the data is known by its sums, and what is
-        // put together is checked against its own. A scrub compares the parity.
-        let readable = |index: &usize| {
-            zone.group
-                .place(places[*index])
-                .is_readable(zone.shape.zone)
-        };
-        let parity = (columns..places.len()).find(readable);
-        let needs = |index: usize| match target {
-            None => true,
-            Some(target) if target < columns => {
-                index != target && (index < columns || Some(index) == parity)
+        let of = Columns::of(zone, stripe, target);
+        let mut units = self.right_units(zone, stripe, written, &of).await?;
+        match of.target.filter(|target| *target < of.data) {
+            Some(column) => {
+                units[column] =
+                    Some(self.missing_column(&units[..of.data], column, &units[of.data..])?);
+                if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
+                    return None;
+                }
             }
-            Some(_) => index < columns,
-        };
-        let reads = places
-            .iter()
-            .enumerate()
-            .map(async |(index, place)| match needs(index) {
-                true => self.unit(zone, stripe, *place, &written.rows).await,
-                false => None,
-            });
+            None => self.check_parity(zone, written, &of, &mut units)?,
+        }
+        let mut healed = Healed::default();
+        if let Some(target) = of.target {
+            let content = units[target].take()?;
+            healed.rebuilt_bytes = self
+                .put_unit(zone, stripe, of.places[target], written.rows.start, content)
+                .await
+                .unwrap_or(0);
+        }
+        Some(healed)
+    }
+
+    /// Reads the units that are needed. None when one can't be read, or is not what its sums say.
+    async fn right_units(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        written: &Written,
+        of: &Columns,
+    ) -> Option<Vec<Option<Slice>>> {
+        let places = of.places.iter().enumerate();
+        let reads = places.map(async |(index, place)| match of.needs(index) {
+            true => self.unit(zone, stripe, *place, &written.rows).await,
+            false => None,
+        });
         let mut units = join_all(reads).await;
-        if (0..units.len()).any(|index| needs(index) && units[index].is_none()) {
+        if (0..units.len()).any(|index| of.needs(index) && units[index].is_none()) {
             return None;
         }
         for (unit, sums) in units.iter_mut().zip(&written.sums) {
@@ -252,34 +307,30 @@ impl<W: World> Store<W> {
                 *unit = Some(self.without_unwritten(whole, sums));
             }
         }
-        if let Some(column) = target.filter(|target| *target < columns) {
-            units[column] =
-                Some(self.missing_column(&units[..columns], column, &units[columns..])?);
-            if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
+        Some(units)
+    }
+
+    /// Puts the parity in the place of the target, and compares that which was read. None when it
+    /// is another.
+    fn check_parity(
+        &self,
+        zone: &Zone<W>,
+        written: &Written,
+        of: &Columns,
+        units: &mut [Option<Slice>],
+    ) -> Option<()> {
+        let len = written.rows.len() * BLOCK_BYTES;
+        let right = self.parity_of(&units[..of.data], len, zone.shape.geometry.code);
+        for (index, right) in (of.data..of.places.len()).zip(right) {
+            if Some(index) == of.target {
+                units[index] = Some(right);
+            } else if of.needs(index)
+                && !self.same_where_written(units[index].as_ref()?, &right, &written.sums)
+            {
                 return None;
             }
-        } else {
-            let len = written.rows.len() * BLOCK_BYTES;
-            let right = self.parity_of(&units[..columns], len, geometry.code);
-            for (index, right) in (columns..places.len()).zip(right) {
-                if Some(index) == target {
-                    units[index] = Some(right);
-                } else if needs(index)
-                    && !self.same_where_written(units[index].as_ref()?, &right, &written.sums)
-                {
-                    return None;
-                }
-            }
         }
-        let mut healed = Healed::default();
-        if let Some(target) = target {
-            let content = units[target].take()?;
-            healed.rebuilt_bytes = self
-                .put_unit(zone, stripe, places[target], written.rows.start, content)
-                .await
-                .unwrap_or(0);
-        }
-        Some(healed)
+        Some(())
     }
 
     /// A unit with zeroes where nothing was written: so it counts in the parity.

@@ -45,38 +45,7 @@ impl<W: World> Store<W> {
             holds.push(Rc::new(entry.hold));
         }
         for entry in log {
-            let items =
-                decode_items(&entry.head).ok_or_else(|| self.no_head("data log", entry.stamp))?;
-            let hold = Rc::new(entry.hold);
-            let mut data = Cursor::new(entry.data);
-            for item in items {
-                match item {
-                    Item::InPlace { at, sums } => {
-                        redo.push((entry.stamp, Redo::Sums { at, sums }));
-                        holds.push(Rc::clone(&hold));
-                    }
-                    Item::Data { at, blocks } => {
-                        for block in at..at + u64::from(blocks) {
-                            let slice = data
-                                .next()
-                                .ok_or_else(|| self.no_head("data log", entry.stamp))?;
-                            redo.push((
-                                entry.stamp,
-                                Redo::Block(block, Content::Data(slice), Rc::clone(&hold)),
-                            ));
-                        }
-                    }
-                    Item::Zero { at, blocks } => {
-                        let zeros = at..at + u64::from(blocks);
-                        redo.extend(zeros.map(|block| {
-                            (
-                                entry.stamp,
-                                Redo::Block(block, Content::Zero, Rc::clone(&hold)),
-                            )
-                        }));
-                    }
-                }
-            }
+            self.redo_of(entry, &mut redo, &mut holds)?;
         }
         self.expect_torn_sums(&redo);
         redo.sort_by_key(|(stamp, _)| *stamp);
@@ -95,6 +64,40 @@ impl<W: World> Store<W> {
         drop(begun);
         self.settled.borrow_mut().extend(holds);
         self.trim().await
+    }
+
+    /// What an entry of the data log has to be done again, with what holds it in the log.
+    fn redo_of(
+        &self,
+        entry: Recovered,
+        redo: &mut Vec<(u64, Redo)>,
+        holds: &mut Vec<Rc<Hold>>,
+    ) -> Result<(), PoolError> {
+        let stamp = entry.stamp;
+        let no_head = || self.no_head("data log", stamp);
+        let items = decode_items(&entry.head).ok_or_else(no_head)?;
+        let hold = Rc::new(entry.hold);
+        let mut data = Cursor::new(entry.data);
+        let block = |at, content| (stamp, Redo::Block(at, content, Rc::clone(&hold)));
+        for item in items {
+            match item {
+                Item::InPlace { at, sums } => {
+                    redo.push((stamp, Redo::Sums { at, sums }));
+                    holds.push(Rc::clone(&hold));
+                }
+                Item::Data { at, blocks } => {
+                    for at in at..at + u64::from(blocks) {
+                        let slice = data.next().ok_or_else(no_head)?;
+                        redo.push(block(at, Content::Data(slice)));
+                    }
+                }
+                Item::Zero { at, blocks } => {
+                    let zeros = at..at + u64::from(blocks);
+                    redo.extend(zeros.map(|at| block(at, Content::Zero)));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What the log has for a block counts until something newer does.
