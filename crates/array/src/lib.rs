@@ -8,6 +8,8 @@
 //! - [`calendar`]: dates and times of day.
 //! - [`directory`]: the targets, and who may log in to them.
 //! - [`shard`]: a shard's pools, targets and sessions; messages between shards.
+//! - [`error`]: the errors of requests to the array.
+//! - [`pool`]: a pool over its lanes, whose changes all of them make or none.
 //! - [`offload`]: copies over shards, and their tokens.
 //! - [`stream`]: the way between an initiator and the array.
 //! - [`memory`]: how much of it initiators may make the array hold.
@@ -19,9 +21,11 @@ pub mod calendar;
 pub mod connection;
 pub mod control;
 pub mod directory;
+pub mod error;
 pub mod front;
 pub mod memory;
 pub mod offload;
+pub mod pool;
 pub mod shard;
 pub mod stream;
 pub mod wake;

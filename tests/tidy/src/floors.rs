@@ -53,6 +53,8 @@ pub const FLOORS: [(&str, &[&str]); 4] = [
             "stream",
             "directory",
             "shard",
+            "error",
+            "pool",
             "offload",
             "memory",
             "connection",

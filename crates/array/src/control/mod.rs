@@ -18,7 +18,6 @@ mod answers;
 pub mod attributes;
 pub mod configuration;
 pub mod consistency;
-mod error;
 pub mod exports;
 mod hearsay;
 pub mod hosts;
@@ -44,11 +43,11 @@ mod turns;
 mod unlisted;
 mod volumes;
 
+pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
 pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
-pub use error::{ArrayError, ArrayErrorKind};
 pub use exports::Export;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
@@ -59,7 +58,6 @@ pub use one_thread::OneThread;
 pub use runtime::Runtime;
 pub use schedule::Schedule;
 pub use snapshot_barrier::{Present, Restoring};
-pub use space_reclaim::is_short;
 pub use space_warnings::Told;
 pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
@@ -98,7 +96,7 @@ pub struct ControlPlane<W: World> {
     /// Names of the volumes that the site file describes; none without a file.
     of_site: BTreeSet<String>,
     schedules: Mutex<schedules::Known>,
-    turns: turns::Turns,
+    turns: Arc<turns::Turns>,
     began: Time,
     hearsay: hearsay::Hearsay,
 }
@@ -136,7 +134,7 @@ impl<W: World> ControlPlane<W> {
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),
             schedules: Mutex::default(),
-            turns: turns::Turns::new(Arc::clone(&runtime)),
+            turns: Arc::new(turns::Turns::new(Arc::clone(&runtime))),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
             runtime,

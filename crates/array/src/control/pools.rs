@@ -1,11 +1,14 @@
 //! Pools over all shards, and what is done to their lanes.
 
-use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, hearsay};
+use super::turns::Turns;
+use super::{ArrayError, ControlPlane, PlacedVolume, hearsay};
+use crate::pool::{Pool, Waiter};
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::PoolInfo;
 use engine::{Lane, World};
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
 impl<W: World> ControlPlane<W> {
     /// The pools, by name, each with the shard it is homed on.
@@ -58,6 +61,15 @@ impl<W: World> ControlPlane<W> {
         Ok(home.clone())
     }
 
+    /// The open pool called `name`, over its lanes.
+    ///
+    /// # Errors
+    /// There is none, it is not open, or another change waits for it.
+    pub fn pool_of(&self, name: &str) -> Result<Pool<W>, ArrayError> {
+        let waiter: Arc<dyn Waiter> = Arc::<Turns>::clone(&self.turns);
+        Ok(Pool::new(name.to_owned(), self.homes(name)?, waiter))
+    }
+
     /// Does something to a lane of a pool, on its shard.
     pub async fn with_lane<T, F, Fut>(
         &self,
@@ -70,65 +82,6 @@ impl<W: World> ControlPlane<W> {
         F: FnOnce(Rc<ShardState<W>>, Lane<W>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + 'static,
     {
-        let homes = self.homes(pool)?;
-        let home = homes.get(usize::from(lane));
-        let home = home.ok_or_else(|| ArrayError::no_pool(pool))?;
-        let name = pool.to_owned();
-        let visit = move |state: Rc<ShardState<W>>| async move {
-            match state.lane(&name, lane) {
-                Some(pool) => visit(state, pool).await,
-                None => Err(ArrayError::no_pool(&name)),
-            }
-        };
-        self.turns.wait(pool, home.call(visit)).await?
-    }
-
-    /// Does something to all lanes of a pool, the first one first, and gives what the
-    /// first one said.
-    ///
-    /// # Errors
-    /// What the first lane that fails says; those after it were not asked. In a lane
-    /// after the first, nothing there to be changed is no failure: the lane has had the
-    /// change before.
-    pub async fn with_pool<T, F, Fut>(&self, pool: &str, visit: F) -> Result<T, ArrayError>
-    where
-        T: Send + 'static,
-        F: FnOnce(Rc<ShardState<W>>, Lane<W>) -> Fut + Clone + Send + 'static,
-        Fut: Future<Output = Result<T, ArrayError>> + 'static,
-    {
-        let said = self.with_lane(pool, 0, visit.clone()).await;
-        let lanes = self.homes(pool)?.len() as u16;
-        let mut first = match said {
-            // The first lane may have had it before, and others not yet.
-            Err(error) if lanes > 1 && error.kind == ArrayErrorKind::NotFound => Err(error),
-            said => Ok(said?),
-        };
-        for lane in 1..lanes {
-            match self.with_lane(pool, lane, visit.clone()).await {
-                Err(error) if error.kind == ArrayErrorKind::NotFound => {}
-                said => first = first.or(Ok(said?)),
-            }
-        }
-        first
-    }
-
-    /// As [`ControlPlane::with_pool`], the last lane first: for what is taken out of a pool. What a
-    /// crash cuts short, the next opening gives back to the lanes after the first.
-    pub async fn with_pool_backwards<F, Fut>(&self, pool: &str, visit: F) -> Result<(), ArrayError>
-    where
-        F: FnOnce(Rc<ShardState<W>>, Lane<W>) -> Fut + Clone + Send + 'static,
-        Fut: Future<Output = Result<(), ArrayError>> + 'static,
-    {
-        let lanes = self.homes(pool)?.len() as u16;
-        let mut found = Err(ArrayError::no_pool(pool));
-        for lane in (0..lanes).rev() {
-            found = match (self.with_lane(pool, lane, visit.clone()).await, found) {
-                (Err(error), before) if error.kind == ArrayErrorKind::NotFound => {
-                    before.or(Err(error))
-                }
-                (said, _) => Ok(said?),
-            };
-        }
-        found
+        self.pool_of(pool)?.visit(lane, visit).await
     }
 }

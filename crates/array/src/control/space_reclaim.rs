@@ -11,10 +11,11 @@
 //! - A pool that has stopped, or does not answer, holds up the trash of no other.
 
 use super::{ArrayError, ControlPlane, PlacedVolume, Runtime};
+use crate::pool::is_short;
 use crate::shard::space_reclaim::{Request, SpaceReclaim};
 use base::Uuid;
+use engine::World;
 use engine::pool::PoolInfo;
-use engine::{Lane, World};
 use futures_util::FutureExt;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -26,9 +27,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A pool that has not answered by then holds up no other.
 const SOON: Duration = Duration::from_secs(15);
-
-/// A pool with less than this part of it free needs what is in the trash.
-const ROOM_PARTS: u64 = 50;
 
 /// So much is room for any command: more than one command's data.
 const ROOM_BYTES: u64 = 32 << 20;
@@ -192,8 +190,8 @@ impl<W: World> ControlPlane<W> {
             let is_short = in_need.contains(&info.name) && !round.freed.contains(&info.name);
             let has_some = info.backed_bytes + info.backing_bytes > 0;
             if is_short && has_some && !round.silent.contains(&info.name) {
-                let fill = |_, pool: Lane<W>| async move { Ok(pool.free_backings().await?) };
-                if soon(&*self.runtime, &info.name, self.with_pool(&info.name, fill)).await {
+                let fill = async { self.pool_of(&info.name)?.free_backings().await };
+                if soon(&*self.runtime, &info.name, fill).await {
                     round.freed.insert(info.name.clone());
                 }
             }
@@ -228,9 +226,4 @@ fn free_bytes(info: &PoolInfo) -> u64 {
 fn is_nearly_full(info: &PoolInfo, in_need: bool) -> bool {
     let free = free_bytes(info);
     is_short(free, info.capacity_bytes) || in_need && free < ROOM_BYTES
-}
-
-/// Whether a pool with so much free of so much gives what is in the trash.
-pub fn is_short(free_bytes: u64, capacity_bytes: u64) -> bool {
-    free_bytes < capacity_bytes / ROOM_PARTS
 }

@@ -10,6 +10,9 @@
 
 use super::line::{Line, Place};
 use super::{ArrayError, ArrayErrorKind, Runtime};
+use crate::pool::Waiter;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -241,6 +244,16 @@ impl Turns {
             turn.state().names.insert(name.to_owned());
         }
         Ok(())
+    }
+}
+
+impl Waiter for Turns {
+    fn wait<'a>(&'a self, pool: &'a str, visit: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        Turns::wait(self, pool, visit).boxed()
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        self.runtime.planted(bug)
     }
 }
 

@@ -41,14 +41,7 @@ impl Array {
                 }
                 found => found?,
             };
-            array.check_dispensable(&info.name, &member).await?;
-            // Not by name: another may come to its place under the same one.
-            let name = match info.lanes {
-                1 => name,
-                _ => member.uuid.to_string(),
-            };
-            let visit = |_, pool: Lane<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
-            array.with_pool_backwards(&info.name, visit).await?;
+            array.pool_of(&info.name)?.fail_drive(&member).await?;
             Ok(member)
         });
         let member = member.await?;
@@ -82,18 +75,7 @@ impl Array {
     /// No such drive, or its pool can't do without it.
     pub async fn is_covered_without(&self, name: &str) -> Result<bool, ArrayError> {
         let (info, member) = self.drive(name).await?;
-        let mut is_covered = true;
-        for lane in 0..info.lanes {
-            let uuid = member.uuid.to_string();
-            let visit = |_, pool: Lane<RealWorld>| async move {
-                match pool.has_drive(&uuid) {
-                    true => Ok(pool.is_covered_without(&uuid)?),
-                    false => Ok(true),
-                }
-            };
-            is_covered &= self.with_lane(&info.name, lane, visit).await?;
-        }
-        Ok(is_covered)
+        self.pool_of(&info.name)?.is_covered_without(&member).await
     }
 
     /// Adds a drive that stands in for one that fails, or has failed.
@@ -192,7 +174,7 @@ impl Array {
         if new.name != name {
             self.check_free(&new.name).await?;
         }
-        self.check_dispensable(&info.name, &member).await?;
+        self.pool_of(&info.name)?.check_dispensable(&member).await?;
         let old = match info.lanes {
             1 => name.clone(),
             _ => member.uuid.to_string(),
@@ -275,14 +257,7 @@ impl Array {
     /// # Errors
     /// No such pool, or it has stopped.
     pub async fn scrub(self: &Arc<Self>, pool: &str, wanted: bool) -> Result<(), ArrayError> {
-        let visit = move |_, pool: Lane<RealWorld>| async move {
-            match wanted {
-                true => pool.start_scrub()?,
-                false => pool.stop_scrub(),
-            }
-            Ok(())
-        };
-        self.with_pool(pool, visit).await
+        self.pool_of(pool)?.scrub(wanted).await
     }
 
     /// The drive called `name`, and its pool.
@@ -295,19 +270,6 @@ impl Array {
         }
         let context = format!("there is no drive {name}");
         Err(ArrayError::new(ArrayErrorKind::NotFound, context))
-    }
-
-    /// That every lane of a pool could do without a drive: one that can't would be found
-    /// after others have let it go.
-    async fn check_dispensable(&self, pool: &str, member: &MemberInfo) -> Result<(), ArrayError> {
-        let name = member.uuid.to_string();
-        let visit = |_, pool: Lane<RealWorld>| async move {
-            match pool.has_drive(&name) {
-                true => Ok(pool.can_do_without(&name)?),
-                false => Ok(()),
-            }
-        };
-        self.with_pool(pool, visit).await
     }
 
     /// What is now where a drive was.

@@ -4,12 +4,10 @@
 //! - What the engine refuses leaves nothing behind: no file, no record.
 //! - Of several lanes all are asked before the first one does anything. What that one has
 //!   done, the others do, too, at once or after the next start.
-//! - No group leaves a pool that is nearly full then, unless by force.
 
 use super::places::{NewDrive, Placed, Purpose};
-use super::{Array, ArrayError, ArrayErrorKind, is_short};
+use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
-use engine::pool::maintenance::remains::Remains;
 use engine::pool::{Lane, Level, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,16 +36,9 @@ impl Array {
         index: u16,
         level: Level,
     ) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
-            let check = move |_, pool: Lane<RealWorld>| async move {
-                Ok(pool.check_convert_group(index, level).await?)
-            };
-            array.with_pool(&pool, check).await?;
-            let visit = move |_, pool: Lane<RealWorld>| async move {
-                Ok(pool.convert_group(index, level).await?)
-            };
-            array.with_pool(&pool, visit).await
-        })
+        self.change(
+            move |array| async move { array.pool_of(&pool)?.convert_group(index, level).await },
+        )
         .await
     }
 
@@ -97,54 +88,11 @@ impl Array {
         by_force: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let check = move |_, pool: Lane<RealWorld>| async move {
-                Ok(pool.check_remove_group(index).await?)
-            };
-            array.with_pool(&pool, check).await?;
-            if !by_force {
-                array.check_room_without(&pool, index).await?;
-            }
-            let visit =
-                move |_, pool: Lane<RealWorld>| async move { Ok(pool.remove_group(index).await?) };
-            array.with_pool(&pool, visit).await
+            array.pool_of(&pool)?.remove_group(index, by_force).await
         })
         .await?;
         self.follow_departures().await;
         Ok(())
-    }
-
-    /// That a pool is not nearly full without one of its groups: it would empty its trash, and
-    /// soon refuse writes. A group that is leaving already is let go.
-    async fn check_room_without(&self, pool: &str, index: u16) -> Result<(), ArrayError> {
-        let (_, info) = self.pool(pool).await?;
-        let mut groups = info.groups.iter();
-        if groups.any(|group| group.index == index && group.leaving) {
-            return Ok(());
-        }
-        let mut lanes = Vec::new();
-        for lane in 0..info.lanes {
-            let visit =
-                move |_, pool: Lane<RealWorld>| async move { Ok(pool.remains_without(index)?) };
-            match self.with_lane(pool, lane, visit).await {
-                Err(error) if error.kind == ArrayErrorKind::NotFound => {}
-                said => lanes.push(said?),
-            }
-        }
-        let remains = Remains::of_lanes(lanes);
-        let thresholds = info.fullness.thresholds;
-        let is_short = is_short(remains.free_bytes(), remains.capacity_bytes());
-        if !is_short && !remains.is_past_alarm(thresholds) {
-            return Ok(());
-        }
-        let context = format!(
-            "pool {pool} would be {} % full without group {index}, the trash included; its alarm \
-             threshold is {} %, and Ashlar empties the trash of a full pool. Delete volumes or \
-             snapshots, empty the trash (`ashlar trash empty`), add a group (`ashlar pool grow \
-             {pool}`), or --force",
-            remains.percent(),
-            thresholds.alarm_percent
-        );
-        Err(ArrayError::new(ArrayErrorKind::Full, context))
     }
 
     /// That each name and each place is new, and there once.

@@ -22,13 +22,12 @@ pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
     ClosedPool, ConsistencyGroup, CopyPlace, Deleted, Deletion, Export, Glance, Host, HostChange,
     HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume, Present, Restoring,
-    Schedule, Store, Told, Unsettled, in_brief, is_short, lanes_on, merged,
+    Schedule, Store, Told, Unsettled, in_brief, lanes_on, merged,
 };
 pub(crate) use ::array::control::{Jobs, attributes, consistency, hosts, schedule};
 pub(crate) use groups::NewGroup;
 pub(crate) use history::{History, PoolEvent};
 pub(crate) use losses::Loss;
-pub(crate) use paces::settle;
 pub use places::added;
 pub(crate) use places::{AddedDrive, DrivePlaces, NewDrive, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};

@@ -3,12 +3,12 @@
 //! Invariant: they are kept before they count, so a restart changes nothing.
 
 use super::{Array, ArrayError};
+use ::array::pool::Paces;
+use engine::pool::PoolInfo;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
-use engine::pool::{Lane, PoolInfo};
 use site::{Background, RateLimit};
 use std::sync::Arc;
-use world_real::RealWorld;
 
 impl Array {
     /// Changes the limits of work in the background.
@@ -26,12 +26,7 @@ impl Array {
             array
                 .keep_of_pool(&info, |kept| keep_rates(kept, rates))
                 .await?;
-            let visit = move |_, pool: Lane<RealWorld>| async move {
-                let lanes = u64::from(pool.info().lanes);
-                pool.set_rates(rates.of_each(lanes));
-                Ok(())
-            };
-            array.with_pool(&pool, visit).await
+            array.pool_of(&pool)?.set_rates(rates).await
         })
         .await
     }
@@ -53,12 +48,7 @@ impl Array {
                 kept.alarm_at = Some(thresholds.alarm_percent);
             };
             array.keep_of_pool(&info, keep).await?;
-            let visit = move |_, pool: Lane<RealWorld>| async move {
-                pool.set_thresholds(thresholds);
-                Ok(())
-            };
-            // All lanes have them together.
-            array.with_lane(&pool, 0, visit).await
+            array.pool_of(&pool)?.set_thresholds(thresholds).await
         })
         .await
     }
@@ -76,12 +66,7 @@ impl Array {
             let (_, info) = array.pool(&pool).await?;
             let keep = |kept: &mut site::Pool| kept.cache_bytes = capacity_bytes;
             array.keep_of_pool(&info, keep).await?;
-            let visit = move |_, pool: Lane<RealWorld>| async move {
-                let lanes = u64::from(pool.info().lanes);
-                pool.store().cache.set_capacity(capacity_bytes / lanes);
-                Ok(())
-            };
-            array.with_pool(&pool, visit).await
+            array.pool_of(&pool)?.set_cache(capacity_bytes).await
         })
         .await
     }
@@ -106,12 +91,8 @@ impl Array {
             if array.is_closed(&wanted.name) {
                 return Ok(());
             }
-            let name = wanted.name.clone();
-            let visit = move |_, pool: Lane<RealWorld>| async move {
-                settle(&pool, &wanted);
-                Ok(())
-            };
-            array.with_pool(&name, visit).await
+            let pool = array.pool_of(&wanted.name)?;
+            pool.set_paces(Paces::of(&wanted)).await
         })
         .await
     }
@@ -139,38 +120,4 @@ fn keep_rates(kept: &mut site::Pool, rates: Rates) {
         true => Background::Yield,
         false => Background::Full,
     };
-}
-
-/// What the site says of a pool that may differ from start to start; each lane has its
-/// share of it.
-pub(crate) fn settle(pool: &Lane<RealWorld>, site: &site::Pool) {
-    let lanes = u64::from(pool.info().lanes);
-    pool.store().cache.set_capacity(site.cache_bytes / lanes);
-    let usual = Rates::default();
-    let limit = |limit: Option<RateLimit>, usual: Option<u64>| match limit {
-        None => usual,
-        Some(RateLimit::Unlimited) => None,
-        Some(RateLimit::BytesPerS(bytes_per_s)) => Some(bytes_per_s),
-    };
-    let rates = Rates {
-        rebuild_bytes_per_s: limit(site.rebuild_rate, usual.rebuild_bytes_per_s),
-        scrub_bytes_per_s: limit(site.scrub_rate, usual.scrub_bytes_per_s),
-        yields: site.background == Background::Yield,
-    };
-    pool.set_rates(rates.of_each(lanes));
-    pool.set_thresholds(thresholds(site));
-}
-
-/// One of the two may be named alone: the other gives way then.
-fn thresholds(site: &site::Pool) -> Thresholds {
-    let usual = Thresholds::default();
-    let (warn, alarm) = (usual.warn_percent, usual.alarm_percent);
-    Thresholds {
-        warn_percent: site
-            .warn_at
-            .unwrap_or(warn.min(site.alarm_at.unwrap_or(warn))),
-        alarm_percent: site
-            .alarm_at
-            .unwrap_or(alarm.max(site.warn_at.unwrap_or(alarm))),
-    }
 }

@@ -622,7 +622,7 @@ impl Array {
                 continue;
             };
             let visit = move |_, pool: Lane<RealWorld>| async move { Ok(pool.let_go(&holder)?) };
-            match self.with_pool(&info.name, visit).await {
+            match self.pool_of(&info.name)?.visit_all(visit).await {
                 Err(error) if error.kind == ArrayErrorKind::NotFound => {}
                 // It is in use until the new one is judged.
                 Err(error) if error.kind == ArrayErrorKind::Busy && drive.held_bytes.is_some() => {}
@@ -646,7 +646,7 @@ impl Array {
                 pool.fail_drive(&holder).await?;
                 Ok(pool.let_go(&holder)?)
             };
-            match self.with_pool(&info.name, visit).await {
+            match self.pool_of(&info.name)?.visit_all(visit).await {
                 Err(error) if error.kind == ArrayErrorKind::NotFound => {}
                 freed => freed?,
             }

@@ -1,9 +1,9 @@
 //! Opens all lanes of a pool, each on its shard, or none.
 
 use super::pools::{OpenDrives, PoolPlan, doors};
-use crate::array::settle;
 use crate::bring_up_error::BringUpError;
 use crate::shard::{ShardHandle, ShardState};
+use ::array::pool::Paces;
 use engine::lane::LaneSlot;
 use engine::pool::{Lane, PoolError, PoolErrorKind, PoolInfo};
 use futures_util::future::join_all;
@@ -24,7 +24,7 @@ pub(super) async fn open(
         let visit = move |state: Rc<ShardState>| async move {
             let drives = doors(&state, &drives);
             let pool = Lane::open_lane(state.world().clone(), lane, drives).await?;
-            settle(&pool, &spec);
+            Paces::of(&spec).set_on(&pool);
             let info = pool.info();
             state.add_pool(pool);
             Ok(info)

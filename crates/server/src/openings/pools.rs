@@ -8,12 +8,13 @@
 use super::lanes;
 use super::made::{Made, MadePool};
 use super::old_data;
-use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume, settle};
+use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
 use crate::blank;
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, Found, Look, Patience, Place};
 use crate::shard::{ShardHandle, ShardState};
+use ::array::pool::Paces;
 use engine::drives::EventKind;
 use engine::lane::LaneSlot;
 use engine::pool::{LabelSummary, Lane, Level, NamedDrive, PoolSpec};
@@ -673,7 +674,7 @@ async fn make_one(
             let world = state.world().clone();
             let pool = Lane::create_lane(world, lane, spec, groups, spares).await;
             let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-            settle(&pool, &site);
+            Paces::of(&site).set_on(&pool);
             let uuid = pool.info().uuid.to_string();
             state.add_pool(pool);
             Ok(uuid)

@@ -20,6 +20,14 @@ impl<W: World> Lane<W> {
         Ok(())
     }
 
+    /// That [`Lane::start_scrub`] could be done now.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_start_scrub(&self) -> Result<(), PoolError> {
+        self.inner.check()
+    }
+
     /// Ends a scrub that is under way, or wanted.
     pub fn stop_scrub(&self) {
         self.inner.background().scrubs().call_off();
