@@ -1,8 +1,10 @@
-//! Takes drives of a pool out of use.
+//! Adds spares to a pool, replaces its drives, and takes them out of use.
 
-use super::Pool;
+use super::new_drives::NewDrives;
+use super::purpose::Purpose;
+use super::{Pool, is_settled};
 use crate::error::ArrayError;
-use engine::pool::MemberInfo;
+use engine::pool::{MemberInfo, MemberState};
 use engine::{Lane, World};
 
 impl<W: World> Pool<W> {
@@ -15,9 +17,59 @@ impl<W: World> Pool<W> {
     /// No such drive, or the pool can't do without it.
     pub async fn fail_drive(&self, drive: &MemberInfo) -> Result<(), ArrayError> {
         self.check_dispensable(drive).await?;
-        let name = self.name_of(drive);
+        // Several lanes are not told its name: another drive may come to its place under the same.
+        let name = match self.lanes() {
+            1 => drive.name.clone(),
+            _ => drive.uuid.to_string(),
+        };
         let visit = |_, lane: Lane<W>| async move { Ok(lane.fail_drive(&name).await?) };
         self.visit_backwards(visit).await
+    }
+
+    /// Adds drives that stand in for one that fails, or has failed: in the group of this number,
+    /// or in any.
+    ///
+    /// # Errors
+    /// A name or a drive is taken; one is too small, or not there. No lane has any of them then.
+    pub async fn add_spares<N: NewDrives<W>>(
+        &self,
+        group: Option<u16>,
+        new: &N,
+    ) -> Result<(), ArrayError> {
+        self.take_in(Purpose::Spare(group), new).await
+    }
+
+    /// Has `new` stand in for a drive, which goes; in the place of a spare it is one.
+    ///
+    /// The old one goes once all lanes have the new one, so a refusal takes nothing out of use. A
+    /// drive that comes back to its own place can't be opened before it has failed: it goes once
+    /// all lanes have judged it by its size.
+    ///
+    /// # Errors
+    /// As [`Pool::fail_drive`] and [`Pool::add_spares`].
+    pub async fn replace_drive<N: NewDrives<W>>(
+        &self,
+        drive: &MemberInfo,
+        new: &N,
+    ) -> Result<(), ArrayError> {
+        let planted = "old drive fails before the new one is judged";
+        if self.waiter.planted(planted) {
+            self.fail_drive(drive).await?;
+        }
+        self.check_dispensable(drive).await?;
+        let is_spare = drive.state == MemberState::Spare;
+        let group = (!is_spare).then_some(drive.group);
+        self.take_in(Purpose::Spare(group), new).await?;
+        // Not by name: the new one may have the same.
+        let uuid = drive.uuid.to_string();
+        let visit = move |_, lane: Lane<W>| async move {
+            // A spare that stands in for another drive by now stays.
+            match is_spare && lane.has_drive(&uuid) {
+                true => Ok(()),
+                false => Ok(lane.fail_drive(&uuid).await?),
+            }
+        };
+        is_settled(self.visit_backwards(visit).await)
     }
 
     /// Whether the group of a drive keeps some redundancy without it. A spare's pool does.
@@ -41,7 +93,7 @@ impl<W: World> Pool<W> {
 
     /// That every lane could do without a drive: one that can't would be found
     /// after others have let it go.
-    pub async fn check_dispensable(&self, drive: &MemberInfo) -> Result<(), ArrayError> {
+    async fn check_dispensable(&self, drive: &MemberInfo) -> Result<(), ArrayError> {
         let uuid = drive.uuid.to_string();
         let visit = |_, lane: Lane<W>| async move {
             match lane.has_drive(&uuid) {
@@ -50,14 +102,5 @@ impl<W: World> Pool<W> {
             }
         };
         self.ask(visit).await
-    }
-
-    /// How lanes are told of a drive. Several are not told its name: another drive may come to its
-    /// place under the same one.
-    pub(super) fn name_of(&self, drive: &MemberInfo) -> String {
-        match self.lanes() {
-            1 => drive.name.clone(),
-            _ => drive.uuid.to_string(),
-        }
     }
 }

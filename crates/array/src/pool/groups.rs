@@ -1,10 +1,35 @@
-//! Changes the level of a pool's RAID groups, and removes them.
+//! Adds RAID groups to a pool, changes their level, and removes them.
+//!
+//! Invariant: no group weakens a pool that is added without force.
 
 use super::Pool;
-use crate::error::ArrayError;
+use super::new_drives::NewDrives;
+use super::purpose::Purpose;
+use crate::error::{ArrayError, ArrayErrorKind};
+use engine::pool::{GroupInfo, PoolInfo};
 use engine::{Lane, Level, World};
 
 impl<W: World> Pool<W> {
+    /// Adds a group of new drives, of this level; without one, of that of the pool's first group.
+    ///
+    /// # Errors
+    /// A name or a drive is taken; drives that don't make a group of that level, or are too small;
+    /// without force, a level that is weaker than the pool's. No lane has the group then.
+    pub async fn add_group<N: NewDrives<W>>(
+        &self,
+        level: Option<Level>,
+        new: &N,
+        by_force: bool,
+    ) -> Result<(), ArrayError> {
+        let info = self.info().await?;
+        let level = level.unwrap_or(info.level);
+        check_count(&info, level, new.drives().len())?;
+        if !by_force {
+            check_strength(&info, level)?;
+        }
+        self.take_in(Purpose::Group(level), new).await
+    }
+
     /// Gives a group another level, in the background.
     ///
     /// # Errors
@@ -34,4 +59,46 @@ impl<W: World> Pool<W> {
         let visit = move |_, lane: Lane<W>| async move { Ok(lane.remove_group(index).await?) };
         self.visit_all(visit).await
     }
+}
+
+/// How many lost drives a group of this level survives, whichever they are.
+fn losses(level: Level) -> u8 {
+    match level {
+        Level::Simple => 0,
+        Level::Raid10 { copies } => copies.saturating_sub(1),
+        Level::Raid5 | Level::Raid50 => 1,
+        Level::Raid6 => 2,
+    }
+}
+
+/// That a pool does not get weaker by a new group: a volume is on all groups.
+fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
+    let is_stronger = |group: &&GroupInfo| losses(group.level) > losses(level);
+    let weakest = info.groups.iter().min_by_key(|group| losses(group.level));
+    let Some(stronger) = weakest.filter(is_stronger) else {
+        return Ok(());
+    };
+    let context = format!(
+        "pool {}: a group of level {level} survives {} lost drives, and the pool's groups survive \
+         {}; the whole pool would be lost with the new group. Choose level {}, or --force",
+        info.name,
+        losses(level),
+        losses(stronger.level),
+        stronger.level
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+}
+
+/// That so many drives make a group, before files are made for them.
+fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
+    if level.data_drives(drives).is_some() {
+        return Ok(());
+    }
+    let context = format!(
+        "pool {}: found {} for a new group; allowed: {}",
+        info.name,
+        site::counted(drives as u64, "drive"),
+        level.drives_rule()
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

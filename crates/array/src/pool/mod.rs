@@ -11,13 +11,20 @@
 //! - What one lane could not take in is taken back in all lanes ([`engine::lane::steps`]).
 //! - A lane that had a change before is no failure, as long as some lane has something to change.
 //!
+//! - [`new_drives`]: what a pool has to know of drives that it is to have.
 //! - [`paces`]: rates, thresholds and cache.
 
 mod drives;
 mod groups;
+pub mod new_drives;
 pub mod paces;
+mod purpose;
 mod room;
+mod taking;
+#[cfg(test)]
+mod tests;
 
+pub use new_drives::{Holder, NewDrive, NewDrives};
 pub use paces::Paces;
 pub use room::is_short;
 
@@ -123,7 +130,7 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// What the first lane that fails says; those after it were not visited. Nothing there to be
     /// changed is no failure, but where all lanes say so.
-    pub async fn visit_all<T, F, Fut>(&self, visit: F) -> Result<T, ArrayError>
+    async fn visit_all<T, F, Fut>(&self, visit: F) -> Result<T, ArrayError>
     where
         T: Send + 'static,
         F: FnOnce(Rc<ShardState<W>>, Lane<W>) -> Fut + Clone + Send + 'static,
@@ -177,7 +184,15 @@ impl<W: World> Pool<W> {
         F: FnOnce(Rc<ShardState<W>>, Lane<W>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
-        self.visit_all(visit).await
+        self.visit_each(0..self.lanes_asked(), visit).await
+    }
+
+    /// How many lanes are asked before the first one changes.
+    fn lanes_asked(&self) -> u16 {
+        match self.waiter.planted("lanes change before all are asked") {
+            true => 1,
+            false => self.lanes(),
+        }
     }
 
     /// Begins or ends a scrub.
@@ -206,5 +221,13 @@ impl<W: World> Pool<W> {
     pub async fn free_backings(&self) -> Result<(), ArrayError> {
         let visit = |_, lane: Lane<W>| async move { Ok(lane.free_backings().await?) };
         self.visit_all(visit).await
+    }
+}
+
+/// Nothing there to be changed is no failure.
+fn is_settled(changed: Result<(), ArrayError>) -> Result<(), ArrayError> {
+    match changed {
+        Err(error) if error.kind == ArrayErrorKind::NotFound => Ok(()),
+        changed => changed,
     }
 }

@@ -1,13 +1,10 @@
 //! Changes to the drives of a pool in service: fail, add, replace, scrub.
 
-use super::places::{NewDrive, Placed, Purpose};
+use super::places::NewDrive;
 use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, Waiting};
-use crate::shard::ShardState;
-use engine::pool::{Lane, MemberInfo, MemberState, PoolInfo};
-use std::rc::Rc;
+use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use std::sync::Arc;
 use std::time::Duration;
-use world_real::RealWorld;
 
 /// How often, and how far apart, is looked for the drive that stands in.
 const STAND_IN_LOOKS: u32 = 60;
@@ -96,11 +93,8 @@ impl Array {
             if !info.members.iter().any(has_failed) {
                 array.check_free(&new.name).await?;
             }
-            let take = |state, pool, placed| add_spares(None, state, pool, placed);
-            let purpose = Purpose::Spare(None);
-            array
-                .bring_in(&info, vec![new], (purpose, None), take)
-                .await
+            let new = array.place(&info, vec![new], None).await?;
+            array.pool_of(&pool)?.add_spares(None, &new).await
         })
         .await?;
         self.note_drives_and_warn().await;
@@ -174,24 +168,11 @@ impl Array {
         if new.name != name {
             self.check_free(&new.name).await?;
         }
-        self.pool_of(&info.name)?.check_dispensable(&member).await?;
-        let old = match info.lanes {
-            1 => name.clone(),
-            _ => member.uuid.to_string(),
-        };
-        let take = |state: Rc<ShardState>, pool: Lane<RealWorld>, placed: Vec<Placed>| async move {
-            for drive in placed {
-                put_in_place(&state, &pool, &old, drive).await?;
-            }
-            Ok(())
-        };
-        let of_new = new.name.clone();
-        let group = (member.state != MemberState::Spare).then_some(member.group);
-        let purpose = Purpose::Spare(group);
-        self.bring_in(&info, vec![new.clone()], (purpose, Some(&name)), take)
-            .await?;
+        let pool = self.pool_of(&info.name)?;
+        let placed = self.place(&info, vec![new.clone()], Some(&name)).await?;
+        pool.replace_drive(&member, &placed).await?;
         self.forget_other_places(&info.name, &new).await;
-        Ok((KnownDrive::new(&info, &member), of_new))
+        Ok((KnownDrive::new(&info, &member), new.name))
     }
 
     /// Adds a drive in the stead of one that has failed, and that another stands in for. Gives
@@ -218,14 +199,12 @@ impl Array {
         if new.name != old.name {
             self.check_free(&new.name).await?;
         }
-        let of_new = new.name.clone();
+        let pool = self.pool_of(&info.name)?;
         let group = (!old.is_spare()).then_some(old.group);
-        let take = move |state, pool, placed| add_spares(group, state, pool, placed);
-        let purpose = Purpose::Spare(group);
-        self.bring_in(&info, vec![new.clone()], (purpose, None), take)
-            .await?;
+        let placed = self.place(&info, vec![new.clone()], None).await?;
+        pool.add_spares(group, &placed).await?;
         self.forget_other_places(&info.name, &new).await;
-        Ok((old, of_new))
+        Ok((old, new.name))
     }
 
     /// The drive that comes to have the place of `old`. It takes a moment.
@@ -300,39 +279,5 @@ impl Array {
                 Err(ArrayError::new(ArrayErrorKind::Exists, context))
             }
         }
-    }
-}
-
-/// Makes drives spares of a pool, to stand in in one group or in any.
-async fn add_spares(
-    group: Option<u16>,
-    state: Rc<ShardState>,
-    pool: Lane<RealWorld>,
-    placed: Vec<Placed>,
-) -> Result<(), ArrayError> {
-    for drive in placed {
-        let drive = drive.open(&state, &pool).await?;
-        pool.add_spare_for(group, drive).await?;
-    }
-    Ok(())
-}
-
-/// Has `new` stand in for the drive called `old`, which may hold its place.
-async fn put_in_place(
-    state: &ShardState,
-    pool: &Lane<RealWorld>,
-    old: &str,
-    new: Placed,
-) -> Result<(), ArrayError> {
-    match new.clone().open(state, pool).await {
-        Ok(drive) => Ok(pool.replace_drive(old, drive).await?),
-        // Then the old one goes first.
-        Err(error) if error.kind == ArrayErrorKind::Busy && new.is_held_by(old) => {
-            let group = pool.group_of_drive(old);
-            pool.fail_drive(old).await?;
-            let drive = new.open(state, pool).await?;
-            Ok(pool.add_spare_for(group, drive).await?)
-        }
-        Err(error) => Err(error),
     }
 }

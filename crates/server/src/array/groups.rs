@@ -1,17 +1,11 @@
 //! Adds RAID groups to pools, changes their level, and removes them.
 //!
-//! Invariants:
-//! - What the engine refuses leaves nothing behind: no file, no record.
-//! - Of several lanes all are asked before the first one does anything. What that one has
-//!   done, the others do, too, at once or after the next start.
+//! Invariant: a refused group leaves nothing behind: no file, no record.
 
-use super::places::{NewDrive, Placed, Purpose};
+use super::places::NewDrive;
 use super::{Array, ArrayError, ArrayErrorKind};
-use crate::shard::ShardState;
-use engine::pool::{Lane, Level, PoolInfo};
-use std::rc::Rc;
+use engine::pool::Level;
 use std::sync::Arc;
-use world_real::RealWorld;
 
 /// A group to add to a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,23 +49,9 @@ impl Array {
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             array.check_drives(&group.drives).await?;
-            let level = group.level.unwrap_or(info.level);
-            check_count(&info, level, group.drives.len())?;
-            if !group.by_force {
-                check_strength(&info, level)?;
-            }
-            let take = move |state: Rc<ShardState>, pool: Lane<RealWorld>, placed: Vec<Placed>| async move {
-                let mut drives = Vec::new();
-                for drive in placed {
-                    drives.push(drive.open(&state, &pool).await?);
-                }
-                pool.add_group(level, drives).await?;
-                Ok(())
-            };
-            let purpose = Purpose::Group(level);
-            array
-                .bring_in(&info, group.drives, (purpose, None), take)
-                .await
+            let new = array.place(&info, group.drives, None).await?;
+            let pool = array.pool_of(&pool)?;
+            pool.add_group(group.level, &new, group.by_force).await
         })
         .await
     }
@@ -113,46 +93,4 @@ impl Array {
         }
         Ok(())
     }
-}
-
-/// How many lost drives a group of this level survives, whichever they are.
-fn losses(level: Level) -> u8 {
-    match level {
-        Level::Simple => 0,
-        Level::Raid10 { copies } => copies.saturating_sub(1),
-        Level::Raid5 | Level::Raid50 => 1,
-        Level::Raid6 => 2,
-    }
-}
-
-/// That a pool does not get weaker by a new group: a volume is on all groups.
-fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
-    let is_stronger = |group: &&engine::pool::GroupInfo| losses(group.level) > losses(level);
-    let weakest = info.groups.iter().min_by_key(|group| losses(group.level));
-    let Some(stronger) = weakest.filter(is_stronger) else {
-        return Ok(());
-    };
-    let context = format!(
-        "pool {}: a group of level {level} survives {} lost drives, and the pool's groups survive \
-         {}; the whole pool would be lost with the new group. Choose level {}, or --force",
-        info.name,
-        losses(level),
-        losses(stronger.level),
-        stronger.level
-    );
-    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
-}
-
-/// That so many drives make a group, before files are made for them.
-fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
-    if level.data_drives(drives).is_some() {
-        return Ok(());
-    }
-    let context = format!(
-        "pool {}: found {} for a new group; allowed: {}",
-        info.name,
-        site::counted(drives as u64, "drive"),
-        level.drives_rule()
-    );
-    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

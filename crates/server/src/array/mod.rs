@@ -11,6 +11,7 @@ mod history;
 mod losses;
 mod paces;
 mod places;
+mod placing;
 mod portals;
 mod roster;
 mod settings;
