@@ -25,7 +25,7 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
 async fn change(session: &Session, prng: &mut Prng) {
     if prng.chance(1, 12) {
         session.world.note(|| "a scrub is wanted".to_owned());
-        let begun = std::future::ready(session.pool.start_scrub());
+        let begun = session.pool.start_scrub();
         if let Err(error) = session.ask("scrub", String::new(), begun).await {
             session.fail(format!("starting a scrub: {error}"));
         }

@@ -161,8 +161,11 @@ impl Boot {
             let level = config
                 .group_later
                 .map_or(config.pool.level, |(level, _)| level);
-            let (later, all) = (self.books.later_drives(), self.books.media.borrow().clone());
-            let all = self.named(&all);
+            // Under the names that the pool knows them by.
+            let (later, all) = (
+                self.books.later_drives(),
+                session.pool.given.borrow().clone(),
+            );
             session
                 .pool
                 .complete(&self.world, (level, &later), &all)
@@ -219,8 +222,10 @@ impl Boot {
         match fsck::check(&self.world, drives, Options { deep: true }).await {
             Ok(report) => {
                 let bad = report.findings.iter();
-                // Drives of a group that was to be added, and of one that has left.
+                // Drives of a group that was to be added, and of one that has left; and one that
+                // was refused.
                 let regroups = config.group_later.is_some() || config.groups_leave;
+                let regroups = regroups || self.books.refused.get() > 0;
                 let bad = bad.filter(|finding| {
                     finding.severity > Severity::Note
                         && !(regroups && finding.text.contains("has no label"))

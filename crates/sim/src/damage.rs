@@ -6,10 +6,11 @@
 
 use crate::config::Config;
 use crate::session::Session;
+use array::error::ArrayErrorKind;
 use base::{BLOCK_BYTES, Prng, Time};
 use engine::layout::Slots;
 use engine::raid::Geometry;
-use engine::{Level, PoolErrorKind, World};
+use engine::{Level, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
@@ -114,11 +115,11 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
     let outcome = match draw {
         0 => session.ask("fail drive", what, pool.fail_drive(name)).await,
         1 => {
-            let added = pool.add_spare(&session.world, books.blank());
+            let added = pool.add_spare(books.blank(), None);
             session.ask("add spare", what, added).await
         }
         _ => {
-            let replaced = pool.replace_drive(&session.world, name, books.blank());
+            let replaced = pool.replace_drive(name, books.blank(), None);
             session.ask("replace drive", what, replaced).await
         }
     };
@@ -131,10 +132,10 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
     if let Err(error) = outcome
         && !matches!(
             error.kind,
-            PoolErrorKind::NotFound
-                | PoolErrorKind::Invalid
-                | PoolErrorKind::Drive
-                | PoolErrorKind::Busy
+            ArrayErrorKind::NotFound
+                | ArrayErrorKind::Invalid
+                | ArrayErrorKind::Internal
+                | ArrayErrorKind::Busy
         )
     {
         session.fail(format!("order {draw} about {name}: {error}"));

@@ -71,7 +71,7 @@ async fn lanes(session: &Session) {
 
 async fn scrub(session: &Session) {
     let ended = session.pool.scrubs_ended();
-    if let Err(error) = session.pool.start_scrub() {
+    if let Err(error) = session.pool.start_scrub().await {
         session.fail(format!("starting a scrub: {error}"));
     }
     wait(session, "a scrub does not end", || {
@@ -106,7 +106,7 @@ async fn replace_failed(session: &Session) {
         let stuck = infos.len() > 1 && failed_most > 0 && look % 16 == 15;
         for _ in spares_least.min(failed_most)..failed_most + usize::from(stuck) {
             let blank = session.books.blank();
-            let added = session.pool.add_spare(&session.world, blank);
+            let added = session.pool.add_spare(blank, None);
             let added = session.ask("add spare", "at the end".to_owned(), added);
             if let Err(error) = added.await {
                 session.fail(format!("adding a spare: {error}"));

@@ -1,13 +1,14 @@
 //! The lanes of a pool, used as the server uses them.
 //!
-//! Each request goes to one lane, or to all, the first lane first.
+//! Each request goes to one lane. What goes to all is in [`crate::pool_changes`].
 //!
 //! A pool of one lane goes exactly the ways that it goes without this.
 
 use crate::config::Config;
-use base::{Prng, Uuid};
-use engine::lane::{LaneSlot, steps};
-use engine::pool::maintenance::candidates::Candidate;
+use crate::pool_changes::pool_over;
+use array::pool::Pool;
+use base::Uuid;
+use engine::lane::LaneSlot;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
 use engine::volume::VolumeAttributes;
 use engine::{
@@ -18,7 +19,7 @@ use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world_sim::{Media, MediaSpec, SimDrive, SimWorld};
+use world_sim::{Media, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
 pub type NamedMedia = (String, Rc<Media>);
@@ -32,21 +33,11 @@ pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld
     drives.iter().map(door).collect()
 }
 
-/// A drive that no group can have.
-fn tiny() -> Rc<Media> {
-    let spec = MediaSpec {
-        name: "tiny".to_owned(),
-        capacity_bytes: 1 << 20,
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
-    Rc::new(Media::new(spec, Prng::from_seed(8)))
-}
-
 /// An open pool as its lanes, each an engine pool of its own.
 pub struct Lanes {
     pools: Vec<Lane<SimWorld>>,
+    /// All of them.
+    pub(crate) pool: Pool<SimWorld>,
     /// Where the next volume goes.
     next: Cell<usize>,
     /// The drives that it was given, under the names that it knows them by.
@@ -79,6 +70,15 @@ async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
 }
 
 impl Lanes {
+    fn of(world: &SimWorld, pools: Vec<Lane<SimWorld>>, drives: &[NamedMedia]) -> Lanes {
+        Lanes {
+            pool: pool_over(world, &pools),
+            pools,
+            next: Cell::new(0),
+            given: RefCell::new(drives.to_vec()),
+        }
+    }
+
     /// Makes a pool, its first lane last.
     ///
     /// # Errors
@@ -98,11 +98,7 @@ impl Lanes {
             let pool = Lane::create_lane(world.clone(), lane, spec, groups, spares).await?;
             pools.insert(0, pool);
         }
-        Ok(Lanes {
-            pools,
-            next: Cell::new(0),
-            given: RefCell::new(drives.to_vec()),
-        })
+        Ok(Lanes::of(world, pools, drives))
     }
 
     /// Opens a pool, all lanes at once: one of several lanes from those drives that have
@@ -146,11 +142,7 @@ impl Lanes {
             }
             return Err(failure);
         }
-        Ok(Lanes {
-            pools,
-            next: Cell::new(0),
-            given: RefCell::new(drives.to_vec()),
-        })
+        Ok(Lanes::of(world, pools, drives))
     }
 
     /// Groups that some lanes have not: a drive that they lie on was gone when these were
@@ -464,14 +456,6 @@ impl Lanes {
         self.lane_of(name).delete_volume(name).await
     }
 
-    /// Begins a scrub.
-    ///
-    /// # Errors
-    /// As the pool's.
-    pub fn start_scrub(&self) -> Result<(), PoolError> {
-        self.pools.iter().try_for_each(Lane::start_scrub)
-    }
-
     /// Whole scrubs since the opening, of each lane.
     pub fn scrubs_ended(&self) -> Vec<u64> {
         self.pools.iter().map(Lane::scrubs_ended).collect()
@@ -496,201 +480,6 @@ impl Lanes {
             pool.store().drain().await?;
         }
         Ok(())
-    }
-
-    /// Takes a drive out of use everywhere.
-    ///
-    /// # Errors
-    /// What the first lane that fails says.
-    pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
-        let mut outcome = Ok(());
-        let mut found = false;
-        // A spare goes from the first lane last: what a crash cuts short, the next opening
-        // takes back.
-        for pool in self.pools.iter().rev() {
-            found |= pool.has_drive(name);
-            match pool.fail_drive(name).await {
-                Err(error) if error.kind == PoolErrorKind::NotFound && found => {}
-                failed => outcome = outcome.and(failed),
-            }
-        }
-        outcome
-    }
-
-    /// Adds a spare to every lane.
-    ///
-    /// # Errors
-    /// What the first lane that fails says.
-    pub async fn add_spare(&self, world: &SimWorld, drive: NamedMedia) -> Result<(), PoolError> {
-        self.given.borrow_mut().push(drive.clone());
-        let drives = std::slice::from_ref(&drive);
-        let ask = async |lane: usize| {
-            for door in doors(world, drives) {
-                let candidate = Candidate::from(&door);
-                self.pools[lane].check_add_spare(None, candidate).await?;
-            }
-            Ok(())
-        };
-        let change = async |lane: usize| {
-            for door in doors(world, drives) {
-                self.pools[lane].add_spare(door).await?;
-            }
-            Ok(())
-        };
-        self.ask_and_change(world, drives, ask, change).await
-    }
-
-    /// Asks all lanes, then changes each; what one can't do is taken back. The only lane of a
-    /// pool asks itself.
-    async fn ask_and_change(
-        &self,
-        world: &SimWorld,
-        drives: &[NamedMedia],
-        ask: impl AsyncFn(usize) -> Result<(), PoolError>,
-        change: impl AsyncFn(usize) -> Result<(), PoolError>,
-    ) -> Result<(), PoolError> {
-        if self.pools.len() == 1 {
-            return change(0).await;
-        }
-        let names: Vec<String> = drives.iter().map(|(name, _)| name.clone()).collect();
-        let take_back = async |lane: usize, others_have| {
-            let outcome = self.pools[lane].take_back(&names, others_have).await;
-            world.note(|| format!("{names:?} are taken back: {outcome:?}"));
-            outcome
-        };
-        let lanes = self.pools.len() as u16;
-        steps::ask_all(lanes, |lane| ask(usize::from(lane))).await?;
-        let (change, take_back) = (&change, &take_back);
-        let change = |lane| change(usize::from(lane));
-        let take_back = |lane, others_have| take_back(usize::from(lane), others_have);
-        let changed = steps::change_all(lanes, change, take_back).await;
-        changed.map_err(|halted| halted.error)
-    }
-
-    /// Has `drive` stand in for the drive called `name`.
-    ///
-    /// # Errors
-    /// What the first lane that fails says.
-    pub async fn replace_drive(
-        &self,
-        world: &SimWorld,
-        name: &str,
-        drive: NamedMedia,
-    ) -> Result<(), PoolError> {
-        if let [only] = &self.pools[..] {
-            self.given.borrow_mut().push(drive.clone());
-            for door in doors(world, &[drive]) {
-                only.replace_drive(name, door).await?;
-            }
-            return Ok(());
-        }
-        // Some lanes may have done so before.
-        let has = |pool: &&Lane<SimWorld>| pool.has_drive(name);
-        if !self.pools.iter().any(|pool| has(&pool)) {
-            let context = format!("no lane has a drive '{name}'");
-            return Err(PoolError {
-                kind: PoolErrorKind::NotFound,
-                context,
-            });
-        }
-        for pool in self.pools.iter().filter(has) {
-            pool.can_do_without(name)?;
-        }
-        self.add_spare(world, drive).await?;
-        self.fail_drive(name).await
-    }
-
-    /// Gives a group another level, in every lane that can.
-    ///
-    /// # Errors
-    /// What the first lane that can't says.
-    pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
-        self.in_all(async |pool| pool.check_convert_group(index, level).await)
-            .await?;
-        self.in_all(async |pool| pool.convert_group(index, level).await)
-            .await
-    }
-
-    /// Has a group leave.
-    ///
-    /// # Errors
-    /// What the first lane that can't says.
-    pub async fn remove_group(&self, index: u16) -> Result<(), PoolError> {
-        self.in_all(async |pool| pool.check_remove_group(index).await)
-            .await?;
-        self.in_all(async |pool| pool.remove_group(index).await)
-            .await
-    }
-
-    async fn in_all(
-        &self,
-        change: impl AsyncFn(&Lane<SimWorld>) -> Result<(), PoolError>,
-    ) -> Result<(), PoolError> {
-        for pool in &self.pools {
-            match change(pool).await {
-                // It has left this lane before, and now follows another.
-                Err(error) if error.kind == PoolErrorKind::NotFound && self.pools.len() > 1 => {}
-                changed => changed?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a group of drives to every lane.
-    ///
-    /// # Errors
-    /// What the first lane that fails says.
-    pub async fn add_group(
-        &self,
-        world: &SimWorld,
-        level: Level,
-        drives: &[NamedMedia],
-    ) -> Result<(), PoolError> {
-        self.given.borrow_mut().extend(drives.iter().cloned());
-        let doors_of = |_| doors(world, drives);
-        self.add_group_by(world, level, drives, doors_of).await
-    }
-
-    /// As [`Lanes::add_group`], where only the last lane finds one of the drives too small.
-    ///
-    /// # Errors
-    /// It is too small.
-    pub async fn add_unfit_group(
-        &self,
-        world: &SimWorld,
-        level: Level,
-        drives: &[NamedMedia],
-    ) -> Result<(), PoolError> {
-        let last = self.pools.len() - 1;
-        let doors_of = |lane: usize| {
-            let mut doors = doors(world, drives);
-            if lane == last {
-                doors.iter_mut().take(1).for_each(|door| {
-                    door.drive = SimDrive::adversarial(world, &tiny());
-                });
-            }
-            doors
-        };
-        self.add_group_by(world, level, drives, doors_of).await
-    }
-
-    async fn add_group_by(
-        &self,
-        world: &SimWorld,
-        level: Level,
-        drives: &[NamedMedia],
-        doors_of: impl Fn(usize) -> Vec<NamedDrive<SimWorld>>,
-    ) -> Result<(), PoolError> {
-        let ask = async |lane: usize| {
-            let doors = doors_of(lane);
-            let candidates: Vec<_> = doors.iter().map(Candidate::from).collect();
-            self.pools[lane].check_add_group(level, &candidates).await
-        };
-        let change = async |lane: usize| {
-            let added = self.pools[lane].add_group(level, doors_of(lane));
-            added.await.map(drop)
-        };
-        self.ask_and_change(world, drives, ask, change).await
     }
 
     /// Closes every lane.

@@ -38,6 +38,7 @@ pub mod oracle;
 pub mod paths;
 pub mod pattern;
 pub mod plants;
+pub mod pool_changes;
 pub mod rate;
 mod regroup;
 pub mod scenario;

@@ -1,10 +1,12 @@
 //! Adds groups to a pool in use, removes them, and changes their level.
 
 use crate::agreement;
+use crate::pool_changes::Unfit;
 use crate::session::Session;
+use array::error::{ArrayError, ArrayErrorKind};
 use base::{BLOCK_BYTES, Prng};
 use engine::pool::EventKind;
-use engine::{PoolError, PoolErrorKind, World};
+use engine::{MemberState, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Weak;
 use std::time::Duration;
@@ -63,10 +65,11 @@ fn overwrite(session: &Session, names: &BTreeSet<String>) {
 /// Does one of these, when the run has any.
 pub async fn change(session: &Session, prng: &mut Prng) {
     let config = &session.books.config;
-    match prng.below(3) {
+    match prng.below(4) {
         0 => convert(session, prng).await,
         1 if config.group_later.is_some() => add(session).await,
         2 if config.groups_leave => remove(session, prng).await,
+        3 if may_refuse(session) => refuse(session, prng).await,
         _ => {}
     }
 }
@@ -77,12 +80,12 @@ fn group(session: &Session, prng: &mut Prng) -> u16 {
 }
 
 /// What may stand in the way at any time.
-fn expect(session: &Session, what: &str, outcome: Result<(), PoolError>) {
+fn expect(session: &Session, what: &str, outcome: Result<(), ArrayError>) {
     session.world.note(|| format!("{what}: {outcome:?}"));
     if let Err(error) = outcome {
         let usual = matches!(
             error.kind,
-            PoolErrorKind::Busy | PoolErrorKind::Full | PoolErrorKind::Invalid
+            ArrayErrorKind::Busy | ArrayErrorKind::Full | ArrayErrorKind::Invalid
         );
         if !usual {
             session.fail(format!("{what}: {:?}: {error}", error.kind));
@@ -118,11 +121,11 @@ async fn add(session: &Session) {
         .borrow_mut()
         .extend(media.iter().cloned());
     let drives = session.books.later_drives();
-    let outcome = session.pool.add_group(&session.world, level, &drives);
+    let outcome = session.pool.add_group(level, &drives, None);
     let outcome = session.ask("add group", String::new(), outcome).await;
     match outcome {
         // A drive that is a victim may be struck before it is part of the pool.
-        Err(error) if error.kind == PoolErrorKind::Drive && session.books.config.damage => {
+        Err(error) if error.kind == ArrayErrorKind::Internal && session.books.config.damage => {
             session
                 .world
                 .note(|| format!("a group is not added: {error}"));
@@ -138,10 +141,8 @@ async fn add_unfit(session: &Session) {
     };
     let before = agreement::groups_ever(&session.pool);
     let drives = session.books.later_drives();
-    let outcome = session
-        .pool
-        .add_unfit_group(&session.world, level, &drives)
-        .await;
+    let unfit = Some(Unfit::Asked);
+    let outcome = session.pool.add_group(level, &drives, unfit).await;
     let after = agreement::groups_ever(&session.pool);
     session
         .world
@@ -160,4 +161,49 @@ async fn remove(session: &Session, prng: &mut Prng) {
         .ask("remove group", format!("{index}"), outcome)
         .await;
     expect(session, &format!("group {index} is to leave"), outcome);
+}
+
+/// So many drives are offered and refused in a run, at most.
+const REFUSED_MAX: u64 = 3;
+
+/// Whether one lane can refuse what others take, and nothing else befalls drives.
+fn may_refuse(session: &Session) -> bool {
+    let is_sound = !session.books.config.is_struck();
+    is_sound && session.pool.all().len() > 1 && session.books.refused.get() < REFUSED_MAX
+}
+
+/// Offers a drive that the last lane refuses. No lane has it then, and none has lost another.
+async fn refuse(session: &Session, prng: &mut Prng) {
+    let books = &session.books;
+    books.refused.set(books.refused.get() + 1);
+    let unfit = Some(*prng.pick(&[Unfit::Asked, Unfit::Opened]));
+    let (new, pool) = (books.blank(), &session.pool);
+    let name = new.0.clone();
+    let members = pool.info().members;
+    let old = prng.pick(&members).name.clone();
+    let (what, outcome) = match prng.chance(1, 2) {
+        true => {
+            let added = pool.add_spare(new, unfit);
+            let what = format!("{unfit:?}");
+            ("a spare", session.ask("add spare", what, added).await)
+        }
+        false => {
+            let replaced = pool.replace_drive(&old, new, unfit);
+            let what = format!("of {old}, {unfit:?}");
+            let outcome = session.ask("replace drive", what, replaced).await;
+            ("a replacement", outcome)
+        }
+    };
+    let why = format!("{what} that does not fit, {unfit:?}: {outcome:?}");
+    session.world.note(|| why.clone());
+    if outcome.is_ok() || has_changed(session, &name) {
+        session.fail(format!("a refused drive is not nothing: {why}"));
+    }
+}
+
+/// Whether a lane has a drive of this name, or one out of use.
+fn has_changed(session: &Session, name: &str) -> bool {
+    let infos = session.pool.all().iter().map(|lane| lane.info());
+    let mut drives = infos.flat_map(|info| info.members.into_iter().chain(info.spares));
+    drives.any(|drive| drive.name == name || drive.state == MemberState::Failed)
 }

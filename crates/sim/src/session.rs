@@ -42,6 +42,8 @@ pub struct Books {
     pub later: RefCell<Vec<Rc<Media>>>,
     /// Whether the adding of the group in `later` has begun.
     pub later_begun: Cell<bool>,
+    /// Drives that were offered and refused.
+    pub refused: Cell<u64>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
     /// Names of drives that something was done to that may put them out of use.
@@ -67,6 +69,7 @@ impl Books {
             layout: Cell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),
+            refused: Cell::new(0),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
             struck: RefCell::default(),

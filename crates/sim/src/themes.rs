@@ -5,9 +5,10 @@
 
 use crate::config::Theme;
 use crate::session::Session;
+use array::error::ArrayErrorKind;
 use base::{BLOCK_BYTES, Prng};
 use engine::raid::Geometry;
-use engine::{MemberState, PoolErrorKind, World};
+use engine::{MemberState, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -226,16 +227,13 @@ async fn come_back(session: Rc<Session>, mut prng: Prng) {
         let name = media.spec().name.clone();
         session.world.note(|| format!("{name} comes back"));
         let drive = (name.clone(), Rc::clone(media));
-        let added = session.pool.add_spare(&session.world, drive);
+        let added = session.pool.add_spare(drive, None);
         let added = session.ask("late drive", name.clone(), added).await;
         // It may be too small to stand in anywhere, be struck, or be in use in a lane.
         if let Err(error) = added
             && !matches!(
                 error.kind,
-                PoolErrorKind::TooSmall
-                    | PoolErrorKind::Drive
-                    | PoolErrorKind::Exists
-                    | PoolErrorKind::Invalid
+                ArrayErrorKind::Internal | ArrayErrorKind::Exists | ArrayErrorKind::Invalid
             )
         {
             session.fail(format!("{name} comes back: {:?}: {error}", error.kind));

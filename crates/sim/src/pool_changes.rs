@@ -1,0 +1,231 @@
+//! Changes of the whole pool, as [`array::pool::Pool`] makes them: over messages to the shards of
+//! its lanes, which take their time.
+
+use crate::lanes::{Lanes, NamedMedia};
+use crate::shards::Shards;
+use array::error::{ArrayError, ArrayErrorKind};
+use array::pool::{Holder, NewDrive, NewDrives, Pool, Waiter};
+use array::shard::ShardState;
+use base::Prng;
+use engine::{Drive, Lane, Level, MemberInfo, NamedDrive, World};
+use futures_util::future::BoxFuture;
+use send_wrapper::SendWrapper;
+use std::rc::Rc;
+use std::sync::Arc;
+use world_sim::{Media, MediaSpec, SimDrive, SimWorld};
+
+/// The pool over these lanes, each on a shard of its own.
+pub(crate) fn pool_over(world: &SimWorld, lanes: &[Lane<SimWorld>]) -> Pool<SimWorld> {
+    let shards = Shards::new(world, lanes.len());
+    for (state, lane) in shards.states.iter().zip(lanes) {
+        state.add_pool(lane.clone());
+    }
+    let name = lanes.first().map(|lane| lane.name().to_owned());
+    let waiter = Arc::new(Waits(SendWrapper::new(world.clone())));
+    Pool::new(name.unwrap_or_default(), shards.handles, waiter)
+}
+
+/// A visit to a lane takes as long as it takes.
+struct Waits(SendWrapper<SimWorld>);
+
+impl Waiter for Waits {
+    fn wait<'a>(&'a self, _: &'a str, visit: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        visit
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        self.0.planted(bug)
+    }
+}
+
+/// When the last lane finds a new drive too small. All others find it large enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// When it is asked.
+    Asked,
+    /// When it opens the drive, after all were asked.
+    Opened,
+}
+
+/// New drives, and the lane that refuses the first of them.
+pub struct NewMedia(Vec<Door>);
+
+/// A new drive, as every lane opens it.
+#[derive(Clone)]
+pub struct Door {
+    name: String,
+    media: SendWrapper<Rc<Media>>,
+    unfit: Option<(Unfit, u16)>,
+}
+
+/// A drive that no group can have.
+fn tiny() -> Rc<Media> {
+    let spec = MediaSpec {
+        name: "tiny".to_owned(),
+        capacity_bytes: 1 << 20,
+        rotational: false,
+        discards: false,
+        ignores_flush: false,
+    };
+    Rc::new(Media::new(spec, Prng::from_seed(8)))
+}
+
+impl Door {
+    fn open_now(&self, world: &SimWorld, fits: bool) -> NamedDrive<SimWorld> {
+        let drive = match fits {
+            true => SimDrive::adversarial(world, &self.media),
+            false => SimDrive::adversarial(world, &tiny()),
+        };
+        NamedDrive {
+            name: self.name.clone(),
+            drive,
+        }
+    }
+}
+
+impl NewDrive<SimWorld> for Door {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn holder(&self) -> Option<Holder<'_>> {
+        None
+    }
+
+    fn is_its_own_successor(&self) -> bool {
+        false
+    }
+
+    async fn look_at(
+        &self,
+        state: &ShardState<SimWorld>,
+        lane: &Lane<SimWorld>,
+    ) -> Result<(Option<NamedDrive<SimWorld>>, u64), ArrayError> {
+        let fits = self.unfit != Some((Unfit::Asked, lane.lane()));
+        let named = self.open_now(state.world(), fits);
+        let bytes = named.drive.geometry().capacity_bytes;
+        Ok((Some(named), bytes))
+    }
+
+    async fn open(
+        &self,
+        state: &ShardState<SimWorld>,
+        lane: &Lane<SimWorld>,
+    ) -> Result<NamedDrive<SimWorld>, ArrayError> {
+        let fits = self.unfit.is_none_or(|(_, unfit)| unfit != lane.lane());
+        Ok(self.open_now(state.world(), fits))
+    }
+}
+
+impl NewDrives<SimWorld> for NewMedia {
+    type Drive = Door;
+
+    fn drives(&self) -> &[Door] {
+        &self.0
+    }
+
+    async fn make(&self) -> Result<(), ArrayError> {
+        Ok(())
+    }
+
+    async fn unmake(&self) {}
+}
+
+impl Lanes {
+    /// As they are offered to the pool; where `unfit` says so, its last lane refuses them.
+    fn offered(&self, drives: &[NamedMedia], unfit: Option<Unfit>) -> NewMedia {
+        self.given.borrow_mut().extend(drives.iter().cloned());
+        let door = |(place, (name, media)): (usize, &NamedMedia)| Door {
+            name: name.clone(),
+            media: SendWrapper::new(Rc::clone(media)),
+            unfit: unfit
+                .filter(|_| place == 0)
+                .map(|when| (when, self.all().len() as u16 - 1)),
+        };
+        NewMedia(drives.iter().enumerate().map(door).collect())
+    }
+
+    fn member(&self, name: &str) -> Result<MemberInfo, ArrayError> {
+        let info = self.info();
+        let mut all = info.members.into_iter().chain(info.spares);
+        all.find(|member| member.name == name).ok_or_else(|| {
+            ArrayError::new(
+                ArrayErrorKind::NotFound,
+                format!("there is no drive {name}"),
+            )
+        })
+    }
+
+    /// Takes a drive out of use everywhere.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn fail_drive(&self, name: &str) -> Result<(), ArrayError> {
+        self.pool.fail_drive(&self.member(name)?).await
+    }
+
+    /// Adds a spare to every lane.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn add_spare(
+        &self,
+        drive: NamedMedia,
+        unfit: Option<Unfit>,
+    ) -> Result<(), ArrayError> {
+        let new = self.offered(&[drive], unfit);
+        self.pool.add_spares(None, &new).await
+    }
+
+    /// Has `drive` stand in for the drive called `name`.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn replace_drive(
+        &self,
+        name: &str,
+        drive: NamedMedia,
+        unfit: Option<Unfit>,
+    ) -> Result<(), ArrayError> {
+        let new = self.offered(&[drive], unfit);
+        self.pool.replace_drive(&self.member(name)?, &new).await
+    }
+
+    /// Adds a group of drives to every lane.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn add_group(
+        &self,
+        level: Level,
+        drives: &[NamedMedia],
+        unfit: Option<Unfit>,
+    ) -> Result<(), ArrayError> {
+        let new = self.offered(drives, unfit);
+        self.pool.add_group(Some(level), &new, true).await
+    }
+
+    /// Gives a group another level, in every lane that can.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), ArrayError> {
+        self.pool.convert_group(index, level).await
+    }
+
+    /// Has a group leave, however full the pool is then.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn remove_group(&self, index: u16) -> Result<(), ArrayError> {
+        self.pool.remove_group(index, true).await
+    }
+
+    /// Begins a scrub.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn start_scrub(&self) -> Result<(), ArrayError> {
+        self.pool.scrub(true).await
+    }
+}
