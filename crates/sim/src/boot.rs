@@ -157,26 +157,25 @@ impl Boot {
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));
         }
         if info.lanes > 1 {
-            let config = &self.books.config;
-            let level = config
-                .group_later
-                .map_or(config.pool.level, |(level, _)| level);
-            // Under the names that the pool knows them by.
-            let (later, all) = (
-                self.books.later_drives(),
-                session.pool.given.borrow().clone(),
-            );
-            session
-                .pool
-                .complete(&self.world, (level, &later), &all)
-                .await;
-            let is_sound = !self.books.config.is_struck();
-            if is_sound && session.pool.groups_missing() > 0 {
-                session.fail("a lane lacks a group after the opening");
-            }
+            self.complete_lanes(session).await;
         }
         self.find_volumes(session);
         self.asked.set_bound(self.books.config.patience());
+    }
+
+    /// What some lanes have and others not comes into all of them, as at a server's opening.
+    async fn complete_lanes(&self, session: &Session) {
+        let config = &self.books.config;
+        let later = config.group_later;
+        let level = later.map_or(config.pool.level, |(level, _)| level);
+        // Under the names that the pool knows them by.
+        let given = session.pool.given.borrow().clone();
+        let later = self.books.later_drives();
+        let completed = session.pool.complete(&self.world, (level, &later), &given);
+        completed.await;
+        if !config.is_struck() && session.pool.groups_missing() > 0 {
+            session.fail("a lane lacks a group after the opening");
+        }
     }
 
     /// Everything is as it should be, and the pool is left as planned.

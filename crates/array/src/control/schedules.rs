@@ -10,7 +10,6 @@
 //!
 //! Those of consistency groups run by the same clock (`consistency/schedules.rs`).
 
-use super::attributes::NewAttributes;
 use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Deletion, PlacedVolume};
 use base::Uuid;
@@ -50,22 +49,22 @@ impl<W: World> ControlPlane<W> {
         every_s: u64,
         keep: u64,
     ) -> Result<Schedule, ArrayError> {
-        let there = self.volume(name).await?;
-        let number = free_number(&of(&there));
-        let (Some(number), false) = (number, there.is_snapshot()) else {
-            let context = match there.is_snapshot() {
-                true => format!("{name} is a snapshot, and does not change"),
-                false => format!(
-                    "volume {name} has {} schedules: delete one first",
-                    site::SCHEDULES_MAX
-                ),
+        let name = name.to_owned();
+        // In one turn: of two that are added at once, each has a number of its own.
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let number = free_number(&of(&there));
+            let (Some(number), false) = (number, there.is_snapshot()) else {
+                return Err(takes_no_schedule(&there));
             };
-            return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-        };
-        check_fits(name)?;
-        let schedule = Schedule::new(Subject::Volume, number, (every_s, keep), self.unix_s());
-        self.note(name, schedule.key(), schedule.value()).await?;
-        Ok(schedule)
+            check_fits(&name)?;
+            let now = array.unix_s();
+            let schedule = Schedule::new(Subject::Volume, number, (every_s, keep), now);
+            let said = |_: &PlacedVolume| vec![(schedule.key(), schedule.value())];
+            array.attach(&[there], said).await?;
+            Ok(schedule)
+        })
+        .await
     }
 
     /// Ends a schedule. Snapshots that it took stay.
@@ -77,29 +76,19 @@ impl<W: World> ControlPlane<W> {
         name: &str,
         number: u64,
     ) -> Result<(), ArrayError> {
-        let all = self.schedules(name).await?;
-        let found = all.iter().find(|schedule| schedule.number == number);
-        let found = found.ok_or_else(|| {
-            let context = format!("volume {name} has no schedule {number}");
-            ArrayError::new(ArrayErrorKind::NotFound, context)
-        })?;
-        self.note(name, found.key(), String::new()).await
-    }
-
-    /// Attaches something of the array's own to a volume.
-    async fn note(
-        self: &Arc<Self>,
-        name: &str,
-        key: String,
-        value: String,
-    ) -> Result<(), ArrayError> {
-        let words = NewAttributes {
-            tags: vec![(key, value)],
-            ..NewAttributes::default()
-        };
-        let placed = self.change_words(name.to_owned(), words).await?;
-        self.learn_schedules(&placed);
-        Ok(())
+        let name = name.to_owned();
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let all = of(&there);
+            let found = all.iter().find(|schedule| schedule.number == number);
+            let found = found.ok_or_else(|| {
+                let context = format!("volume {name} has no schedule {number}");
+                ArrayError::new(ArrayErrorKind::NotFound, context)
+            })?;
+            let said = |_: &PlacedVolume| vec![(found.key(), String::new())];
+            array.attach(&[there], said).await.map(drop)
+        })
+        .await
     }
 
     /// Knows the schedules of a volume from now on, its group's included.
@@ -201,47 +190,64 @@ impl<W: World> ControlPlane<W> {
         now: Option<u64>,
     ) -> Result<(), ArrayError> {
         self.has_had_its_turn(volume, then);
-        // Noted first: a run that ends in a crash is not made again and again.
-        self.note(&volume.info.name, then.key(), then.value())
-            .await?;
-        match now {
-            Some(now) => self.run(volume, then, now).await,
+        let (uuid, schedule) = (volume.info.uuid, *then);
+        let taken = self.change(move |array| async move { array.run(uuid, &schedule, now).await });
+        match taken.await? {
+            Some(volume) => self.thin_out(&volume, then).await,
             None => Ok(()),
         }
     }
 
-    /// Takes a snapshot, and deletes those beyond what is kept.
+    /// Takes a snapshot of the volume with this identity, which may have another name by now. None
+    /// when there is nothing to take, or the schedule has ended. For one whose turn it is.
     async fn run(
-        self: &Arc<Self>,
+        &self,
+        uuid: Uuid,
+        schedule: &Schedule,
+        now: Option<u64>,
+    ) -> Result<Option<PlacedVolume>, ArrayError> {
+        let mut volumes = self.volumes().await?.into_iter();
+        let there = volumes.find(|volume| volume.info.uuid == uuid);
+        let has_it = |volume: &PlacedVolume| of(volume).iter().any(|one| one.is_same(schedule));
+        let Some(there) = there.filter(has_it) else {
+            return Ok(None);
+        };
+        // Noted first: a run that ends in a crash is not made again and again.
+        let said = |_: &PlacedVolume| vec![(schedule.key(), schedule.value())];
+        self.attach(std::slice::from_ref(&there), said).await?;
+        let Some(now) = now else {
+            return Ok(None);
+        };
+        self.take_by(&there, schedule, now).await?;
+        self.runtime.reached("schedule takes a snapshot");
+        Ok(Some(there))
+    }
+
+    /// Takes a snapshot by a schedule. It says so from the first moment on: a crash leaves none that
+    /// nobody ever deletes.
+    async fn take_by(
+        &self,
         volume: &PlacedVolume,
         schedule: &Schedule,
         now: u64,
     ) -> Result<(), ArrayError> {
-        let name = &volume.info.name;
-        let called = schedule.snapshot(now);
-        // They say so from the first moment on: a crash leaves none that nobody ever deletes.
+        let mark = [(TAKEN_BY.to_owned(), schedule.mark())];
         let marks_later = self.runtime.planted("schedule marks a snapshot later");
-        let mark = || match marks_later {
-            true => Vec::new(),
-            false => vec![(TAKEN_BY.to_owned(), schedule.mark())],
-        };
-        let take = |called: String| async move {
-            let taken = self.take_snapshot_with(name.clone(), &called, mark());
-            taken.await.map(|taken| taken.info.name)
-        };
-        let taken = match take(called.clone()).await {
+        let attributes = if marks_later { &[][..] } else { &mark[..] };
+        let pair = |called: String| vec![(volume.info.name.clone(), called)];
+        let called = schedule.snapshot(now);
+        let taken = match self.take_pairs(pair(called.clone()), attributes).await {
             // By a schedule of the same number, which ended in the same second.
             Err(error) if error.kind == ArrayErrorKind::Exists => {
-                take(format!("{called}{AGAIN}")).await?
+                let again = pair(format!("{called}{AGAIN}"));
+                self.take_pairs(again, attributes).await?
             }
             taken => taken?,
         };
-        self.runtime.reached("schedule takes a snapshot");
-        if marks_later {
-            self.note(&taken, TAKEN_BY.to_owned(), schedule.mark())
-                .await?;
+        match marks_later {
+            true => self.attach(&taken, |_| mark.to_vec()).await.map(drop),
+            false => Ok(()),
         }
-        self.thin_out(volume, schedule).await
     }
 
     /// Deletes what a schedule took of a volume beyond what is kept.
@@ -304,4 +310,17 @@ impl<W: World> ControlPlane<W> {
         };
         self.with_lane(&volume.pool, volume.lane, visit).await
     }
+}
+
+/// Why a volume takes no schedule: it is a snapshot, or has enough.
+fn takes_no_schedule(there: &PlacedVolume) -> ArrayError {
+    let name = &there.info.name;
+    let context = match there.is_snapshot() {
+        true => format!("{name} is a snapshot, and does not change"),
+        false => format!(
+            "volume {name} has {} schedules: delete one first",
+            site::SCHEDULES_MAX
+        ),
+    };
+    ArrayError::new(ArrayErrorKind::Invalid, context)
 }

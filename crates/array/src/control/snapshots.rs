@@ -109,18 +109,8 @@ impl<W: World> ControlPlane<W> {
         volume: String,
         name: &str,
     ) -> Result<PlacedVolume, ArrayError> {
-        self.take_snapshot_with(volume, name, Vec::new()).await
-    }
-
-    /// As [`ControlPlane::take_snapshot`], with attributes of the array's own.
-    pub(super) async fn take_snapshot_with(
-        self: &Arc<Self>,
-        volume: String,
-        name: &str,
-        attributes: Vec<(String, String)>,
-    ) -> Result<PlacedVolume, ArrayError> {
         let name = format!("{volume}{SNAPSHOT_MARK}{name}");
-        self.take(volume, name, (true, attributes)).await
+        self.take(volume, name, true).await
     }
 
     /// Makes a volume that begins as what a volume or snapshot has.
@@ -132,14 +122,14 @@ impl<W: World> ControlPlane<W> {
         source: String,
         name: String,
     ) -> Result<PlacedVolume, ArrayError> {
-        self.take(source, name, (false, Vec::new())).await
+        self.take(source, name, false).await
     }
 
     async fn take(
         self: &Arc<Self>,
         source: String,
         name: String,
-        (read_only, attributes): (bool, Vec<(String, String)>),
+        read_only: bool,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&source).await?;
@@ -162,7 +152,7 @@ impl<W: World> ControlPlane<W> {
                 let taking = Taking {
                     read_only,
                     at_unix_s,
-                    attributes: &attributes,
+                    attributes: &[],
                 };
                 let taken = pool.take_if(&source, &name, taking, is_sound).await;
                 sound.and(Ok(taken.map(|volume| (volume.info(), volume.about()))?))

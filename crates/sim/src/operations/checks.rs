@@ -4,6 +4,7 @@ use super::Boot;
 use super::draw::INITIATORS;
 use super::observe::is_by_schedule;
 use array::control::PlacedVolume;
+use array::control::schedule::Subject;
 
 use base::Uuid;
 use iscsi::login::{Admission, LoginPortal};
@@ -133,7 +134,11 @@ impl Boot {
                 }
                 let from = self.began_unix_s.max(schedule.since_unix_s);
                 let is_late = now > from + schedule.every_s + LATE_S;
-                let newest = taken.iter().max().copied().unwrap_or(0);
+                // A volume that joined a group just now has none of its schedules yet.
+                let newest = match schedule.subject {
+                    Subject::Volume => taken.iter().max().copied().unwrap_or(0),
+                    Subject::Group => schedule.last_unix_s,
+                };
                 if is_late && newest + schedule.every_s + LATE_S < now {
                     let what =
                         format!("{name}: schedule {schedule:?} did not run by {now}: {taken:?}");
