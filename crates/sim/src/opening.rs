@@ -339,6 +339,9 @@ impl Boot {
                         | PoolErrorKind::Drive
                         | PoolErrorKind::Stale
                 ) && error.context.contains("missing") => {}
+            // What is left are drives that the pool has refused.
+            Err(error)
+                if error.kind == PoolErrorKind::Unlabelled && self.books.refused.get() > 0 => {}
             Err(error) => self.books.fail(format!(
                 "opening without {missing:?}: {:?}: {error}",
                 error.kind

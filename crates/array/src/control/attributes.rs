@@ -181,7 +181,7 @@ impl<W: World> ControlPlane<W> {
 
     /// Has exports say the new name. They are found by identity at the next start, so
     /// nothing is lost where that can't be written down now.
-    async fn follow_rename(&self, old: &str, new: &str) {
+    pub(super) async fn follow_rename(&self, old: &str, new: &str) {
         if self.runtime.planted("exports do not follow a new name") {
             return;
         }

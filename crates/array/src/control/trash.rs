@@ -248,8 +248,9 @@ impl<W: World> ControlPlane<W> {
                 Some((volume, _)) => format!("{volume}{SNAPSHOT_MARK}{new}"),
                 None => new,
             });
-            let called = new.as_ref().unwrap_or(&there.info.name);
-            array.check_names_free(&there, called).await?;
+            let called = new.as_ref().unwrap_or(&there.info.name).clone();
+            array.check_names_free(&there, &called).await?;
+            let before = there.info.name.clone();
             let uuid = there.info.uuid;
             let visit = move |_, pool: Lane<W>| async move {
                 pool.recover_trashed(uuid, new.as_deref()).await?;
@@ -264,6 +265,10 @@ impl<W: World> ControlPlane<W> {
                 ..there
             };
             array.learn_schedules(&back);
+            if called != before {
+                // Its snapshots may be exported.
+                array.follow_rename(&before, &called).await;
+            }
             array.runtime.reached("volume comes out of the trash");
             Ok(array.back_in_its_group(back).await)
         })

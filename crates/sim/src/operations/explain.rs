@@ -35,6 +35,15 @@ impl UnderWay {
         )
     }
 
+    /// After a restart: what could not be written may be on media all the same.
+    pub(super) fn forget_failure(&mut self) {
+        if let Outcome::Refused(error) = &self.outcome
+            && error.kind == ArrayErrorKind::Internal
+        {
+            self.outcome = Outcome::Open;
+        }
+    }
+
     /// The states after it, of one before it. Where `all_may_be_refused`, something else may be in
     /// the way of each.
     fn next(&self, before: &Model, all_may_be_refused: bool) -> Vec<Model> {

@@ -61,6 +61,9 @@ const TRASH_S: u64 = 100;
 const LATE_S: u64 = 60;
 const STALLED_S: u64 = 3_600;
 
+/// When a boot looks at what it finds.
+const START: &str = "start";
+
 /// A round has ended by then, whatever is slow.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
@@ -183,7 +186,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         Ok(boot) => boot,
         Err(what) => return books.fail(&world, what),
     };
-    boot.settle("start").await;
+    boot.settle(START).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !first && !last {
         boot.round(&mut prng).await;
         books.rounds_left.set(books.rounds_left.get() - 1);
@@ -319,7 +322,10 @@ impl Boot {
             Err(error) => return books.fail(&self.world, format!("looking at it: {error}")),
         };
         let before = books.model.borrow().clone();
-        let under_way = books.under_way.take();
+        let mut under_way = books.under_way.take();
+        if when == START {
+            under_way.iter_mut().for_each(UnderWay::forget_failure);
+        }
         let possible = explain(before, &under_way, books.stalls_one_of.is_some());
         let late_s = match books.stalls_one_of {
             Some(_) => STALLED_S,

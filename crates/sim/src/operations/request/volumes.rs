@@ -159,16 +159,9 @@ fn rename(model: &mut Model, name: &str, new: &str) -> Change {
         if let Some(volume) = model.volumes.remove(&old) {
             model.volumes.insert(new.clone(), volume);
         }
-        for shown in model
-            .exports
-            .values_mut()
-            .flat_map(|one| one.luns.values_mut())
-        {
-            if *shown == old {
-                shown.clone_from(&new);
-            }
-        }
+        show_as(model, &old, &new);
     }
+    rename_trashed(model, id, name, new);
     Change::Done
 }
 
@@ -229,6 +222,27 @@ pub(super) fn recovered(before: &Model, name: &str, new: Option<&str>) -> Option
     (!all.is_empty()).then_some(all)
 }
 
+/// Snapshots of a volume that are in the trash follow its new name, too.
+fn rename_trashed(model: &mut Model, id: Id, old: &str, new: &str) {
+    let prefix = snapshot_name(old, "");
+    for trashed in &mut model.trash {
+        let is_its = trashed.volume.is_snapshot && trashed.volume.of == Some(id);
+        if let Some(own) = trashed.name.strip_prefix(&prefix).filter(|_| is_its) {
+            trashed.name = snapshot_name(new, own);
+        }
+    }
+}
+
+/// Targets that show a volume show it under its new name.
+fn show_as(model: &mut Model, old: &str, new: &str) {
+    let exports = model.exports.values_mut();
+    for shown in exports.flat_map(|one| one.luns.values_mut()) {
+        if *shown == old {
+            new.clone_into(shown);
+        }
+    }
+}
+
 /// Snapshots of a volume follow its new name. False when one can't.
 fn follow(model: &mut Model, id: Id, old: &str, new: &str) -> bool {
     let prefix = snapshot_name(old, "");
@@ -244,9 +258,12 @@ fn follow(model: &mut Model, id: Id, old: &str, new: &str) -> bool {
         let Some(volume) = model.volumes.remove(&name) else {
             continue;
         };
-        if insert_new(model, &snapshot_name(new, own), volume) == Change::Refused {
+        let called = snapshot_name(new, own);
+        if insert_new(model, &called, volume) == Change::Refused {
             return false;
         }
+        show_as(model, &name, &called);
     }
+    rename_trashed(model, id, old, new);
     true
 }
