@@ -221,13 +221,14 @@ impl Boot {
         match fsck::check(&self.world, drives, Options { deep: true }).await {
             Ok(report) => {
                 let bad = report.findings.iter();
-                // Drives of a group that was to be added, and of one that has left; and one that
-                // was refused.
+                // Drives of a group that was to be added, and of one that has left; and those that
+                // were refused.
                 let regroups = config.group_later.is_some() || config.groups_leave;
-                let regroups = regroups || self.books.refused.get() > 0;
+                let refused = self.books.refused.borrow();
                 let bad = bad.filter(|finding| {
                     finding.severity > Severity::Note
-                        && !(regroups && finding.text.contains("has no label"))
+                        && !((regroups || refused.iter().any(|name| finding.place.contains(name)))
+                            && finding.text.contains("has no label"))
                 });
                 let bad: Vec<_> = bad.map(|f| format!("{}: {}", f.place, f.text)).collect();
                 if !bad.is_empty() {

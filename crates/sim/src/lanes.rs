@@ -2,7 +2,7 @@
 //!
 //! Each request goes to one lane. What goes to all is in [`crate::pool_changes`].
 //!
-//! A pool of one lane goes exactly the ways that it goes without this.
+//! Changes of a pool go over messages to shards, also of a pool that has one lane.
 
 use crate::config::Config;
 use crate::pool_changes::pool_over;

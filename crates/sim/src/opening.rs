@@ -309,6 +309,17 @@ impl Boot {
         self.try_open(media).await
     }
 
+    /// The places of more drives of a span than it can lose.
+    fn too_few(&self, geometry: &Geometry) -> Vec<usize> {
+        let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
+        let mut missing: Vec<usize> = geometry.span_places(span).collect();
+        while missing.len() > geometry.redundancy() + 1 {
+            let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
+            missing.swap_remove(at);
+        }
+        missing
+    }
+
     /// Without more drives of a span than it can lose, a pool is not opened.
     async fn open_with_too_few(&self) {
         let level = self.books.config.pool.level;
@@ -316,12 +327,7 @@ impl Boot {
         let Ok(geometry) = Geometry::of(level, drives, BLOCK_BYTES as u64) else {
             return;
         };
-        let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
-        let mut missing: Vec<usize> = geometry.span_places(span).collect();
-        while missing.len() > geometry.redundancy() + 1 {
-            let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
-            missing.swap_remove(at);
-        }
+        let missing = self.too_few(&geometry);
         let media = self.books.media.borrow().clone();
         let left = media.into_iter().enumerate();
         let left = left.filter(|(place, _)| !missing.contains(place));
@@ -329,6 +335,10 @@ impl Boot {
         if left.is_empty() {
             return;
         }
+        let refused = self.books.refused.borrow().clone();
+        let are_refused = left
+            .iter()
+            .all(|media| refused.contains(&media.spec().name));
         match self.try_open(left).await {
             // A victim among those given may be why, too.
             Err(error)
@@ -340,8 +350,7 @@ impl Boot {
                         | PoolErrorKind::Stale
                 ) && error.context.contains("missing") => {}
             // What is left are drives that the pool has refused.
-            Err(error)
-                if error.kind == PoolErrorKind::Unlabelled && self.books.refused.get() > 0 => {}
+            Err(error) if are_refused && error.kind == PoolErrorKind::Unlabelled => {}
             Err(error) => self.books.fail(format!(
                 "opening without {missing:?}: {:?}: {error}",
                 error.kind

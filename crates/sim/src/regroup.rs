@@ -164,21 +164,21 @@ async fn remove(session: &Session, prng: &mut Prng) {
 }
 
 /// So many drives are offered and refused in a run, at most.
-const REFUSED_MAX: u64 = 3;
+const REFUSED_MAX: usize = 3;
 
 /// Whether one lane can refuse what others take, and nothing else befalls drives.
 fn may_refuse(session: &Session) -> bool {
     let is_sound = !session.books.config.is_struck();
-    is_sound && session.pool.all().len() > 1 && session.books.refused.get() < REFUSED_MAX
+    is_sound && session.pool.all().len() > 1 && session.books.refused.borrow().len() < REFUSED_MAX
 }
 
 /// Offers a drive that the last lane refuses. No lane has it then, and none has lost another.
 async fn refuse(session: &Session, prng: &mut Prng) {
     let books = &session.books;
-    books.refused.set(books.refused.get() + 1);
     let unfit = Some(*prng.pick(&[Unfit::Asked, Unfit::Opened]));
     let (new, pool) = (books.blank(), &session.pool);
     let name = new.0.clone();
+    books.refused.borrow_mut().insert(name.clone());
     let members = pool.info().members;
     let old = prng.pick(&members).name.clone();
     let (what, outcome) = match prng.chance(1, 2) {

@@ -43,7 +43,7 @@ pub struct Books {
     /// Whether the adding of the group in `later` has begun.
     pub later_begun: Cell<bool>,
     /// Drives that were offered and refused.
-    pub refused: Cell<u64>,
+    pub refused: RefCell<BTreeSet<String>>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
     /// Names of drives that something was done to that may put them out of use.
@@ -69,7 +69,7 @@ impl Books {
             layout: Cell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),
-            refused: Cell::new(0),
+            refused: RefCell::default(),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
             struck: RefCell::default(),

@@ -179,26 +179,35 @@ impl<W: World> ControlPlane<W> {
         Some((SITE_NAME.to_owned(), value.to_owned()))
     }
 
-    /// Has exports say the new name. They are found by identity at the next start, so
-    /// nothing is lost where that can't be written down now.
-    pub(super) async fn follow_rename(&self, old: &str, new: &str) {
-        if self.runtime.planted("exports do not follow a new name") {
-            return;
-        }
+    /// Has exports say the new name of a volume that had `old` for itself.
+    async fn follow_rename(&self, old: &str, new: &str) {
         let prefix = format!("{old}{SNAPSHOT_MARK}");
-        // Without an answer its shard has stopped.
-        let there = self.volumes().await.unwrap_or_default();
         for export in self.export_map().values_mut() {
-            for (lun, volume) in export.volumes.iter_mut().enumerate() {
-                if let Some(uuid) = export.uuids.get(lun) {
-                    // Another one may have had the same name.
-                    if let Some(known) = there.iter().find(|known| known.info.uuid == *uuid) {
-                        volume.clone_from(&known.info.name);
-                    }
-                } else if volume == old {
+            let known = export.uuids.len();
+            for volume in export.volumes.iter_mut().skip(known) {
+                if volume == old {
                     *volume = new.to_owned();
                 } else if let Some(own) = volume.strip_prefix(&prefix) {
                     *volume = format!("{new}{SNAPSHOT_MARK}{own}");
+                }
+            }
+        }
+        self.follow_identities(old, new).await;
+    }
+
+    /// Has exports call their volumes as they are called by now. They are found by identity at the
+    /// next start, too, so nothing is lost where that can't be written down now.
+    pub(super) async fn follow_identities(&self, old: &str, new: &str) {
+        if self.runtime.planted("exports do not follow a new name") {
+            return;
+        }
+        // Without an answer its shard has stopped.
+        let there = self.volumes().await.unwrap_or_default();
+        for export in self.export_map().values_mut() {
+            for (name, uuid) in export.volumes.iter_mut().zip(&export.uuids) {
+                // Another one may have had the same name.
+                if let Some(known) = there.iter().find(|known| known.info.uuid == *uuid) {
+                    name.clone_from(&known.info.name);
                 }
             }
         }

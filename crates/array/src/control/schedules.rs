@@ -11,7 +11,7 @@
 //! Those of consistency groups run by the same clock (`consistency/schedules.rs`).
 
 use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
-use super::{ArrayError, ArrayErrorKind, ControlPlane, Deletion, PlacedVolume};
+use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use base::Uuid;
 use engine::pool::EventKind;
 use engine::{Lane, World};
@@ -110,11 +110,15 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub async fn learn_all_schedules(&self) -> Result<(), ArrayError> {
-        for volume in &self.volumes().await? {
-            self.learn_schedules(volume);
-        }
-        Ok(())
+    pub async fn learn_all_schedules(self: &Arc<Self>) -> Result<(), ArrayError> {
+        // In one turn: one that is added meanwhile is not forgotten.
+        self.change(|array| async move {
+            for volume in &array.volumes().await? {
+                array.learn_schedules(volume);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Runs schedules from now on.
@@ -273,14 +277,25 @@ impl<W: World> ControlPlane<W> {
         });
         let beyond = all.len().saturating_sub(schedule.keep as usize);
         for old in all.into_iter().take(beyond) {
-            // Nobody has asked for its deletion, and nobody is to take it back.
-            let how = Deletion {
-                at_once: true,
-                ..Deletion::default()
-            };
-            self.delete_snapshot(old.info.name, how).await?;
+            self.delete_taken(old.info.uuid).await?;
         }
         Ok(())
+    }
+
+    /// Deletes the snapshot with this identity, which may have another name by now. It does not pass
+    /// the trash: nobody has asked for its deletion, and nobody is to take it back.
+    async fn delete_taken(self: &Arc<Self>, uuid: Uuid) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut volumes = array.volumes().await?.into_iter();
+            let Some(there) = volumes.find(|one| one.info.uuid == uuid) else {
+                return Ok(());
+            };
+            array.jobs.check_free(&there.info.name, None)?;
+            array.check_unreserved(&there)?;
+            array.check_not_shown(&there)?;
+            array.delete_now(there).await
+        })
+        .await
     }
 
     async fn tell_failure(

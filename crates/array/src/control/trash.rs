@@ -94,7 +94,7 @@ impl<W: World> ControlPlane<W> {
 
     /// That no initiator has left a reservation, or an erasure, on a volume that nobody serves
     /// now.
-    fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
+    pub(super) fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let name = &there.info.name;
         if there.about.memo.is_empty() || self.lun_of(name, Some(there.info.uuid)).is_some() {
             return Ok(());
@@ -124,7 +124,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// That no target shows a volume.
-    fn check_not_shown(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
+    pub(super) fn check_not_shown(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let name = &there.info.name;
         let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
             return Ok(());
@@ -156,13 +156,19 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let there = array.unused(&name, job).await?;
-            let visit = move |_, pool: Lane<W>| async move { Ok(pool.delete_volume(&name).await?) };
-            array.revoke(&there).await;
-            array.with_lane(&there.pool, there.lane, visit).await?;
-            array.forget_schedules(&there);
-            Ok(())
+            array.delete_now(there).await
         })
         .await
+    }
+
+    /// As above, for one whose turn it is, of a volume that nobody uses.
+    pub(super) async fn delete_now(&self, there: PlacedVolume) -> Result<(), ArrayError> {
+        let name = there.info.name.clone();
+        let visit = move |_, pool: Lane<W>| async move { Ok(pool.delete_volume(&name).await?) };
+        self.revoke(&there).await;
+        self.with_lane(&there.pool, there.lane, visit).await?;
+        self.forget_schedules(&there);
+        Ok(())
     }
 
     /// Gives the time as of which the volume is in the trash.
@@ -241,14 +247,11 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.trashed(&name).await?;
-            // A snapshot is called by its volume, whatever else it is called.
-            let volume = there.info.name.split_once(SNAPSHOT_MARK);
-            let volume = volume.filter(|_| there.is_snapshot());
-            let new = new.map(|new| match volume {
-                Some((volume, _)) => format!("{volume}{SNAPSHOT_MARK}{new}"),
-                None => new,
-            });
+            let new = new.map(|new| name_out_of_the_trash(&there, new));
             let called = new.as_ref().unwrap_or(&there.info.name).clone();
+            if called != there.info.name {
+                array.jobs.check_name_stays(&there.info.name)?;
+            }
             array.check_names_free(&there, &called).await?;
             let before = there.info.name.clone();
             let uuid = there.info.uuid;
@@ -267,7 +270,7 @@ impl<W: World> ControlPlane<W> {
             array.learn_schedules(&back);
             if called != before {
                 // Its snapshots may be exported.
-                array.follow_rename(&before, &called).await;
+                array.follow_identities(&before, &called).await;
             }
             array.runtime.reached("volume comes out of the trash");
             Ok(array.back_in_its_group(back).await)
@@ -306,6 +309,13 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let kind = there.kind();
+            let mut trash = array.trash().await?.into_iter();
+            let now = trash.find(|one| one.info.uuid == there.info.uuid);
+            // It may have been out of the trash meanwhile, and has its time again.
+            let since = now.map(|one| one.about.trashed_unix_s);
+            if why.is_some() && since != Some(there.about.trashed_unix_s) {
+                return Ok(());
+            }
             let PlacedVolume { info, .. } = there;
             let visit = move |_, pool: Lane<W>| async move {
                 pool.delete_trashed(info.uuid).await?;
@@ -318,6 +328,16 @@ impl<W: World> ControlPlane<W> {
             array.with_lane(&there.pool, there.lane, visit).await
         })
         .await
+    }
+}
+
+/// What a volume is called that comes out of the trash as `new`. A snapshot is called by its volume,
+/// whatever else it is called.
+fn name_out_of_the_trash(there: &PlacedVolume, new: String) -> String {
+    let volume = there.info.name.split_once(SNAPSHOT_MARK);
+    match volume.filter(|_| there.is_snapshot()) {
+        Some((volume, _)) => format!("{volume}{SNAPSHOT_MARK}{new}"),
+        None => new,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Adds spares to a pool, replaces its drives, and takes them out of use.
 
+use super::new_drives::NewDrive;
 use super::new_drives::NewDrives;
 use super::purpose::Purpose;
 use super::{Pool, is_settled};
 use crate::error::ArrayError;
-use engine::pool::{MemberInfo, MemberState};
+use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use engine::{Lane, World};
 
 impl<W: World> Pool<W> {
@@ -57,6 +58,7 @@ impl<W: World> Pool<W> {
             self.fail_drive(drive).await?;
         }
         self.check_dispensable(drive).await?;
+        let before = self.info().await?;
         let is_spare = drive.state == MemberState::Spare;
         let group = (!is_spare).then_some(drive.group);
         self.take_in(Purpose::Spare(group), new).await?;
@@ -69,7 +71,35 @@ impl<W: World> Pool<W> {
                 false => Ok(lane.fail_drive(&uuid).await?),
             }
         };
-        is_settled(self.visit_backwards(visit).await)
+        let gone = is_settled(self.visit_backwards(visit).await);
+        if gone.is_err() {
+            self.give_up_replacement(&before, drive, new).await;
+        }
+        gone
+    }
+
+    /// Has no lane keep a new drive whose predecessor stays in use. Where a lane has taken that out
+    /// of use already, or both have one name, the new one stays as a spare, and the log says so.
+    async fn give_up_replacement<N: NewDrives<W>>(
+        &self,
+        before: &PoolInfo,
+        old: &MemberInfo,
+        new: &N,
+    ) {
+        let is_it = |one: &&MemberInfo| one.uuid == old.uuid && one.state != MemberState::Failed;
+        let now = self.info().await;
+        let stays =
+            now.is_ok_and(|now| now.members.iter().chain(&now.spares).any(|one| is_it(&one)));
+        let has_name = new.drives().iter().any(|drive| drive.name() == old.name);
+        if stays && !has_name {
+            self.take_back_all(new.drives()).await;
+            if self.is_taken_back(before, new.drives()).await {
+                new.unmake().await;
+            }
+            return;
+        }
+        let (pool, old) = (self.name(), &old.name);
+        tracing::warn!("pool {pool}: {old} could not be replaced; the new drive stays as a spare");
     }
 
     /// Whether the group of a drive keeps some redundancy without it. A spare's pool does.

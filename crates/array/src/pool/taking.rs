@@ -61,7 +61,10 @@ impl<W: World> Pool<W> {
             let visit = move |state, lane| async move { purpose.take(state, lane, drives).await };
             self.visit(lane, visit)
         };
-        let names: Vec<String> = drives.iter().map(|drive| drive.name().to_owned()).collect();
+        // By name: a spare of before that has the same one would go, too.
+        let is_new = |name: &String| before.spares.iter().all(|spare| spare.name != *name);
+        let names = drives.iter().map(|drive| drive.name().to_owned());
+        let names: Vec<String> = names.filter(is_new).collect();
         let names = &names;
         let take_back = |lane, others_have| async move {
             if self.waiter.planted("refused drives not taken back") {
@@ -76,8 +79,25 @@ impl<W: World> Pool<W> {
         steps::change_all(self.lanes(), change, take_back).await
     }
 
+    /// Has all lanes let go of drives that they have taken, the first lane last.
+    pub(super) async fn take_back_all<D: NewDrive<W>>(&self, drives: &[D]) {
+        let names: Vec<String> = drives.iter().map(|drive| drive.name().to_owned()).collect();
+        let mut others_have = true;
+        for lane in (0..self.lanes()).rev() {
+            let names = names.clone();
+            let visit = move |_, lane: Lane<W>| async move {
+                Ok(lane.take_back(&names, others_have).await?)
+            };
+            others_have &= self.visit(lane, visit).await.is_ok();
+        }
+    }
+
     /// Whether no lane has any of these drives.
-    async fn is_taken_back<D: NewDrive<W>>(&self, before: &PoolInfo, drives: &[D]) -> bool {
+    pub(super) async fn is_taken_back<D: NewDrive<W>>(
+        &self,
+        before: &PoolInfo,
+        drives: &[D],
+    ) -> bool {
         let Ok(now) = self.info().await else {
             return false;
         };

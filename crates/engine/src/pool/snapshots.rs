@@ -6,7 +6,7 @@
 //! - All that is taken together is there after a crash, or nothing of it.
 
 use super::create::check_name;
-use super::words::check_snapshot_name;
+use super::words::{check_attributes_of, check_snapshot_name};
 use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::words::Word;
 use crate::meta::{Record, VolumeId};
@@ -15,7 +15,7 @@ use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
 use crate::world::World;
 use base::size::human_pair;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, ready};
 use std::rc::Rc;
 
@@ -234,6 +234,7 @@ impl<W: World> Lane<W> {
                 false => check_name("volume", name)?,
             }
             self.check_new(name)?;
+            check_attributes_of(name, BTreeSet::new(), taking.attributes)?;
             if pairs[..at].iter().any(|(_, other)| other == name) {
                 let context = format!("'{name}' is asked for twice");
                 return Err(PoolError::new(PoolErrorKind::Invalid, context));

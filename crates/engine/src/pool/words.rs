@@ -246,10 +246,19 @@ pub(super) fn check_snapshot_name(name: &str) -> Result<(), PoolError> {
 }
 
 fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(), PoolError> {
+    let about = core.words.about();
+    let keys = about.attributes.keys().map(String::as_str).collect();
+    check_attributes_of(&core.name.to_string(), keys, changes)
+}
+
+/// As [`check_attributes`], of a volume called `name` that has these `keys` already.
+pub(super) fn check_attributes_of<'a>(
+    name: &str,
+    mut keys: BTreeSet<&'a str>,
+    changes: &'a [(String, String)],
+) -> Result<(), PoolError> {
     let invalid = |context| Err(PoolError::new(PoolErrorKind::Invalid, context));
     let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    let about = core.words.about();
-    let mut keys: BTreeSet<&str> = about.attributes.keys().map(String::as_str).collect();
     for (key, value) in changes {
         let is_named = !key.is_empty() && key.len() <= KEY_BYTES_MAX && key != HIDDEN;
         if !is_named || !key.chars().all(is_key) {
@@ -269,8 +278,7 @@ fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(
     }
     if keys.len() > ATTRIBUTES_MAX {
         return invalid(format!(
-            "volume '{}' would have {} attributes: allowed are {ATTRIBUTES_MAX}",
-            core.name,
+            "volume '{name}' would have {} attributes: allowed are {ATTRIBUTES_MAX}",
             keys.len()
         ));
     }

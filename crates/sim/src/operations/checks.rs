@@ -3,8 +3,8 @@
 use super::Boot;
 use super::draw::INITIATORS;
 use super::observe::is_by_schedule;
-use array::control::PlacedVolume;
 use array::control::schedule::Subject;
+use array::control::{PlacedVolume, Schedule};
 
 use base::Uuid;
 use iscsi::login::{Admission, LoginPortal};
@@ -107,46 +107,48 @@ impl Boot {
 
     /// Schedules have run when they were due, and keep as many as they should.
     pub(super) async fn check_schedules(&self) {
-        let Ok(all) = self.array.volumes().await else {
-            return;
+        let all = match self.array.volumes().await {
+            Ok(all) => all,
+            Err(error) => {
+                let what = format!("looking at snapshots: {error}");
+                return self.books.fail(&self.world, what);
+            }
         };
-        let now = self.array.runtime().unix_s();
         for volume in all.iter().filter(|one| !one.is_snapshot()) {
             let own = array::control::schedule::of(volume).into_iter();
             let of_group = array::control::schedule::of_group(volume);
             for schedule in own.chain(of_group) {
-                let mine = |one: &&PlacedVolume| {
-                    let mark = one.about.attributes.get("_taken-by");
-                    one.is_of(volume) && mark == Some(&schedule.mark())
-                };
-                let taken: Vec<u64> = all
-                    .iter()
-                    .filter(mine)
-                    .filter_map(|one| one.about.origin.as_ref().map(|origin| origin.at_unix_s))
-                    .collect();
-                let name = &volume.info.name;
-                if taken.len() as u64 > schedule.keep + 1 {
-                    let what = format!(
-                        "{name}: schedule {schedule:?} has {} snapshots",
-                        taken.len()
-                    );
-                    return self.books.fail(&self.world, what);
-                }
-                let from = self.began_unix_s.max(schedule.since_unix_s);
-                let is_late = now > from + schedule.every_s + LATE_S;
-                // A volume that joined a group just now has none of its schedules yet.
-                let newest = match schedule.subject {
-                    Subject::Volume => taken.iter().max().copied().unwrap_or(0),
-                    Subject::Group => schedule.last_unix_s,
-                };
-                if is_late && newest + schedule.every_s + LATE_S < now {
-                    let what =
-                        format!("{name}: schedule {schedule:?} did not run by {now}: {taken:?}");
-                    return self.books.fail(&self.world, what);
-                }
+                self.check_schedule(&all, volume, &schedule);
             }
         }
         self.check_marks(&all);
+    }
+
+    /// The same of one schedule of a volume.
+    fn check_schedule(&self, all: &[PlacedVolume], volume: &PlacedVolume, schedule: &Schedule) {
+        let mark = schedule.mark();
+        let has_mark = |one: &&PlacedVolume| one.about.attributes.get("_taken-by") == Some(&mark);
+        let at = |one: &PlacedVolume| Some(one.about.origin.as_ref()?.at_unix_s);
+        let of_volume = all.iter().filter(|one| has_mark(one) && one.is_of(volume));
+        let taken: Vec<u64> = of_volume.filter_map(at).collect();
+        let name = &volume.info.name;
+        if taken.len() as u64 > schedule.keep + 1 {
+            let count = taken.len();
+            let what = format!("{name}: schedule {schedule:?} has {count} snapshots");
+            return self.books.fail(&self.world, what);
+        }
+        // A volume that joined a group just now has none of its schedules yet: any member's count.
+        let newest = match schedule.subject {
+            Subject::Volume => taken.iter().copied().max(),
+            Subject::Group => all.iter().filter(has_mark).filter_map(at).max(),
+        };
+        let now = self.array.runtime().unix_s();
+        let from = self.began_unix_s.max(schedule.since_unix_s);
+        let due_s = schedule.every_s + LATE_S;
+        if now > from + due_s && newest.unwrap_or(0) + due_s < now {
+            let what = format!("{name}: schedule {schedule:?} did not run by {now}: {taken:?}");
+            self.books.fail(&self.world, what);
+        }
     }
 
     /// Snapshots by schedule say which took them.

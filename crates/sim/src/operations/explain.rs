@@ -23,35 +23,53 @@ pub(super) struct UnderWay {
     pub(super) outcome: Outcome,
 }
 
+/// What may be in the way of requests beside the state of the array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Excuses {
+    /// Shards stall: changes give their turns away, and others hear that.
+    pub(super) shards_stall: bool,
+    /// The record can't be written now and then.
+    pub(super) record_fails: bool,
+    /// A pool is one lane, and takes its volumes together.
+    pub(super) one_lane: bool,
+}
+
 impl UnderWay {
     /// Whether a refusal needs no reason in the state: something else failed.
-    fn is_excused(&self) -> bool {
+    fn is_excused(&self, excuses: Excuses) -> bool {
         let Outcome::Refused(error) = &self.outcome else {
             return false;
         };
-        matches!(
-            error.kind,
-            ArrayErrorKind::Internal | ArrayErrorKind::Unavailable
-        )
+        match error.kind {
+            ArrayErrorKind::Internal => excuses.record_fails && self.request.is_recorded(),
+            ArrayErrorKind::Unavailable | ArrayErrorKind::Busy | ArrayErrorKind::Exists => {
+                excuses.shards_stall
+            }
+            _ => false,
+        }
     }
 
     /// After a restart: what could not be written may be on media all the same.
     pub(super) fn forget_failure(&mut self) {
-        if let Outcome::Refused(error) = &self.outcome
-            && error.kind == ArrayErrorKind::Internal
-        {
+        if self.has_failed() {
             self.outcome = Outcome::Open;
         }
     }
 
-    /// The states after it, of one before it. Where `all_may_be_refused`, something else may be in
-    /// the way of each.
-    fn next(&self, before: &Model, all_may_be_refused: bool) -> Vec<Model> {
+    /// Whether the record could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        let Outcome::Refused(error) = &self.outcome else {
+            return false;
+        };
+        error.kind == ArrayErrorKind::Internal && self.request.is_recorded()
+    }
+
+    /// The states after it, of one before it.
+    fn next(&self, before: &Model, excuses: Excuses) -> Vec<Model> {
         let outcomes = || self.request.outcomes(before, self.number);
         match &self.outcome {
             Outcome::Done => outcomes(),
-            Outcome::Refused(_) => match all_may_be_refused
-                || self.is_excused()
+            Outcome::Refused(_) => match self.is_excused(excuses)
                 || self.request.may_be_refused(before)
                 || outcomes().is_empty()
             {
@@ -61,7 +79,8 @@ impl UnderWay {
             Outcome::Open => {
                 let mut all = outcomes();
                 all.push(before.clone());
-                all.extend(self.request.halfway(before, self.number));
+                let halfway = self.request.halfway(before, self.number, excuses.one_lane);
+                all.extend(halfway);
                 all
             }
         }
@@ -69,23 +88,19 @@ impl UnderWay {
 }
 
 /// The states that explain all outcomes; none when nothing does.
-pub(super) fn explain(
-    before: Model,
-    under_way: &[UnderWay],
-    all_may_be_refused: bool,
-) -> Vec<Model> {
+pub(super) fn explain(before: Model, under_way: &[UnderWay], excuses: Excuses) -> Vec<Model> {
     let Some((last, others)) = under_way.split_first() else {
         return vec![before];
     };
     if others.is_empty() {
-        return last.next(&before, all_may_be_refused);
+        return last.next(&before, excuses);
     }
     let mut all: Vec<Model> = Vec::new();
     for first in 0..under_way.len() {
         let mut rest = under_way.to_vec();
         let one = rest.remove(first);
-        for after in one.next(&before, all_may_be_refused) {
-            for end in explain(after, &rest, all_may_be_refused) {
+        for after in one.next(&before, excuses) {
+            for end in explain(after, &rest, excuses) {
                 if !all.contains(&end) {
                     all.push(end);
                 }

@@ -30,7 +30,7 @@ use array::offload::Offload;
 use base::Prng;
 use draw::Drawing;
 use engine::{PoolSpec, World};
-use explain::{Outcome, UnderWay, explain};
+use explain::{Excuses, Outcome, UnderWay, explain};
 use model::Model;
 use observe::observe;
 use record::{Record, Writer};
@@ -60,6 +60,9 @@ const TRASH_S: u64 = 100;
 /// What is in the trash is gone so long after its time, and where shards stall.
 const LATE_S: u64 = 60;
 const STALLED_S: u64 = 3_600;
+
+/// Whatever is due has begun after such a rest.
+const LOOKED: Duration = Duration::from_secs(5);
 
 /// When a boot looks at what it finds.
 const START: &str = "start";
@@ -150,6 +153,14 @@ impl Books {
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             next: Cell::new(1),
             operations: Cell::new(0),
+        }
+    }
+
+    fn excuses(&self) -> Excuses {
+        Excuses {
+            shards_stall: self.stalls_one_of.is_some(),
+            record_fails: self.record_fails_one_of > 0,
+            one_lane: self.lanes == 1,
         }
     }
 
@@ -272,7 +283,8 @@ impl Boot {
             let rest = Duration::from_millis(prng.below(40_000));
             self.world.sleep(rest).await;
             self.settle("rest").await;
-            if books.stalls_one_of.is_none() {
+            // What came out of the trash just now has had its runs by then.
+            if books.stalls_one_of.is_none() && rest >= LOOKED {
                 self.check_schedules().await;
             }
         }
@@ -326,7 +338,7 @@ impl Boot {
         if when == START {
             under_way.iter_mut().for_each(UnderWay::forget_failure);
         }
-        let possible = explain(before, &under_way, books.stalls_one_of.is_some());
+        let possible = explain(before, &under_way, books.excuses());
         let late_s = match books.stalls_one_of {
             Some(_) => STALLED_S,
             None => LATE_S,
@@ -346,6 +358,9 @@ impl Boot {
             return books.fail(&self.world, what);
         }
         *books.model.borrow_mut() = said;
+        // What could not be written may be on media until it is written again.
+        under_way.retain(UnderWay::has_failed);
+        books.under_way.replace(under_way);
         self.check_access();
         self.check_luns();
     }
@@ -357,6 +372,7 @@ impl Boot {
             // However that ends, the next look says.
             let _ = self.array.settle_configuration(true).await;
         }
+        self.books.under_way.take();
         self.check_record();
     }
 }

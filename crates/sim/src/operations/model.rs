@@ -110,20 +110,35 @@ impl Model {
         said: &Model,
         (now, kept_s, late_s): (u64, u64, u64),
     ) -> Option<String> {
+        let (this, said) = (&self.with_agreed_groups(), &said.with_agreed_groups());
         let mut ids = BTreeMap::new();
-        self.volumes_differ(said, &mut ids)
-            .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s, late_s)))
-            .or_else(|| first_difference("target", &self.exports, &said.exports))
-            .or_else(|| first_difference("host", &self.hosts, &said.hosts))
-            .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
+        this.volumes_differ(said, &mut ids)
+            .or_else(|| this.trash_differs(said, &mut ids, (now, kept_s, late_s)))
+            .or_else(|| first_difference("target", &this.exports, &said.exports))
+            .or_else(|| first_difference("host", &this.hosts, &said.hosts))
+            .or_else(|| first_difference("host group", &this.host_groups, &said.host_groups))
+    }
+
+    /// As after the next run of each schedule of a group, which tells all members of all of them: a
+    /// crash may leave members that differ.
+    fn with_agreed_groups(&self) -> Model {
+        let mut agreed = self.clone();
+        for volume in agreed.volumes.values_mut() {
+            if let Some(group) = &volume.group {
+                volume.schedules.extend(self.schedules_of(group));
+            }
+        }
+        agreed
+    }
+
+    /// Whether some volume of the model is known to be this.
+    fn knows(&self, id: Id) -> bool {
+        let trashed = self.trash.iter().map(|one| &one.volume);
+        let mut all = self.volumes.values().chain(trashed);
+        all.any(|one| one.id == id)
     }
 
     fn volumes_differ(&self, said: &Model, ids: &mut BTreeMap<Id, Id>) -> Option<String> {
-        let known = |volume: &Volume, ids: &BTreeMap<Id, Id>| Volume {
-            id: ids.get(&volume.id).copied().unwrap_or(volume.id),
-            of: volume.of.map(|of| ids.get(&of).copied().unwrap_or(of)),
-            ..volume.clone()
-        };
         for (name, volume) in &self.volumes {
             if let (Id::New(_), Some(there)) = (volume.id, said.volumes.get(name)) {
                 ids.insert(volume.id, there.id);
@@ -131,12 +146,15 @@ impl Model {
         }
         for trashed in &self.trash {
             let mut there = said.trash.iter();
-            let there = there.find(|other| {
-                other.name == trashed.name && !ids.values().any(|id| *id == other.volume.id)
-            });
+            let is_free = |id: Id| !ids.values().any(|known| *known == id) && !self.knows(id);
+            let there = there.find(|other| other.name == trashed.name && is_free(other.volume.id));
             if let (Id::New(_), Some(there)) = (trashed.volume.id, there) {
                 ids.insert(trashed.volume.id, there.volume.id);
             }
+        }
+        let distinct: BTreeSet<&Id> = ids.values().collect();
+        if distinct.len() < ids.len() {
+            return Some(format!("two new volumes are one: {ids:?}"));
         }
         let own = self.volumes.iter();
         let own = own.map(|(name, volume)| (name.clone(), known(volume, ids)));
@@ -160,13 +178,30 @@ impl Model {
                     let name = &left.swap_remove(at).name;
                     return Some(format!("{name} is in the trash after {age_s} s"));
                 }
-                (Some(at), _) => drop(left.swap_remove(at)),
+                (Some(at), _) => {
+                    let there = left.swap_remove(at);
+                    let volume = known(&trashed.volume, ids);
+                    if (&trashed.name, &volume) != (&there.name, &there.volume) {
+                        return Some(format!(
+                            "in the trash: expected {trashed:?}, found {there:?}"
+                        ));
+                    }
+                }
                 (None, Some(age_s)) if age_s >= kept_s => {}
                 (None, _) => return Some(format!("{} is not in the trash", trashed.name)),
             }
         }
         let more = left.first()?;
         Some(format!("{} is in the trash", more.name))
+    }
+}
+
+/// A volume with the identities that are known by now.
+fn known(volume: &Volume, ids: &BTreeMap<Id, Id>) -> Volume {
+    Volume {
+        id: ids.get(&volume.id).copied().unwrap_or(volume.id),
+        of: volume.of.map(|of| ids.get(&of).copied().unwrap_or(of)),
+        ..volume.clone()
     }
 }
 

@@ -5,8 +5,11 @@ mod groups;
 mod volumes;
 
 use super::model::{Export, Model, Volume};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use volumes::{last_trashed, recovered, without_trashed};
+
+/// So many volumes, or pools, that change one after the other are told apart.
+const PARTS_MAX: usize = 6;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,51 +149,76 @@ impl Request {
     /// What the array may be when the request is done; nothing when it has to be refused. `number`
     /// is the request's.
     pub(super) fn outcomes(&self, before: &Model, number: u64) -> Vec<Model> {
-        match self.outcome(before, number) {
-            Some(outcomes) => outcomes,
-            None => Vec::new(),
-        }
+        self.outcome(before, number).unwrap_or_default()
     }
 
     /// What it may be as well when a power cut ends the request in the middle: those requests change
-    /// several volumes, one after the other.
-    pub(super) fn halfway(&self, before: &Model, number: u64) -> Vec<Model> {
-        let names: BTreeSet<String> = match self {
+    /// several volumes, one after the other. Of several snapshots those of a lane come together; a
+    /// pool may be `one_lane`.
+    pub(super) fn halfway(&self, before: &Model, number: u64, one_lane: bool) -> Vec<Model> {
+        match self {
+            // It is back, and has the schedules that its group had when it went.
+            Request::Recover { name, new } => {
+                let rejoins = false;
+                recovered(before, name, new.as_deref(), rejoins).unwrap_or_default()
+            }
             Request::CreateGroup { .. }
             | Request::ChangeGroup { .. }
             | Request::DeleteGroup { .. }
             | Request::AddGroupSchedule { .. }
-            | Request::RemoveGroupSchedule { .. }
-            | Request::Snapshot { .. }
-            | Request::SnapshotGroup { .. }
-            | Request::Recover { .. } => before.volumes.keys().cloned().collect(),
-            _ => return Vec::new(),
-        };
+            | Request::RemoveGroupSchedule { .. } => self.some_of_them(before, number, false),
+            Request::Snapshot { .. } | Request::SnapshotGroup { .. } => {
+                self.some_of_them(before, number, one_lane)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Any of the volumes have changed, and the others not yet; those of a pool at once, if that
+    /// is `by_pool`.
+    fn some_of_them(&self, before: &Model, number: u64, by_pool: bool) -> Vec<Model> {
         let mut all = Vec::new();
         for after in self.outcomes(before, number) {
-            let changed: Vec<&String> = after
-                .volumes
-                .iter()
-                .filter(|(name, volume)| before.volumes.get(*name) != Some(*volume))
-                .map(|(name, _)| name)
-                .collect();
-            // Any of them, and the others not yet.
-            for some in 0..1u32 << changed.len().min(6) {
+            let changed = after.volumes.iter();
+            let changed = changed.filter(|(name, now)| before.volumes.get(*name) != Some(*now));
+            let mut together: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+            for (name, volume) in changed {
+                let key = if by_pool { &volume.pool } else { name };
+                together.entry(key.clone()).or_default().push(name);
+            }
+            let parts: Vec<Vec<&String>> = together.into_values().take(PARTS_MAX).collect();
+            for some in 0..1u32 << parts.len() {
                 let mut model = after.clone();
-                for (nth, name) in changed.iter().enumerate() {
-                    if some & (1 << nth.min(31)) == 0 {
-                        match before.volumes.get(*name) {
-                            Some(was) if names.contains(*name) => {
-                                model.volumes.insert((*name).clone(), was.clone());
-                            }
-                            _ => drop(model.volumes.remove(*name)),
-                        }
+                let not_yet = parts.iter().enumerate();
+                let not_yet = not_yet.filter(|(nth, _)| some & (1 << nth) == 0);
+                for name in not_yet.flat_map(|(_, names)| names) {
+                    match before.volumes.get(*name) {
+                        Some(was) => drop(model.volumes.insert((*name).clone(), was.clone())),
+                        None => drop(model.volumes.remove(*name)),
                     }
                 }
                 all.push(model);
             }
         }
         all
+    }
+
+    /// Whether it has the record of the configuration written.
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(
+            self,
+            Request::CreateExport { .. }
+                | Request::ChangeExport { .. }
+                | Request::DeleteExport { .. }
+                | Request::AddLun { .. }
+                | Request::RemoveLun { .. }
+                | Request::CreateHost { .. }
+                | Request::ChangeHost { .. }
+                | Request::DeleteHost { .. }
+                | Request::CreateHostGroup { .. }
+                | Request::ChangeHostGroup { .. }
+                | Request::DeleteHostGroup { .. }
+        )
     }
 
     /// Whether it may be refused for what a model does not know: the lane of a volume, where a
@@ -207,7 +235,7 @@ impl Request {
     fn outcome(&self, before: &Model, number: u64) -> Option<Vec<Model>> {
         let mut after = before.clone();
         match self {
-            Request::Recover { name, new } => return recovered(before, name, new.as_deref()),
+            Request::Recover { name, new } => return recovered(before, name, new.as_deref(), true),
             Request::DeleteTrashed { name } => {
                 let last = last_trashed(before, name)?;
                 return Some(

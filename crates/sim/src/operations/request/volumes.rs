@@ -190,8 +190,13 @@ pub(super) fn without_trashed(model: &Model, at: usize) -> Model {
     after
 }
 
-/// A volume comes out of the trash, with its snapshots' names as they are.
-pub(super) fn recovered(before: &Model, name: &str, new: Option<&str>) -> Option<Vec<Model>> {
+/// A volume comes out of the trash. When it `rejoins` its group, it has the schedules of now.
+pub(super) fn recovered(
+    before: &Model,
+    name: &str,
+    new: Option<&str>,
+    rejoins: bool,
+) -> Option<Vec<Model>> {
     let mut all = Vec::new();
     for at in last_trashed(before, name)? {
         let mut after = without_trashed(before, at);
@@ -202,7 +207,7 @@ pub(super) fn recovered(before: &Model, name: &str, new: Option<&str>) -> Option
             (Some(new), Some((of, _))) => snapshot_name(of, new),
         };
         let renames = called != name && !volume.is_snapshot;
-        if let Some(group) = volume.group.clone()
+        if let Some(group) = volume.group.clone().filter(|_| rejoins)
             && !before.members(&group).is_empty()
         {
             volume
