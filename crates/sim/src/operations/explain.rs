@@ -32,6 +32,8 @@ pub(super) struct Excuses {
     pub(super) record_fails: bool,
     /// A pool is one lane, and takes its volumes together.
     pub(super) one_lane: bool,
+    /// What came into the trash before this second may be gone.
+    pub(super) expired_unix_s: u64,
 }
 
 impl UnderWay {
@@ -70,7 +72,7 @@ impl UnderWay {
         match &self.outcome {
             Outcome::Done => outcomes(),
             Outcome::Refused(_) => match self.is_excused(excuses)
-                || self.request.may_be_refused(before)
+                || self.request.may_be_refused(before, excuses.expired_unix_s)
                 || outcomes().is_empty()
             {
                 true => vec![before.clone()],

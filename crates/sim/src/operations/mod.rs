@@ -156,11 +156,12 @@ impl Books {
         }
     }
 
-    fn excuses(&self) -> Excuses {
+    fn excuses(&self, now_unix_s: u64) -> Excuses {
         Excuses {
             shards_stall: self.stalls_one_of.is_some(),
             record_fails: self.record_fails_one_of > 0,
             one_lane: self.lanes == 1,
+            expired_unix_s: now_unix_s.saturating_sub(TRASH_S),
         }
     }
 
@@ -333,17 +334,18 @@ impl Boot {
             Ok(said) => said,
             Err(error) => return books.fail(&self.world, format!("looking at it: {error}")),
         };
+        let now_unix_s = self.array.runtime().unix_s();
         let before = books.model.borrow().clone();
         let mut under_way = books.under_way.take();
         if when == START {
             under_way.iter_mut().for_each(UnderWay::forget_failure);
         }
-        let possible = explain(before, &under_way, books.excuses());
+        let possible = explain(before, &under_way, books.excuses(now_unix_s));
         let late_s = match books.stalls_one_of {
             Some(_) => STALLED_S,
             None => LATE_S,
         };
-        let now = (self.array.runtime().unix_s(), TRASH_S, late_s);
+        let now = (now_unix_s, TRASH_S, late_s);
         let mut differences = possible.iter().map(|one| one.differs(&said, now));
         let explained = differences.clone().any(|difference| difference.is_none());
         if !explained {

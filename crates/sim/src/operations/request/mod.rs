@@ -222,14 +222,27 @@ impl Request {
     }
 
     /// Whether it may be refused for what a model does not know: the lane of a volume, where a
-    /// snapshot that was taken of another volume is restored.
-    pub(super) fn may_be_refused(&self, before: &Model) -> bool {
-        let Request::Restore { volume, own, .. } = self else {
-            return false;
+    /// snapshot that was taken of another volume is restored; names of snapshots that schedules
+    /// took; what has gone from the trash since, of those that came before `expired_unix_s`.
+    pub(super) fn may_be_refused(&self, before: &Model, expired_unix_s: u64) -> bool {
+        let has_expired = |name: &String| {
+            let mut of_name = before.trash.iter().filter(|one| one.name == *name);
+            of_name.any(|one| {
+                one.since_unix_s
+                    .is_some_and(|since| since <= expired_unix_s)
+            })
         };
-        let snapshot = before.volumes.get(&snapshot_name(volume, own));
-        let id = before.volumes.get(volume).map(|volume| volume.id);
-        snapshot.is_some_and(|snapshot| snapshot.of != id)
+        match self {
+            Request::Restore { volume, own, .. } => {
+                let snapshot = before.volumes.get(&snapshot_name(volume, own));
+                let id = before.volumes.get(volume).map(|volume| volume.id);
+                snapshot.is_some_and(|snapshot| snapshot.of != id)
+            }
+            Request::Rename { .. } => true,
+            Request::Recover { name, new } => new.is_some() || has_expired(name),
+            Request::DeleteTrashed { name } => has_expired(name),
+            _ => false,
+        }
     }
 
     fn outcome(&self, before: &Model, number: u64) -> Option<Vec<Model>> {
