@@ -217,14 +217,19 @@ impl Boot {
         }
         let mut media = self.books.media.borrow().clone();
         media.retain(|media| in_use(media));
-        let drives = doors(&self.world, &self.named(&media));
+        let named = self.named(&media);
+        let refused = self.books.refused.borrow().clone();
+        let refused = named
+            .iter()
+            .filter(|(_, media)| refused.contains(&media.spec().name));
+        let refused: Vec<String> = refused.map(|(name, _)| format!("'{name}'")).collect();
+        let drives = doors(&self.world, &named);
         match fsck::check(&self.world, drives, Options { deep: true }).await {
             Ok(report) => {
                 let bad = report.findings.iter();
                 // Drives of a group that was to be added, and of one that has left; and those that
                 // were refused.
                 let regroups = config.group_later.is_some() || config.groups_leave;
-                let refused = self.books.refused.borrow();
                 let bad = bad.filter(|finding| {
                     finding.severity > Severity::Note
                         && !((regroups || refused.iter().any(|name| finding.place.contains(name)))
