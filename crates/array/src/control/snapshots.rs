@@ -155,7 +155,8 @@ impl<W: World> ControlPlane<W> {
                     attributes: &[],
                 };
                 let taken = pool.take_if(&source, &name, taking, is_sound).await;
-                sound.and(Ok(taken.map(|volume| (volume.info(), volume.about()))?))
+                sound?;
+                Ok(taken.map(|volume| (volume.info(), volume.about()))?)
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
             Ok(PlacedVolume {
