@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use array::control::{
-    Configuration, ControlPlane, Deletion, Jobs, OneThread, PendingJob, PlacedVolume, Runtime,
-    Store,
+    Configuration, ControlPlane, Deletion, NoJobs, OneThread, PlacedVolume, Runtime, Store,
 };
 use array::directory::Directory;
 use array::offload::Offload;
@@ -49,12 +48,6 @@ impl Link<SimWorld> for Inbox {
 
 struct Nothing;
 
-impl Jobs for Nothing {
-    fn pending(&self) -> Vec<PendingJob> {
-        Vec::new()
-    }
-}
-
 impl Store for Nothing {
     fn keep(&self, _: Configuration) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
@@ -62,13 +55,7 @@ impl Store for Nothing {
 }
 
 fn media() -> Rc<Media> {
-    let spec = MediaSpec {
-        name: "d".to_owned(),
-        capacity_bytes: 64 << 20,
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
+    let spec = MediaSpec::new("d", 64 << 20);
     Rc::new(Media::new(spec, Prng::from_seed(7)))
 }
 
@@ -110,7 +97,7 @@ async fn begin(world: &SimWorld, media: &Rc<Media>, is_first: bool) -> Array {
     let offload = Arc::new(Offload::new(None, Default::default()));
     offload.set_shards(&shards);
     let homes = BTreeMap::from([("p".to_owned(), vec![0])]);
-    let edges = (Arc::new(Nothing) as Arc<_>, Arc::new(Nothing) as Arc<_>);
+    let edges = (Arc::new(Nothing) as Arc<_>, Arc::new(NoJobs) as Arc<_>);
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
     let array = ControlPlane::new(runtime, (shards, homes), shared, edges, &site);

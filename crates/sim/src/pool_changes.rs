@@ -3,12 +3,12 @@
 
 use crate::lanes::{Lanes, NamedMedia};
 use crate::shards::Shards;
+use array::control::OneThread;
 use array::error::{ArrayError, ArrayErrorKind};
-use array::pool::{Holder, NewDrive, NewDrives, Pool, Waiter};
+use array::pool::{Holder, NewDrive, NewDrives, Pool};
 use array::shard::ShardState;
 use base::Prng;
-use engine::{Drive, Lane, Level, MemberInfo, NamedDrive, World};
-use futures_util::future::BoxFuture;
+use engine::{Drive, Lane, Level, MemberInfo, NamedDrive};
 use send_wrapper::SendWrapper;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,21 +21,8 @@ pub(crate) fn pool_over(world: &SimWorld, lanes: &[Lane<SimWorld>]) -> Pool<SimW
         state.add_pool(lane.clone());
     }
     let name = lanes.first().map(|lane| lane.name().to_owned());
-    let waiter = Arc::new(Waits(SendWrapper::new(world.clone())));
+    let waiter = Arc::new(OneThread::new(world.clone(), 0));
     Pool::new(name.unwrap_or_default(), shards.handles, waiter)
-}
-
-/// A visit to a lane takes as long as it takes.
-struct Waits(SendWrapper<SimWorld>);
-
-impl Waiter for Waits {
-    fn wait<'a>(&'a self, _: &'a str, visit: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
-        visit
-    }
-
-    fn planted(&self, bug: &'static str) -> bool {
-        self.0.planted(bug)
-    }
 }
 
 /// When the last lane finds a new drive too small. All others find it large enough.
@@ -60,13 +47,7 @@ pub struct Door {
 
 /// A drive that no group can have.
 fn tiny() -> Rc<Media> {
-    let spec = MediaSpec {
-        name: "tiny".to_owned(),
-        capacity_bytes: 1 << 20,
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
+    let spec = MediaSpec::new("tiny", 1 << 20);
     Rc::new(Media::new(spec, Prng::from_seed(8)))
 }
 

@@ -37,13 +37,7 @@ pub(crate) fn draw(prng: &mut Prng, name: &str, drive_bytes: u64) -> (PoolSpec, 
         ..PoolSpec::new(name, level)
     };
     let media = |n| {
-        let spec = MediaSpec {
-            name: format!("{name}{n}"),
-            capacity_bytes: drive_bytes,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        };
+        let spec = MediaSpec::new(format!("{name}{n}"), drive_bytes);
         Rc::new(Media::new(spec, prng.stream(&format!("{name}{n}"))))
     };
     let media: Vec<Rc<Media>> = (0..drives).map(media).collect();

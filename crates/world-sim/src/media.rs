@@ -32,6 +32,19 @@ pub struct MediaSpec {
     pub ignores_flush: bool,
 }
 
+impl MediaSpec {
+    /// Flash that does what it is told to, and takes no discards.
+    pub fn new(name: impl Into<String>, capacity_bytes: u64) -> Self {
+        MediaSpec {
+            name: name.into(),
+            capacity_bytes,
+            rotational: false,
+            discards: false,
+            ignores_flush: false,
+        }
+    }
+}
+
 /// In-memory media that survive worlds and power cuts.
 pub struct Media {
     spec: MediaSpec,

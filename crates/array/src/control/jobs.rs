@@ -100,6 +100,15 @@ pub trait Jobs: Send + Sync {
     }
 }
 
+/// An array without jobs.
+pub struct NoJobs;
+
+impl Jobs for NoJobs {
+    fn pending(&self) -> Vec<PendingJob> {
+        Vec::new()
+    }
+}
+
 impl JobWork {
     fn is_move(self) -> bool {
         matches!(self, JobWork::Move { .. })

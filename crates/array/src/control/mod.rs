@@ -7,9 +7,8 @@
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
 //! - A volume is behind at most one target.
-//! - Changes happen one at a time, and each runs to its end even when the one
-//!   who asked goes away; one that waits for a pool which does not answer lets others go on
-//!   ([`turns`]).
+//! - Changes happen one at a time, and each runs to its end even when the one who asked goes away.
+//!   A change that waits for a pool which does not answer lets others go on ([`turns`]).
 //! - An export is on stable media before it can be logged in to, so it is there again after a
 //!   restart. So is each change of who may log in before it counts ([`configuration`]).
 
@@ -51,7 +50,7 @@ pub use consistency::ConsistencyGroup;
 pub use exports::Export;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
-pub use jobs::{JobWork, Jobs, PendingJob};
+pub use jobs::{JobWork, Jobs, NoJobs, PendingJob};
 pub use luns::NewLun;
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use one_thread::OneThread;
@@ -218,20 +217,12 @@ impl<W: World> ControlPlane<W> {
         Fut: Future<Output = Result<T, ArrayError>> + Send + 'static,
     {
         let array = Arc::clone(self);
-        let outcome = Arc::new(Mutex::new(None));
-        let made = Arc::clone(&outcome);
-        let whole = Box::pin(async move {
+        let whole = async move {
             let change = change(Arc::clone(&array));
-            let done = array.turns.take(change).await;
-            *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-        });
-        let ended = self.runtime.see_through(whole).await;
-        let outcome = outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        outcome.unwrap_or_else(|| {
-            let why = ended.err().unwrap_or_default();
+            array.turns.take(change).await
+        };
+        let ended = self.runtime.outcome(whole).await;
+        ended.unwrap_or_else(|why| {
             let context = format!("a change ended early: {why}");
             Err(ArrayError::new(ArrayErrorKind::Internal, context))
         })

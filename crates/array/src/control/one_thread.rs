@@ -2,6 +2,7 @@
 //! simulator, in a rehearsal, in tests.
 
 use super::Runtime;
+use crate::pool::Waiter;
 use base::Time;
 use engine::World;
 use futures_channel::oneshot;
@@ -57,6 +58,17 @@ impl<W: World> Runtime for OneThread<W> {
 
     fn reached(&self, mark: &'static str) {
         World::reached(&*self.world, mark);
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        World::planted(&*self.world, bug)
+    }
+}
+
+/// A visit to a lane takes as long as it takes: no change gives its turn away.
+impl<W: World> Waiter for OneThread<W> {
+    fn wait<'a>(&'a self, _: &'a str, visit: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        visit
     }
 
     fn planted(&self, bug: &'static str) -> bool {

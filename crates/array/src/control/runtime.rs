@@ -49,6 +49,20 @@ impl dyn Runtime + '_ {
         }
     }
 
+    /// As [`Runtime::see_through`], and gives what came of `work`.
+    pub(super) async fn outcome<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let (answer, answered) = oneshot::channel();
+        let task = async move {
+            // Whoever asked may have gone away.
+            let _ = answer.send(work.await);
+        };
+        self.see_through(task.boxed()).await?;
+        answered.await.map_err(|_| "it has no outcome".to_owned())
+    }
+
     /// Runs `work` to its end, and gives what came of it; none when the process ends before.
     pub(super) fn run<T: Send + 'static>(
         &self,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Others wait no longer for one to end.
-pub(super) const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = Duration::from_secs(15);
 
 /// How often to look whether one is due.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -162,20 +162,27 @@ impl<W: World> ControlPlane<W> {
                     continue;
                 };
                 let (array, volume) = (Arc::clone(self), volume.clone());
-                // In the background when it takes long: its pool may not answer.
-                let run = self.runtime.run(async move {
+                let run = async move {
                     let outcome = array.turn(&volume, &then, is_late.then_some(now)).await;
                     match outcome {
                         Err(error) => array.tell_failure(&volume, &then, &error).await,
                         Ok(()) => Ok(()),
                     }
-                });
-                if let Some(Some(told)) = self.runtime.in_time(SOON, run).await {
-                    told?;
-                }
+                };
+                self.run_soon(run).await?;
             }
         }
         self.run_groups(now, &known, volumes).await
+    }
+
+    /// Has a schedule run, in the background when it takes long: its pool may not answer.
+    pub(super) async fn run_soon(
+        &self,
+        run: impl Future<Output = Result<(), ArrayError>> + Send + 'static,
+    ) -> Result<(), ArrayError> {
+        let run = self.runtime.run(run);
+        let ended = self.runtime.in_time(SOON, run).await;
+        ended.flatten().unwrap_or(Ok(()))
     }
 
     /// Takes it for noted that a schedule has had its turn, whatever comes of that.

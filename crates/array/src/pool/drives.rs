@@ -1,7 +1,6 @@
 //! Adds spares to a pool, replaces its drives, and takes them out of use.
 
-use super::new_drives::NewDrive;
-use super::new_drives::NewDrives;
+use super::new_drives::{NewDrive, NewDrives};
 use super::purpose::Purpose;
 use super::{Pool, is_settled};
 use crate::error::ArrayError;
@@ -86,10 +85,10 @@ impl<W: World> Pool<W> {
         old: &MemberInfo,
         new: &N,
     ) {
-        let is_it = |one: &&MemberInfo| one.uuid == old.uuid && one.state != MemberState::Failed;
-        let now = self.info().await;
-        let stays =
-            now.is_ok_and(|now| now.members.iter().chain(&now.spares).any(|one| is_it(&one)));
+        let stays = self.info().await.is_ok_and(|now| {
+            let mut all = now.members.iter().chain(&now.spares);
+            all.any(|one| one.uuid == old.uuid && one.state != MemberState::Failed)
+        });
         let has_name = new.drives().iter().any(|drive| drive.name() == old.name);
         if stays && !has_name {
             self.take_back_all(new.drives()).await;

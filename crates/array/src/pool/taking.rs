@@ -70,11 +70,7 @@ impl<W: World> Pool<W> {
             if self.waiter.planted("refused drives not taken back") {
                 return Ok(());
             }
-            let names = names.clone();
-            let visit = move |_, lane: Lane<W>| async move {
-                Ok(lane.take_back(&names, others_have).await?)
-            };
-            self.visit(lane, visit).await
+            self.take_back(lane, names, others_have).await
         };
         steps::change_all(self.lanes(), change, take_back).await
     }
@@ -84,12 +80,20 @@ impl<W: World> Pool<W> {
         let names: Vec<String> = drives.iter().map(|drive| drive.name().to_owned()).collect();
         let mut others_have = true;
         for lane in (0..self.lanes()).rev() {
-            let names = names.clone();
-            let visit = move |_, lane: Lane<W>| async move {
-                Ok(lane.take_back(&names, others_have).await?)
-            };
-            others_have &= self.visit(lane, visit).await.is_ok();
+            others_have &= self.take_back(lane, &names, others_have).await.is_ok();
         }
+    }
+
+    async fn take_back(
+        &self,
+        lane: u16,
+        names: &[String],
+        others_have: bool,
+    ) -> Result<(), ArrayError> {
+        let names = names.to_vec();
+        let visit =
+            move |_, lane: Lane<W>| async move { Ok(lane.take_back(&names, others_have).await?) };
+        self.visit(lane, visit).await
     }
 
     /// Whether no lane has any of these drives.

@@ -141,13 +141,7 @@ impl Run {
             false => Layout::Apart,
         };
         let media = |copy: usize| {
-            let spec = MediaSpec {
-                name: format!("copy{copy}"),
-                capacity_bytes: (blocks + 8) * BLOCK_BYTES as u64,
-                rotational: false,
-                discards: false,
-                ignores_flush: false,
-            };
+            let spec = MediaSpec::new(format!("copy{copy}"), (blocks + 8) * BLOCK_BYTES as u64);
             Rc::new(Media::new(
                 spec,
                 prng.clone().stream(&format!("media {copy}")),

@@ -82,13 +82,7 @@ fn progress_is_told_and_grows() {
 #[test]
 fn a_power_cut_does_not_end_it() {
     let media = Rc::new(Media::new(
-        MediaSpec {
-            name: "d0".to_owned(),
-            capacity_bytes: 4 << 20,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        },
+        MediaSpec::new("d0", 4 << 20),
         Prng::from_seed(8),
     ));
     let world = || SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));

@@ -24,7 +24,7 @@ use crate::config::{Theme, themes};
 use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use array::control::{ArrayError, ControlPlane, Jobs, OneThread, PendingJob, Runtime};
+use array::control::{ArrayError, ControlPlane, NoJobs, OneThread, Runtime};
 use array::directory::Directory;
 use array::offload::Offload;
 use base::Prng;
@@ -169,15 +169,6 @@ impl Books {
         let what = what.into();
         world.note(|| format!("WRONG: {what}"));
         self.failure.borrow_mut().get_or_insert(what);
-    }
-}
-
-/// No job is under way.
-struct NoJobs;
-
-impl Jobs for NoJobs {
-    fn pending(&self) -> Vec<PendingJob> {
-        Vec::new()
     }
 }
 

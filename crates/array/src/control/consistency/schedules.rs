@@ -9,7 +9,7 @@ use super::{ConsistencyGroup, groups};
 use crate::control::schedule::{
     AGAIN, Schedule, Subject, TAKEN_BY, check_fits, free_number, merged,
 };
-use crate::control::schedules::{Known, SOON};
+use crate::control::schedules::Known;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use engine::World;
 use std::sync::Arc;
@@ -86,14 +86,11 @@ impl<W: World> ControlPlane<W> {
                     continue;
                 };
                 let (array, group) = (Arc::clone(self), group.clone());
-                // As one of a volume.
-                let run = self.runtime.run(async move {
+                let run = async move {
                     let outcome = array.turn_of(&group, &then, is_late.then_some(now)).await;
                     array.tell_of_group(&group, &then, outcome).await
-                });
-                if let Some(Some(told)) = self.runtime.in_time(SOON, run).await {
-                    told?;
-                }
+                };
+                self.run_soon(run).await?;
             }
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! A pool of two lanes on two shards of a simulated world, and drives to add to it.
 
+use crate::control::OneThread;
 use crate::error::ArrayError;
-use crate::pool::{Holder, NewDrive, NewDrives, Pool, Waiter};
+use crate::pool::{Holder, NewDrive, NewDrives, Pool};
 use crate::shard::{Link, ShardHandle, ShardState, Visit};
 use base::{BufPool, Prng, Time};
 use engine::lane::LaneSlot;
 use engine::pool::{MemberInfo, PoolSpec};
 use engine::{Drive, Lane, Level, NamedDrive, Provisioning, VolumeSpec, World};
-use futures_util::future::BoxFuture;
 use send_wrapper::SendWrapper;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,18 +25,6 @@ impl Link<SimWorld> for AtOnce {
     fn send(&self, visit: Visit<SimWorld>) -> bool {
         self.0.world().spawn(visit(Rc::clone(&self.0)));
         true
-    }
-}
-
-struct Waits(SendWrapper<SimWorld>);
-
-impl Waiter for Waits {
-    fn wait<'a>(&'a self, _: &'a str, visit: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
-        visit
-    }
-
-    fn planted(&self, bug: &'static str) -> bool {
-        self.0.planted(bug)
     }
 }
 
@@ -64,13 +52,7 @@ pub fn run<T>(bug: Option<&str>, test: impl AsyncFnOnce(&Bench) -> T) -> T {
 }
 
 fn media(name: &str, capacity_bytes: u64) -> Rc<Media> {
-    let spec = MediaSpec {
-        name: name.to_owned(),
-        capacity_bytes,
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
+    let spec = MediaSpec::new(name, capacity_bytes);
     Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)))
 }
 
@@ -102,7 +84,7 @@ impl Bench {
             ShardHandle::new(index, Arc::new(AtOnce(SendWrapper::new(state))))
         };
         let shards = lanes.iter().enumerate().map(shard).collect();
-        let waiter = Arc::new(Waits(SendWrapper::new(world.clone())));
+        let waiter = Arc::new(OneThread::new(world.clone(), 0));
         Bench {
             world: world.clone(),
             pool: Pool::new("pool".to_owned(), shards, waiter),

@@ -518,12 +518,6 @@ impl<W: World> Lane<W> {
             .collect()
     }
 
-    /// The group that a drive stands in; none for a spare.
-    pub fn group_of_drive(&self, name: &str) -> Option<u16> {
-        let member = self.inner.named_member(name).ok()?;
-        Some(member.group())
-    }
-
     /// Whether a group has a drive of this name.
     pub fn has_drive(&self, name: &str) -> bool {
         self.inner.named_member(name).is_ok()

@@ -22,13 +22,7 @@ pub struct Shelf {
 }
 
 pub fn media(name: &str, capacity_bytes: u64) -> Rc<Media> {
-    let spec = MediaSpec {
-        name: name.to_owned(),
-        capacity_bytes,
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
+    let spec = MediaSpec::new(name, capacity_bytes);
     Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)))
 }
 

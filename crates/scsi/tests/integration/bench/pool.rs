@@ -19,13 +19,7 @@ pub struct Made {
 pub fn with_pool(capacity_bytes: u64, volumes_max: u32, test: impl AsyncFnOnce(Made)) {
     let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));
     let media = Rc::new(Media::new(
-        MediaSpec {
-            name: "d0".to_owned(),
-            capacity_bytes,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        },
+        MediaSpec::new("d0", capacity_bytes),
         Prng::from_seed(8),
     ));
     let root = async {

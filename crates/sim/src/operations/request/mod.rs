@@ -221,9 +221,10 @@ impl Request {
         )
     }
 
-    /// Whether it may be refused for what a model does not know: the lane of a volume, where a
-    /// snapshot that was taken of another volume is restored; names of snapshots that schedules
-    /// took; what has gone from the trash since, of those that came before `expired_unix_s`.
+    /// Whether it may be refused for something that a model does not know:
+    /// - the lane of a volume, where a snapshot of another volume is restored;
+    /// - names of snapshots that schedules took;
+    /// - what has gone from the trash since, of all that came before `expired_unix_s`.
     pub(super) fn may_be_refused(&self, before: &Model, expired_unix_s: u64) -> bool {
         let has_expired = |name: &String| {
             let mut of_name = before.trash.iter().filter(|one| one.name == *name);
