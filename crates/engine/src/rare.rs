@@ -104,6 +104,7 @@ pub const MARKS: &[&str] = &[
     "schedule takes snapshots of a group",
     "volume comes out of the trash",
     "change gives its turn away",
+    "start takes a change back",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -239,6 +240,10 @@ pub const BUGS: &[&str] = &[
     "schedule marks a snapshot later",
     "trash emptied before its time",
     "volume comes back with old schedules",
+    "change begins over a stale note",
+    "change of several lanes without a note",
+    "note of a change stays on record",
+    "start takes nothing back",
     "volume that leaves keeps schedules of its group",
     "turn that was given away is not taken back",
 ];

@@ -5,7 +5,7 @@
 //!   initiators know it by comes from its UUID.
 //! - Attributes whose keys begin with `_` are the array's own; people's tags never do.
 
-use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
+use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, TakeBack};
 use engine::pool::{AttributesChange, SNAPSHOT_MARK};
 use engine::volume::VolumeAttributes;
 use engine::{Lane, World};
@@ -110,7 +110,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Says it, for one whose turn it is to change the array.
-    async fn say(
+    pub(super) async fn say(
         &self,
         there: PlacedVolume,
         change: AttributesChange,
@@ -130,13 +130,27 @@ impl<W: World> ControlPlane<W> {
         })
     }
 
-    /// Attaches something of the array's own to volumes, to all or to none; what has no value
-    /// is taken away. For one whose turn it is to change the array.
+    /// Attaches something of the array's own to volumes, to all or to none, also over a crash; what
+    /// has no value is taken away. For one whose turn it is to change the array.
     ///
     /// # Errors
-    /// What the first pool that refuses says. Only a crash, or a pool that stops, leaves
-    /// some of it.
+    /// What the first pool that refuses says, or as for [`ControlPlane::whole_or_not`].
     pub(super) async fn attach(
+        &self,
+        volumes: &[PlacedVolume],
+        attributes: impl Fn(&PlacedVolume) -> Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        if volumes.len() < 2 {
+            return self.attach_each(volumes, attributes).await;
+        }
+        let step = |volume| TakeBack::attributes(volume, &attributes(volume));
+        let steps = volumes.iter().map(step).collect();
+        let change = self.attach_each(volumes, &attributes);
+        self.whole_or_not(steps, change).await
+    }
+
+    /// As above, to one after the other: a crash or a failure leaves some with it.
+    pub(super) async fn attach_each(
         &self,
         volumes: &[PlacedVolume],
         attributes: impl Fn(&PlacedVolume) -> Vec<(String, String)>,
@@ -147,24 +161,10 @@ impl<W: World> ControlPlane<W> {
                 name: None,
                 attributes: attributes(volume),
             };
-            match self.say(volume.clone(), change).await {
-                Ok(said) => done.push(said),
-                Err(error) => {
-                    for (said, was) in done.into_iter().zip(volumes) {
-                        let change = AttributesChange {
-                            name: None,
-                            attributes: before(was, attributes(was)),
-                        };
-                        if let Err(error) = self.say(said, change).await {
-                            let name = &was.info.name;
-                            tracing::warn!("volume {name} can't be what it was: {error}");
-                        }
-                    }
-                    return Err(error);
-                }
-            }
+            let said = self.say(volume.clone(), change).await?;
+            self.learn_schedules(&said);
+            done.push(said);
         }
-        done.iter().for_each(|volume| self.learn_schedules(volume));
         Ok(done)
     }
 
@@ -215,17 +215,6 @@ impl<W: World> ControlPlane<W> {
             tracing::warn!("volume {old} is called {new} now, and exports can't be kept: {error}");
         }
     }
-}
-
-/// What undoes `attributes` of a volume as it was.
-fn before(was: &PlacedVolume, attributes: Vec<(String, String)>) -> Vec<(String, String)> {
-    let value = |key: &String| was.about.attributes.get(key).cloned().unwrap_or_default();
-    let keys = attributes.into_iter().map(|(key, _)| key);
-    keys.map(|key| {
-        let value = value(&key);
-        (key, value)
-    })
-    .collect()
 }
 
 /// That a volume can be called `new`; a snapshot keeps the name of its volume.

@@ -8,7 +8,7 @@
 //!   secrets, anybody would be admitted.
 
 use super::hosts::Known;
-use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
+use super::{ArrayError, ArrayErrorKind, ControlPlane, Export, TakeBack};
 use engine::World;
 use futures_util::future::BoxFuture;
 use iscsi::chap::Account;
@@ -33,6 +33,8 @@ pub struct Configuration {
     pub is_complete: bool,
     /// Whether the record was lost, and no target has been made since.
     pub is_lost: bool,
+    /// What takes changes back that have begun and not ended.
+    pub unfinished: Vec<TakeBack>,
 }
 
 /// Where a configuration is kept.
@@ -55,6 +57,7 @@ impl<W: World> ControlPlane<W> {
             settings: Some(self.settings()),
             is_complete: self.is_complete(),
             is_lost: self.is_lost(),
+            unfinished: self.unfinished.steps(),
         }
     }
 

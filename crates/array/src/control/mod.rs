@@ -11,6 +11,7 @@
 //!   A change that waits for a pool which does not answer lets others go on ([`turns`]).
 //! - An export is on stable media before it can be logged in to, so it is there again after a
 //!   restart. So is each change of who may log in before it counts ([`configuration`]).
+//! - A change of several volumes is whole after a crash, or has not begun ([`unfinished`]).
 
 pub mod absent;
 mod answers;
@@ -39,6 +40,7 @@ mod space_warnings;
 mod statistics;
 mod trash;
 mod turns;
+mod unfinished;
 mod unlisted;
 mod volumes;
 
@@ -59,6 +61,7 @@ pub use schedule::Schedule;
 pub use snapshot_barrier::{Present, Restoring};
 pub use space_warnings::Told;
 pub use trash::{Deleted, Deletion};
+pub use unfinished::{AttributeChange, TakeBack};
 pub use volumes::PlacedVolume;
 
 use crate::directory::Directory;
@@ -96,6 +99,7 @@ pub struct ControlPlane<W: World> {
     of_site: BTreeSet<String>,
     schedules: Mutex<schedules::Known>,
     turns: Arc<turns::Turns>,
+    unfinished: unfinished::Unfinished,
     began: Time,
     hearsay: hearsay::Hearsay,
 }
@@ -134,6 +138,7 @@ impl<W: World> ControlPlane<W> {
             of_site: described.collect(),
             schedules: Mutex::default(),
             turns: Arc::new(turns::Turns::new(Arc::clone(&runtime))),
+            unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
             runtime,
@@ -218,8 +223,11 @@ impl<W: World> ControlPlane<W> {
     {
         let array = Arc::clone(self);
         let whole = async move {
-            let change = change(Arc::clone(&array));
-            array.turns.take(change).await
+            let checked = async {
+                array.check_notes().await?;
+                change(Arc::clone(&array)).await
+            };
+            array.turns.take(checked).await
         };
         let ended = self.runtime.outcome(whole).await;
         ended.unwrap_or_else(|why| {

@@ -24,6 +24,7 @@ impl<W: World> ControlPlane<W> {
             configuration.is_lost,
         );
         self.directory.set_discovery(configuration.discovery);
+        self.unfinished.begin_with(configuration.unfinished);
         let there = self.volumes().await?;
         for mut export in configuration.exports.into_values() {
             follow_names(&mut export, &there);
@@ -36,6 +37,11 @@ impl<W: World> ControlPlane<W> {
                 Err(error) => self.withhold_export(export, None, error.context).await?,
                 Ok(()) => {}
             }
+        }
+        // Last, because it writes the record.
+        if let Err(error) = self.take_back_unfinished().await {
+            // The first change tries again.
+            tracing::error!("what takes changes back stays on record: {error}");
         }
         Ok(())
     }

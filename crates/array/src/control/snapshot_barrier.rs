@@ -1,7 +1,7 @@
 //! Snapshots of several volumes at one instant, and volumes restored from a snapshot.
 
 use super::snapshots::check_all_sound;
-use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, Runtime};
+use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, Runtime, TakeBack};
 use engine::pool::{SNAPSHOT_MARK, Taking};
 use engine::{Lane, Volume, World};
 use event_listener::Event;
@@ -112,7 +112,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// No such volume, a name is taken, or what the first pool that refuses says; none is
-    /// there then. Only a crash in the middle can leave some of several pools or lanes.
+    /// there then. Or as for [`ControlPlane::whole_or_not`].
     pub async fn take_snapshots(
         self: &Arc<Self>,
         pairs: Vec<(String, String)>,
@@ -129,6 +129,7 @@ impl<W: World> ControlPlane<W> {
         attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
+        let (mut steps, at_unix_s) = (Vec::new(), self.unix_s());
         for (volume, name) in pairs {
             let there = self.volume(&volume).await?;
             self.jobs.check_whole(&volume)?;
@@ -140,19 +141,30 @@ impl<W: World> ControlPlane<W> {
             there.check_sound()?;
             let name = format!("{volume}{SNAPSHOT_MARK}{name}");
             self.check_name_free(&name).await?;
+            steps.push(TakeBack::Snapshot {
+                name: name.clone(),
+                of: there.info.uuid,
+                at_unix_s,
+            });
             let lane = lanes.entry((there.pool, there.lane)).or_default();
             lane.push((volume, name));
         }
-        self.take_in(lanes, attributes).await
+        let is_one = lanes.len() < 2;
+        let taking = self.take_in(lanes, at_unix_s, attributes);
+        match is_one {
+            // A lane takes its volumes in one batch.
+            true => taking.await,
+            false => self.whole_or_not(steps, taking).await,
+        }
     }
 
     async fn take_in(
         &self,
         lanes: BTreeMap<(String, u16), Vec<(String, String)>>,
+        at_unix_s: u64,
         attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime), STILL);
-        let at = self.unix_s();
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
             let (theirs, attributes) = (Arc::clone(&barrier), attributes.to_vec());
             let visit = move |_, pool: Lane<W>| async move {
@@ -166,7 +178,7 @@ impl<W: World> ControlPlane<W> {
                 };
                 let taking = Taking {
                     read_only: true,
-                    at_unix_s: at,
+                    at_unix_s,
                     attributes: &attributes,
                 };
                 let taken = pool.take_together(&pairs, taking, others).await;

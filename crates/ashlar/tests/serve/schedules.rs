@@ -1,5 +1,5 @@
 //! Snapshots by the clock, as commands show them. Their times are tested in virtual time
-//! (`crates/array/tests/schedules.rs`).
+//! (`crates/array/tests/control_plane/schedules.rs`).
 
 use crate::array::{Home, SITE, Serving};
 use crate::commands::request;

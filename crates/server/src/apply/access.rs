@@ -24,6 +24,7 @@ pub(crate) fn configuration(site: &Site) -> Configuration {
         settings: Some(Arc::new(site.settings())),
         is_complete: false,
         is_lost: false,
+        unfinished: Vec::new(),
     }
 }
 

@@ -21,9 +21,9 @@ mod waiting;
 
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
-    ClosedPool, ConsistencyGroup, CopyPlace, Deleted, Deletion, Export, Glance, Host, HostChange,
-    HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume, Present, Restoring,
-    Schedule, Store, Told, Unsettled, in_brief, lanes_on, merged,
+    AttributeChange, ClosedPool, ConsistencyGroup, CopyPlace, Deleted, Deletion, Export, Glance,
+    Host, HostChange, HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume,
+    Present, Restoring, Schedule, Store, TakeBack, Told, Unsettled, in_brief, lanes_on, merged,
 };
 pub(crate) use ::array::control::{Jobs, attributes, consistency, hosts, schedule};
 pub(crate) use groups::NewGroup;

@@ -320,6 +320,8 @@ impl Looker {
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
         note(forgotten.map_err(BringUpError::from));
         note(settle_moves(name, array).await);
+        let taken_back = array.take_back_unfinished().await;
+        note(taken_back.map_err(BringUpError::from));
         if !array.is_complete() {
             note(self.complete(array).await);
         }

@@ -3,6 +3,7 @@
 //! The control plane makes changes one at a time, so some order of them must explain all outcomes.
 
 use super::model::Model;
+use super::record::UNWRITTEN;
 use super::request::Request;
 use array::control::{ArrayError, ArrayErrorKind};
 
@@ -30,8 +31,6 @@ pub(super) struct Excuses {
     pub(super) shards_stall: bool,
     /// The record can't be written now and then.
     pub(super) record_fails: bool,
-    /// A pool is one lane, and takes its volumes together.
-    pub(super) one_lane: bool,
     /// What came into the trash before this second may be gone.
     pub(super) expired_unix_s: u64,
 }
@@ -43,7 +42,7 @@ impl UnderWay {
             return false;
         };
         match error.kind {
-            ArrayErrorKind::Internal => excuses.record_fails && self.request.is_recorded(),
+            ArrayErrorKind::Internal => excuses.record_fails && self.has_failed(),
             ArrayErrorKind::Unavailable | ArrayErrorKind::Busy | ArrayErrorKind::Exists => {
                 excuses.shards_stall
             }
@@ -59,11 +58,19 @@ impl UnderWay {
     }
 
     /// Whether the record could not be written.
-    pub(super) fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         let Outcome::Refused(error) = &self.outcome else {
             return false;
         };
-        error.kind == ArrayErrorKind::Internal && self.request.is_recorded()
+        error.kind == ArrayErrorKind::Internal && error.context.contains(UNWRITTEN)
+    }
+
+    /// Whether only the end of the change could not be written.
+    fn is_made(&self) -> bool {
+        let Outcome::Refused(error) = &self.outcome else {
+            return false;
+        };
+        self.has_failed() && error.context.contains("the change is made")
     }
 
     /// The states after it, of one before it.
@@ -71,6 +78,7 @@ impl UnderWay {
         let outcomes = || self.request.outcomes(before, self.number);
         match &self.outcome {
             Outcome::Done => outcomes(),
+            Outcome::Refused(_) if self.is_made() => outcomes(),
             Outcome::Refused(_) => match self.is_excused(excuses)
                 || self.request.may_be_refused(before, excuses.expired_unix_s)
                 || outcomes().is_empty()
@@ -81,8 +89,7 @@ impl UnderWay {
             Outcome::Open => {
                 let mut all = outcomes();
                 all.push(before.clone());
-                let halfway = self.request.halfway(before, self.number, excuses.one_lane);
-                all.extend(halfway);
+                all.extend(self.request.halfway(before));
                 all
             }
         }

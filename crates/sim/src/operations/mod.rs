@@ -64,6 +64,9 @@ const STALLED_S: u64 = 3_600;
 /// Whatever is due has begun after such a rest.
 const LOOKED: Duration = Duration::from_secs(5);
 
+/// So long after a write of the record failed, all schedules have had another run.
+const FAILED_S: u64 = 120;
+
 /// When a boot looks at what it finds.
 const START: &str = "start";
 
@@ -160,7 +163,6 @@ impl Books {
         Excuses {
             shards_stall: self.stalls_one_of.is_some(),
             record_fails: self.record_fails_one_of > 0,
-            one_lane: self.lanes == 1,
             expired_unix_s: now_unix_s.saturating_sub(TRASH_S),
         }
     }
@@ -269,16 +271,25 @@ impl Boot {
                 books.fail(&self.world, "a request was dropped before its end");
             }
         }
-        self.settle("round").await;
         self.repair_record().await;
+        self.settle("round").await;
+        self.check_record();
         if prng.chance(1, 4) {
-            let rest = Duration::from_millis(prng.below(40_000));
-            self.world.sleep(rest).await;
-            self.settle("rest").await;
-            // What came out of the trash just now has had its runs by then.
-            if books.stalls_one_of.is_none() && rest >= LOOKED {
-                self.check_schedules().await;
-            }
+            self.rest(Duration::from_millis(prng.below(40_000))).await;
+        }
+    }
+
+    /// Nobody asks for anything.
+    async fn rest(&self, rest: Duration) {
+        self.world.sleep(rest).await;
+        self.settle("rest").await;
+        let books = &self.books;
+        let now = self.array.runtime().unix_s();
+        let is_as_usual =
+            books.stalls_one_of.is_none() && books.record.failed_unix_s() + FAILED_S <= now;
+        // What came out of the trash just now has had its runs by then.
+        if is_as_usual && rest >= LOOKED {
+            self.check_schedules().await;
         }
     }
 
@@ -351,9 +362,6 @@ impl Boot {
             return books.fail(&self.world, what);
         }
         *books.model.borrow_mut() = said;
-        // What could not be written may be on media until it is written again.
-        under_way.retain(UnderWay::has_failed);
-        books.under_way.replace(under_way);
         self.check_access();
         self.check_luns();
     }
@@ -365,8 +373,6 @@ impl Boot {
             // However that ends, the next look says.
             let _ = self.array.settle_configuration(true).await;
         }
-        self.books.under_way.take();
-        self.check_record();
     }
 }
 

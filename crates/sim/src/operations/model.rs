@@ -110,28 +110,15 @@ impl Model {
         said: &Model,
         (now, kept_s, late_s): (u64, u64, u64),
     ) -> Option<String> {
-        let (this, said) = (&self.with_agreed_groups(), &said.with_agreed_groups());
         let mut ids = BTreeMap::new();
-        this.volumes_differ(said, &mut ids)
-            .or_else(|| this.trash_differs(said, &mut ids, (now, kept_s, late_s)))
-            .or_else(|| first_difference("target", &this.exports, &said.exports))
-            .or_else(|| first_difference("host", &this.hosts, &said.hosts))
-            .or_else(|| first_difference("host group", &this.host_groups, &said.host_groups))
+        self.volumes_differ(said, &mut ids)
+            .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s, late_s)))
+            .or_else(|| first_difference("target", &self.exports, &said.exports))
+            .or_else(|| first_difference("host", &self.hosts, &said.hosts))
+            .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
     }
 
-    /// As after the next run of each schedule of a group, which tells all members of all of them: a
-    /// crash may leave members that differ.
-    fn with_agreed_groups(&self) -> Model {
-        let mut agreed = self.clone();
-        for volume in agreed.volumes.values_mut() {
-            if let Some(group) = &volume.group {
-                volume.schedules.extend(self.schedules_of(group));
-            }
-        }
-        agreed
-    }
-
-    /// Whether some volume of the model is known to be this.
+    /// Whether some volume of the model is known to be self.
     fn knows(&self, id: Id) -> bool {
         let trashed = self.trash.iter().map(|one| &one.volume);
         let mut all = self.volumes.values().chain(trashed);

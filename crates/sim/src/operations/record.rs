@@ -11,6 +11,9 @@ use std::time::Duration;
 /// The longest that writing takes, nanoseconds.
 const SLOW_NS_MAX: u64 = 3_000_000;
 
+/// What a write says that fails.
+pub(super) const UNWRITTEN: &str = "the record can't be written";
+
 /// What is on media. It outlives boots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record(Arc<Mutex<Media>>);
@@ -22,6 +25,8 @@ struct Media {
     coming: Option<Configuration>,
     /// Writes that failed since somebody asked.
     failures: u64,
+    /// When the last one failed, in seconds since 1970.
+    failed_unix_s: u64,
 }
 
 impl Record {
@@ -44,6 +49,11 @@ impl Record {
     /// What is on media now.
     pub(super) fn kept(&self) -> Configuration {
         self.media().kept.clone().unwrap_or_default()
+    }
+
+    /// When a write failed last, in seconds since 1970; 0 for never.
+    pub(super) fn failed_unix_s(&self) -> u64 {
+        self.media().failed_unix_s
     }
 
     /// How many writes have failed since this was asked last.
@@ -71,6 +81,7 @@ impl Store for Writer {
             (takes, fails, !fails || prng.chance(1, 3))
         };
         let (record, slept) = (self.record.clone(), self.runtime.sleep(takes));
+        let clock = Arc::clone(&self.runtime);
         record.media().coming = Some(configuration.clone());
         let written = async move {
             slept.await;
@@ -82,7 +93,8 @@ impl Store for Writer {
             match fails {
                 true => {
                     media.failures += 1;
-                    Err("the record can't be written".to_owned())
+                    media.failed_unix_s = clock.unix_s();
+                    Err(UNWRITTEN.to_owned())
                 }
                 false => Ok(()),
             }

@@ -6,8 +6,9 @@
 //! Invariants:
 //! - A volume is in one group at most, and a snapshot in none. A group without volumes is
 //!   not there.
-//! - Every member has all schedules of its group; who is in none has none of them. Only a
-//!   crash in the middle of a change leaves it otherwise, and the next run mends that.
+//! - Every member has all schedules of its group; who is in none has none of them. A change is made
+//!   of all members or of none, also over a crash. Only the time of the last run may differ after
+//!   one, and the newest counts.
 //! - What is in the trash is not snapshotted. It is in its group again when it comes back,
 //!   with the schedules that this has then.
 

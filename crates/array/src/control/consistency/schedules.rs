@@ -161,9 +161,10 @@ impl<W: World> ControlPlane<W> {
         schedule: &Schedule,
         now: Option<u64>,
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        // Noted first: a run that ends in a crash is not made again and again.
+        // Noted first: a run that ends in a crash is not made again and again. Of members that
+        // differ, the newest run counts.
         let said = |_: &PlacedVolume| vec![(schedule.key(), schedule.value())];
-        self.attach(&group.volumes, said).await?;
+        self.attach_each(&group.volumes, said).await?;
         let Some(now) = now else {
             return Ok(Vec::new());
         };

@@ -4,6 +4,7 @@
 //! "any".
 
 use super::Configuration;
+use super::unfinished::KeptTakeBack;
 use crate::array::Export;
 use crate::array::Store;
 use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
@@ -94,6 +95,9 @@ struct Kept {
     hosts: Vec<KeptHost>,
     host_groups: Vec<KeptGroup>,
     exports: Vec<KeptExport>,
+    /// What takes changes back that have begun and not ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unfinished: Vec<KeptTakeBack>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -157,6 +161,7 @@ impl Kept {
             settings,
             is_complete,
             is_lost,
+            unfinished,
         } = configuration;
         let host = |host: &Host| KeptHost {
             name: host.name.clone(),
@@ -175,10 +180,13 @@ impl Kept {
             hosts: known.hosts.values().map(host).collect(),
             host_groups: known.groups.values().map(group).collect(),
             exports: exports.values().map(KeptExport::of).collect(),
+            unfinished: unfinished.iter().map(KeptTakeBack::of).collect(),
         }
     }
 
     fn restored(self, file: &Path) -> Result<Configuration, RecordError> {
+        let unfinished = self.unfinished.into_iter();
+        let unfinished = unfinished.map(|kept| kept.restored(file));
         let exports = self.exports.into_iter().map(|kept| kept.restored(file));
         Ok(Configuration {
             exports: by_target(exports)?,
@@ -190,6 +198,7 @@ impl Kept {
                 .transpose()?,
             is_complete: self.is_complete,
             is_lost: self.is_lost,
+            unfinished: unfinished.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -351,6 +360,7 @@ pub(super) fn known(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::{AttributeChange, TakeBack};
     use iscsi::chap::{Credential, Secret};
 
     fn account() -> Arc<Account> {
@@ -412,6 +422,21 @@ mod tests {
             settings: Some(Arc::new(site().settings())),
             is_complete: true,
             is_lost: false,
+            unfinished: vec![
+                TakeBack::Snapshot {
+                    name: "v0@s".to_owned(),
+                    of: Uuid::from_u128(7),
+                    at_unix_s: 1_800_000_000,
+                },
+                TakeBack::Attributes {
+                    volume: Uuid::from_u128(8),
+                    changes: vec![AttributeChange {
+                        key: "_group".to_owned(),
+                        from: String::new(),
+                        to: "g".to_owned(),
+                    }],
+                },
+            ],
         }
     }
 
@@ -429,6 +454,7 @@ mod tests {
         assert_eq!(found.discovery, wanted.discovery);
         assert_eq!(found.settings, wanted.settings);
         assert!(found.is_complete);
+        assert_eq!(found.unfinished, wanted.unfinished);
     }
 
     #[test]
@@ -445,6 +471,11 @@ mod tests {
             ("\"discovery\"", "\"discover\"", "can't understand it"),
             ("[[pool]]", "[[pol]]", "its settings:"),
             ("612d7365637265742d6f662d61", "61", "the CHAP secret of "),
+            (
+                "00000000-0000-0000-0000-000000000008",
+                "x",
+                "an unfinished change is of \"x\"",
+            ),
             (
                 "\"name\": \"esx1\"",
                 "\"name\": \"esx2\"",

@@ -2,6 +2,7 @@
 
 mod before;
 mod kept;
+mod unfinished;
 
 pub(crate) use ::array::control::Configuration;
 pub(crate) use before::before;

@@ -5,11 +5,8 @@ mod groups;
 mod volumes;
 
 use super::model::{Export, Model, Volume};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use volumes::{last_trashed, recovered, without_trashed};
-
-/// So many volumes, or pools, that change one after the other are told apart.
-const PARTS_MAX: usize = 6;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,73 +149,16 @@ impl Request {
         self.outcome(before, number).unwrap_or_default()
     }
 
-    /// What it may be as well when a power cut ends the request in the middle: those requests change
-    /// several volumes, one after the other. Of several snapshots those of a lane come together; a
-    /// pool may be `one_lane`.
-    pub(super) fn halfway(&self, before: &Model, number: u64, one_lane: bool) -> Vec<Model> {
+    /// What it may be as well when a power cut ends the request in the middle.
+    pub(super) fn halfway(&self, before: &Model) -> Vec<Model> {
         match self {
             // It is back, and has the schedules that its group had when it went.
             Request::Recover { name, new } => {
                 let rejoins = false;
                 recovered(before, name, new.as_deref(), rejoins).unwrap_or_default()
             }
-            Request::CreateGroup { .. }
-            | Request::ChangeGroup { .. }
-            | Request::DeleteGroup { .. }
-            | Request::AddGroupSchedule { .. }
-            | Request::RemoveGroupSchedule { .. } => self.some_of_them(before, number, false),
-            Request::Snapshot { .. } | Request::SnapshotGroup { .. } => {
-                self.some_of_them(before, number, one_lane)
-            }
             _ => Vec::new(),
         }
-    }
-
-    /// Any of the volumes have changed, and the others not yet; those of a pool at once, if that
-    /// is `by_pool`.
-    fn some_of_them(&self, before: &Model, number: u64, by_pool: bool) -> Vec<Model> {
-        let mut all = Vec::new();
-        for after in self.outcomes(before, number) {
-            let changed = after.volumes.iter();
-            let changed = changed.filter(|(name, now)| before.volumes.get(*name) != Some(*now));
-            let mut together: BTreeMap<String, Vec<&String>> = BTreeMap::new();
-            for (name, volume) in changed {
-                let key = if by_pool { &volume.pool } else { name };
-                together.entry(key.clone()).or_default().push(name);
-            }
-            let parts: Vec<Vec<&String>> = together.into_values().take(PARTS_MAX).collect();
-            for some in 0..1u32 << parts.len() {
-                let mut model = after.clone();
-                let not_yet = parts.iter().enumerate();
-                let not_yet = not_yet.filter(|(nth, _)| some & (1 << nth) == 0);
-                for name in not_yet.flat_map(|(_, names)| names) {
-                    match before.volumes.get(*name) {
-                        Some(was) => drop(model.volumes.insert((*name).clone(), was.clone())),
-                        None => drop(model.volumes.remove(*name)),
-                    }
-                }
-                all.push(model);
-            }
-        }
-        all
-    }
-
-    /// Whether it has the record of the configuration written.
-    pub(super) fn is_recorded(&self) -> bool {
-        matches!(
-            self,
-            Request::CreateExport { .. }
-                | Request::ChangeExport { .. }
-                | Request::DeleteExport { .. }
-                | Request::AddLun { .. }
-                | Request::RemoveLun { .. }
-                | Request::CreateHost { .. }
-                | Request::ChangeHost { .. }
-                | Request::DeleteHost { .. }
-                | Request::CreateHostGroup { .. }
-                | Request::ChangeHostGroup { .. }
-                | Request::DeleteHostGroup { .. }
-        )
     }
 
     /// Whether it may be refused for something that a model does not know:

@@ -1,0 +1,127 @@
+//! A control plane over one pool of one lane, in virtual time.
+
+use array::control::{Configuration, ControlPlane, NoJobs, OneThread, Runtime, Store};
+use array::directory::Directory;
+use array::offload::Offload;
+use array::shard::{Link, ShardHandle, ShardState, Visit};
+use base::{BufPool, Prng, Time};
+use engine::pool::{Level, NamedDrive};
+use engine::{Lane, PoolSpec, Provisioning, VolumeSpec, World};
+use futures_channel::mpsc;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, StreamExt};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+const SITE: &str = r#"[site]
+name = "test"
+[[portal]]
+address = "127.0.0.1:3260"
+[[drive]]
+name = "d"
+device = "/dev/sdx"
+[[pool]]
+name = "p"
+level = "simple"
+drives = ["d"]
+"#;
+
+/// When the first boot begins.
+pub(crate) const BEGAN: u64 = 1_800_000_000;
+
+pub(crate) type Array = Arc<ControlPlane<SimWorld>>;
+
+struct Inbox(mpsc::UnboundedSender<Visit<SimWorld>>);
+
+impl Link<SimWorld> for Inbox {
+    fn send(&self, visit: Visit<SimWorld>) -> bool {
+        self.0.unbounded_send(visit).is_ok()
+    }
+}
+
+struct Nothing;
+
+impl Store for Nothing {
+    fn keep(&self, _: Configuration) -> BoxFuture<'static, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+pub(crate) fn media() -> Rc<Media> {
+    let spec = MediaSpec::new("d", 64 << 20);
+    Rc::new(Media::new(spec, Prng::from_seed(7)))
+}
+
+/// A boot over `media` that begins `at_s` seconds after the first; then the power goes.
+pub(crate) fn boot(media: &Rc<Media>, at_s: u64, test: impl AsyncFnOnce(Array)) {
+    boot_with(media, at_s, Arc::new(Nothing), test);
+}
+
+/// As [`boot`], with a record.
+pub(crate) fn boot_with(
+    media: &Rc<Media>,
+    at_s: u64,
+    store: Arc<dyn Store>,
+    test: impl AsyncFnOnce(Array),
+) {
+    let start = Time(0) + Duration::from_secs(at_s);
+    let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), start);
+    let here = world.clone();
+    let root = async {
+        let array = begin(&here, media, at_s == 0, store).await;
+        test(array).await;
+    };
+    let outcome = world.run(10_000_000, root);
+    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it does not end");
+    world.power_cut([media]);
+}
+
+async fn begin(
+    world: &SimWorld,
+    media: &Rc<Media>,
+    is_first: bool,
+    store: Arc<dyn Store>,
+) -> Array {
+    let drive = NamedDrive {
+        name: "d".to_owned(),
+        drive: SimDrive::adversarial(world, media),
+    };
+    let spec = PoolSpec::new("p", Level::Simple);
+    let pool = match is_first {
+        true => Lane::create(world.clone(), spec, vec![drive]).await,
+        false => Lane::open(world.clone(), vec![drive]).await,
+    };
+    let state = ShardState::new(0, world.clone());
+    state.add_pool(pool.unwrap());
+    let (visits, mut inbox) = mpsc::unbounded();
+    let shards = vec![ShardHandle::new(0, Arc::new(Inbox(visits)))];
+    let here = world.clone();
+    world.spawn(async move {
+        while let Some(visit) = inbox.next().await {
+            here.spawn(visit(Rc::clone(&state)));
+        }
+    });
+    let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN));
+    let offload = Arc::new(Offload::new(None, Default::default()));
+    offload.set_shards(&shards);
+    let homes = BTreeMap::from([("p".to_owned(), vec![0])]);
+    let edges = (store, Arc::new(NoJobs) as Arc<_>);
+    let shared = (Arc::new(Directory::new()), offload);
+    let site = site::parse("test", SITE).unwrap();
+    let array = ControlPlane::new(runtime, (shards, homes), shared, edges, &site);
+    array.keep_schedules().await.unwrap();
+    array
+}
+
+pub(crate) async fn create(array: &Array, name: &str) {
+    let spec = VolumeSpec {
+        name: name.to_owned(),
+        size_bytes: 64 << 10,
+        provisioning: Provisioning::Thin,
+    };
+    let made = array.create_volume("p".to_owned(), spec, Vec::new()).await;
+    made.unwrap();
+}
