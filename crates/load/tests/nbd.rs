@@ -189,6 +189,9 @@ fn a_server_that_goes_away_ends_the_run_with_what_was_measured() {
     assert!(report::table(&report).contains(&lost.detail));
 }
 
+/// A server that always has something under way when it is killed.
+const SLOW: &[&str] = &["--filter=delay", "memory", SIZE, "rdelay=5ms"];
+
 /// Kills its server, and starts it again; stops the run when operations complete again.
 struct Restart {
     listener: TcpListener,
@@ -203,7 +206,7 @@ impl Restart {
     fn new() -> Restart {
         need("nbdkit");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = nbdkit_at(listener.try_clone().unwrap(), &["memory", SIZE]);
+        let server = nbdkit_at(listener.try_clone().unwrap(), SLOW);
         Restart {
             listener,
             server,
@@ -222,7 +225,7 @@ impl run::Observer for Restart {
             self.killed = true;
         } else if self.killed && !self.is_back && progress.away == 1 {
             let listener = self.listener.try_clone().unwrap();
-            self.server = nbdkit_at(listener, &["memory", SIZE]);
+            self.server = nbdkit_at(listener, SLOW);
             self.is_back = true;
             self.completed = progress.completed;
         }

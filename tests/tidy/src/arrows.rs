@@ -4,7 +4,7 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 16] = [
+pub const RANKS: [&str; 17] = [
     "base",
     "api",
     "engine",
@@ -13,6 +13,7 @@ pub const RANKS: [&str; 16] = [
     "world-real",
     "scsi",
     "iscsi",
+    "nbd",
     "site",
     "workload",
     "array",

@@ -1,18 +1,15 @@
 //! An NBD export, by a small client of our own.
 //!
-//! The protocol's transmission phase is one 28-byte request and one 16-byte
-//! reply; with simple replies (structured ones are an option we do not ask for)
-//! that is less code than a binding to a C library and needs nothing installed.
-//! Clauses refer to `doc/proto.md` of the NBD project.
+//! Structured replies are an option that it does not ask for: a request has one reply, of 16 bytes and
+//! the data of a read. [`nbd`] has the protocol.
 //!
 //! Invariants: the socket never blocks after the handshake; every reply's cookie
 //! names a request that is under way, or the server breaks the protocol.
 
-mod handshake;
-
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
 use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind};
 use crate::os;
+use nbd::{Handshake, Header, Refusal, RefusalKind, Wanted};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -23,17 +20,6 @@ use std::time::{Duration, Instant};
 use workload::generator::Kind;
 use workload::pattern::Pattern;
 use workload::url::{NbdServer, TargetUrl};
-
-/// "Request message", `NBD_REQUEST_MAGIC`.
-const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// "Simple reply message", `NBD_SIMPLE_REPLY_MAGIC`.
-const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// "Request types".
-const CMD_READ: u16 = 0;
-const CMD_WRITE: u16 = 1;
-const CMD_DISC: u16 = 2;
-
-const REPLY_BYTES: usize = 16;
 
 /// An open NBD export and its connection.
 #[derive(Debug)]
@@ -46,7 +32,7 @@ pub struct NbdEndpoint {
     outgoing: Vec<u8>,
     sent: usize,
     /// Bytes of a reply read so far.
-    reply: [u8; REPLY_BYTES],
+    reply: [u8; nbd::SIMPLE_BYTES],
     reply_filled: usize,
     /// The read whose data is arriving, and how much of it is still to come.
     arriving: Option<(u64, usize)>,
@@ -152,7 +138,7 @@ impl NbdEndpoint {
         stream
             .set_blocking(Some(options.timeout))
             .map_err(unusable)?;
-        let geometry = handshake::negotiate(&mut stream, export)
+        let geometry = negotiate(&mut stream, export)
             .map_err(|(kind, detail)| TargetError::new(kind, url, detail))?;
         stream.set_blocking(None).map_err(unusable)?;
         Ok(NbdEndpoint {
@@ -162,7 +148,7 @@ impl NbdEndpoint {
             pattern: Arc::clone(&options.pattern),
             outgoing: Vec::new(),
             sent: 0,
-            reply: [0; REPLY_BYTES],
+            reply: [0; nbd::SIMPLE_BYTES],
             reply_filled: 0,
             arriving: None,
             pending: BTreeMap::new(),
@@ -199,14 +185,11 @@ impl NbdEndpoint {
     /// A whole reply header is there.
     fn take_reply(&mut self, completions: &mut Vec<Completion>) -> Result<(), TargetError> {
         self.reply_filled = 0;
-        let (magic, rest) = split_u32(self.reply);
-        if magic != SIMPLE_REPLY_MAGIC {
-            return Err(self.broken(format!("a reply starts with {magic:#010x}")));
-        }
-        let error = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
-        let mut cookie = [0; 8];
-        cookie.copy_from_slice(&rest[4..]);
-        let token = u64::from_be_bytes(cookie);
+        let Some(Header::Simple { error, cookie }) = Header::parse(&self.reply) else {
+            let magic = &self.reply[..nbd::MAGIC_BYTES];
+            return Err(self.broken(format!("a reply starts with {magic:02x?}")));
+        };
+        let token = cookie;
         let Some(&(kind, bytes)) = self.pending.get(&token) else {
             return Err(self.broken(format!(
                 "a reply to request {token}, which is not under way"
@@ -220,7 +203,7 @@ impl NbdEndpoint {
         let outcome = if error == 0 {
             Ok(())
         } else {
-            Err(error_text(error))
+            Err(format!("the server answered {}", nbd::error_text(error)))
         };
         completions.push(Completion { token, outcome });
         Ok(())
@@ -233,20 +216,38 @@ enum Incoming {
     Data,
 }
 
-fn split_u32(bytes: [u8; REPLY_BYTES]) -> (u32, [u8; REPLY_BYTES - 4]) {
-    let mut rest = [0; REPLY_BYTES - 4];
-    rest.copy_from_slice(&bytes[4..]);
-    (
-        u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-        rest,
-    )
-}
-
-/// "Error values": those of Linux, which servers send as they are.
-fn error_text(error: u32) -> String {
-    match i32::try_from(error) {
-        Ok(code) => format!("the server answered {}", io::Error::from_raw_os_error(code)),
-        Err(_) => format!("the server answered error {error}"),
+/// Goes from a fresh connection to the transmission phase of `export`.
+fn negotiate(stream: &mut Stream, export: &str) -> Result<Geometry, (TargetErrorKind, String)> {
+    let failed = |error: io::Error| {
+        let detail = format!("the handshake failed: {error}; is this an NBD server?");
+        (TargetErrorKind::Unreachable, detail)
+    };
+    let refused = |refusal: Refusal| {
+        let kind = match refusal.kind {
+            RefusalKind::Name => TargetErrorKind::Url,
+            RefusalKind::Protocol => TargetErrorKind::Protocol,
+            RefusalKind::Absent => TargetErrorKind::Absent,
+            RefusalKind::Refused => TargetErrorKind::Refused,
+        };
+        (kind, refusal.context)
+    };
+    let wanted = Wanted {
+        export,
+        extents: false,
+    };
+    let mut handshake = Handshake::new(wanted).map_err(refused)?;
+    loop {
+        let said = handshake.take_output();
+        stream.write_all(&said).map_err(failed)?;
+        let mut heard = vec![0; handshake.wants_bytes()];
+        stream.read_exact(&mut heard).map_err(failed)?;
+        if let Some(agreed) = handshake.feed(&heard).map_err(refused)? {
+            return Ok(Geometry {
+                capacity_bytes: agreed.size_bytes,
+                block_bytes: agreed.block_bytes,
+                read_only: agreed.is_read_only,
+            });
+        }
     }
 }
 
@@ -264,16 +265,12 @@ impl Endpoint for NbdEndpoint {
 
     fn submit(&mut self, request: Request) -> Result<(), TargetError> {
         let command = match request.kind {
-            Kind::Read => CMD_READ,
-            Kind::Write => CMD_WRITE,
+            Kind::Read => nbd::READ,
+            Kind::Write => nbd::WRITE,
         };
+        let (at, len) = (request.offset_bytes, request.bytes);
         let out = &mut self.outgoing;
-        out.extend(REQUEST_MAGIC.to_be_bytes());
-        out.extend(0u16.to_be_bytes()); // no command flags
-        out.extend(command.to_be_bytes());
-        out.extend(request.token.to_be_bytes());
-        out.extend(request.offset_bytes.to_be_bytes());
-        out.extend(request.bytes.to_be_bytes());
+        out.extend(nbd::request(command, request.token, at, len));
         if request.kind == Kind::Write {
             let start = out.len();
             out.resize(start + request.bytes as usize, 0);
@@ -342,12 +339,12 @@ impl Endpoint for NbdEndpoint {
                 }
                 continue;
             }
-            let count = self.receive(Incoming::Reply, REPLY_BYTES)?;
+            let count = self.receive(Incoming::Reply, nbd::SIMPLE_BYTES)?;
             if count == 0 {
                 return Ok(());
             }
             self.reply_filled += count;
-            if self.reply_filled == REPLY_BYTES {
+            if self.reply_filled == nbd::SIMPLE_BYTES {
                 self.take_reply(completions)?;
             }
         }
@@ -393,13 +390,9 @@ impl NbdEndpoint {
 impl Drop for NbdEndpoint {
     /// Says goodbye, as the protocol asks, if the socket takes it at once.
     fn drop(&mut self) {
-        let mut goodbye = Vec::with_capacity(28);
-        goodbye.extend(REQUEST_MAGIC.to_be_bytes());
-        goodbye.extend(0u16.to_be_bytes());
-        goodbye.extend(CMD_DISC.to_be_bytes());
-        goodbye.extend([0; 20]);
         if self.outgoing.is_empty() {
             // A server that does not get it sees the connection close instead.
+            let goodbye = nbd::request(nbd::DISCONNECT, 0, 0, 0);
             let _ = self.stream.write(&goodbye);
         }
     }
