@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use libfuzzer_sys::fuzz_target;
 use scsi::offload::{
-    Access, CancelToken, Copier, Designator, Held, Holder, Limits, Refusal, Tokens,
+    Access, CancelToken, Copier, Designator, HeldData, Holder, Limits, Refusal, Tokens,
 };
 use scsi::{InitiatorPort, LogicalUnit, Nexus, NexusId, Target};
 use std::any::Any;
@@ -87,7 +87,7 @@ impl Copier<SimWorld> for Alone {
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+    ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         let hold = async move {
             let Disk::Here(source) = source else {
                 panic!("all are here")
@@ -102,7 +102,7 @@ impl Copier<SimWorld> for Alone {
         async move { found.map(Disk::Here) }.boxed_local()
     }
 
-    fn release(&self, held: Vec<Held>) {
+    fn release(&self, held: Vec<HeldData>) {
         let holder = Rc::clone(&self.holder);
         self.world.spawn(async move {
             for held in held {

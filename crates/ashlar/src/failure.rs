@@ -51,7 +51,7 @@ pub enum Reader {
 
 /// A failure as programs read it. Fields are only ever added.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct FailureJson<'a> {
     /// What programs match on.
     kind: Kind,
     /// For people.
@@ -95,7 +95,7 @@ impl Failure {
             let lines = message.lines();
             return lines.map(|line| format!("error: {line}\n")).collect();
         };
-        let told = Told {
+        let told = FailureJson {
             kind,
             message,
             what,

@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use crate::fsck_report::Outcome;
-use crate::offline::{self, Found};
+use crate::offline::{self, FoundPool};
 use crate::output::{Format, percent, span};
 use engine::World;
 use engine::fsck::{Options, Progress, Report, Severity};
@@ -64,7 +64,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
 
 async fn look(
     world: &RealWorld,
-    found: Vec<Found>,
+    found: Vec<FoundPool>,
     options: Options,
 ) -> Result<Vec<Report>, Failure> {
     let mut reports = Vec::new();

@@ -8,7 +8,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output;
 use anyhow::Context;
-use load::contents::{self, Held};
+use load::contents::{self, ForeignTarget};
 use load::machine;
 use load::os::Interrupt;
 use load::run::{self, Observer, Phase, Progress};
@@ -214,7 +214,7 @@ fn may_overwrite(confirm: Confirm, plan: &Plan) -> Result<(), Failure> {
     if confirm.is_given() {
         return Ok(());
     }
-    let line = |held: &Held| {
+    let line = |held: &ForeignTarget| {
         let size = site::human(held.capacity_bytes);
         format!("{} ({size}) holds {}", held.target, held.what)
     };

@@ -31,7 +31,7 @@ pub struct Drives {
 }
 
 /// Where a drive is, and what it is called.
-pub struct Place {
+pub struct DrivePlace {
     pub name: String,
     path: PathBuf,
     /// Whether it may be missing: then its pool says so.
@@ -39,7 +39,7 @@ pub struct Place {
 }
 
 /// Drives whose labels name the same pool.
-pub struct Found {
+pub struct FoundPool {
     pub name: String,
     pub uuid: String,
     pub drives: Vec<NamedDrive<RealWorld>>,
@@ -50,13 +50,13 @@ impl Drives {
     ///
     /// # Errors
     /// One is given twice, or the site file or a record can't be read.
-    pub fn places(&self) -> Result<Vec<Place>, Failure> {
-        let given = self.drives.iter().map(|path| Place {
+    pub fn places(&self) -> Result<Vec<DrivePlace>, Failure> {
+        let given = self.drives.iter().map(|path| DrivePlace {
             name: path.display().to_string(),
             path: path.clone(),
             may_be_away: false,
         });
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<DrivePlace> = Vec::new();
         for place in given {
             if places
                 .iter()
@@ -81,7 +81,7 @@ impl Drives {
             return Err(Failure::Wrong(why));
         }
         for drive in sites.into_iter().flat_map(|site| site.drives) {
-            let place = Place {
+            let place = DrivePlace {
                 path: data.join(drive.source.path()),
                 name: drive.name,
                 may_be_away: true,
@@ -98,9 +98,9 @@ impl Drives {
 }
 
 /// The drives that commands have added, but those that the site file describes since.
-fn added(data: &Path, known: &[Place]) -> Result<Vec<Place>, Failure> {
+fn added(data: &Path, known: &[DrivePlace]) -> Result<Vec<DrivePlace>, Failure> {
     let added = server::array::added(data).map_err(|error| Failure::Wrong(error.to_string()))?;
-    let places = added.into_iter().map(|drive| Place {
+    let places = added.into_iter().map(|drive| DrivePlace {
         name: drive.name,
         path: drive.path,
         may_be_away: true,
@@ -113,7 +113,7 @@ fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-fn is_new(known: &[Place], place: &Place) -> bool {
+fn is_new(known: &[DrivePlace], place: &DrivePlace) -> bool {
     known
         .iter()
         .all(|other| whole(&other.path) != whole(&place.path))
@@ -122,7 +122,7 @@ fn is_new(known: &[Place], place: &Place) -> bool {
 /// What is on drives.
 pub struct Sorted {
     /// Drives with labels, sorted by the pool that these name.
-    pub pools: Vec<Found>,
+    pub pools: Vec<FoundPool>,
     /// What is to be said of others.
     pub remarks: Vec<Remark>,
     /// Drives without any label.
@@ -135,7 +135,7 @@ impl Sorted {
         let drive = NamedDrive { name, drive };
         match self.pools.iter_mut().find(|pool| pool.uuid == uuid) {
             Some(pool) => pool.drives.push(drive),
-            None => self.pools.push(Found {
+            None => self.pools.push(FoundPool {
                 name: label.pool_name,
                 uuid,
                 drives: vec![drive],
@@ -149,7 +149,7 @@ impl Sorted {
 ///
 /// # Errors
 /// Drives that can't be opened, or are in use.
-pub async fn sort(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failure> {
+pub async fn sort(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, Failure> {
     let mut sorted = Sorted {
         pools: Vec::new(),
         remarks: Vec::new(),
@@ -190,7 +190,7 @@ pub async fn sort(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failu
 ///
 /// # Errors
 /// As there; and no drive has a label.
-pub async fn find(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failure> {
+pub async fn find(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, Failure> {
     let sorted = sort(world, places).await?;
     if !sorted.pools.is_empty() {
         return Ok(sorted);
@@ -211,7 +211,7 @@ enum Seen {
 /// Opens a drive and reads its label.
 async fn label_of(
     world: &RealWorld,
-    place: &Place,
+    place: &DrivePlace,
     patience: &mut Patience,
 ) -> Result<Seen, String> {
     let path = place.path.display();
@@ -237,14 +237,14 @@ async fn label_of(
 ///
 /// # Errors
 /// None is.
-pub fn choose(found: Vec<Found>, pool: Option<&str>) -> Result<Vec<Found>, Failure> {
+pub fn choose(found: Vec<FoundPool>, pool: Option<&str>) -> Result<Vec<FoundPool>, Failure> {
     let Some(wanted) = pool else { return Ok(found) };
     let names: Vec<&str> = found.iter().map(|pool| pool.name.as_str()).collect();
     let message = format!(
         "--pool: found {wanted:?}; the drives are of {}",
         names.join(", ")
     );
-    let chosen: Vec<Found> = found
+    let chosen: Vec<FoundPool> = found
         .into_iter()
         .filter(|pool| pool.name == wanted)
         .collect();

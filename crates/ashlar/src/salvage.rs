@@ -4,7 +4,7 @@
 
 use crate::confirm::typed;
 use crate::failure::Failure;
-use crate::offline::{self, Found, Sorted};
+use crate::offline::{self, FoundPool, Sorted};
 use crate::output::Format;
 use engine::salvage::{self, Plan};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
 }
 
 /// The pool that is meant, with the drives that say nothing of themselves.
-fn the_pool(sorted: Sorted, pool: Option<&str>) -> Result<Found, Failure> {
+fn the_pool(sorted: Sorted, pool: Option<&str>) -> Result<FoundPool, Failure> {
     let mut found = match sorted.pools.is_empty() {
         // Labels of other lanes may be found by a closer look.
         true => Vec::new(),
@@ -74,7 +74,7 @@ fn the_pool(sorted: Sorted, pool: Option<&str>) -> Result<Found, Failure> {
         );
         return Err(Failure::Wrong(message));
     }
-    let mut found = found.pop().unwrap_or(Found {
+    let mut found = found.pop().unwrap_or(FoundPool {
         name: String::new(),
         uuid: String::new(),
         drives: Vec::new(),

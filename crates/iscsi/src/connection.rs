@@ -28,7 +28,7 @@ pub use output::Output;
 use crate::login::{Limits, Negotiated, VisibleTarget};
 use crate::pdu::Lun;
 use base::{BufPool, Payload, Slice};
-use dispatch::Held;
+use dispatch::WaitingRequest;
 use input::Input;
 use std::collections::{BTreeSet, VecDeque};
 use tasks::{Tasks, Work};
@@ -152,7 +152,7 @@ pub struct Connection {
     input: Input,
     window: Window,
     /// Commands that came after a gap.
-    held: Vec<Held>,
+    held: Vec<WaitingRequest>,
     /// The CmdSN that they wait for, and for how many looks.
     gap: Option<(u32, u32)>,
     tasks: Tasks,

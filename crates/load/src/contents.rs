@@ -25,7 +25,7 @@ const BLOCK_BYTES: usize = 4096;
 
 /// A target that holds something that no load has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct ForeignTarget {
     /// Its URL, without a password.
     pub target: String,
     /// Its size in bytes.
@@ -36,7 +36,7 @@ pub struct Held {
 
 /// The targets that `plan` writes and that hold something, in its order. One that cannot be
 /// opened is left out: the run tells all of them.
-pub fn held(plan: &Plan) -> Vec<Held> {
+pub fn held(plan: &Plan) -> Vec<ForeignTarget> {
     let mut urls: Vec<&TargetUrl> = Vec::new();
     for (vm, places) in plan.profile.vms.iter().zip(&plan.vms) {
         if !vm.writes() && !plan.fill {
@@ -56,15 +56,16 @@ pub fn held(plan: &Plan) -> Vec<Held> {
             scope.spawn(move || held_by(url, pattern))
         };
         let looks: Vec<_> = urls.into_iter().map(look).collect();
-        let join = |look: std::thread::ScopedJoinHandle<'_, Option<Held>>| match look.join() {
-            Ok(held) => held,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
+        let join =
+            |look: std::thread::ScopedJoinHandle<'_, Option<ForeignTarget>>| match look.join() {
+                Ok(held) => held,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
         looks.into_iter().filter_map(join).collect()
     })
 }
 
-fn held_by(url: &TargetUrl, pattern: Arc<Pattern>) -> Option<Held> {
+fn held_by(url: &TargetUrl, pattern: Arc<Pattern>) -> Option<ForeignTarget> {
     let options = OpenOptions {
         writes: false,
         outstanding_max: 1,
@@ -73,7 +74,7 @@ fn held_by(url: &TargetUrl, pattern: Arc<Pattern>) -> Option<Held> {
     };
     let mut endpoint = endpoint::open(url, &options).ok()?;
     let what = content(&mut endpoint)?;
-    Some(Held {
+    Some(ForeignTarget {
         target: url.to_string(),
         capacity_bytes: endpoint.geometry().capacity_bytes,
         what,

@@ -7,7 +7,7 @@ use workload::report::MachineReport;
 pub fn this() -> MachineReport {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let usable = std::thread::available_parallelism();
-    let told = Told {
+    let told = MachineFiles {
         cpuinfo: &read("/proc/cpuinfo"),
         meminfo: &read("/proc/meminfo"),
         host_name: &read("/proc/sys/kernel/hostname"),
@@ -17,14 +17,14 @@ pub fn this() -> MachineReport {
 }
 
 /// What Linux tells of a machine (proc(5)).
-struct Told<'a> {
+struct MachineFiles<'a> {
     cpuinfo: &'a str,
     meminfo: &'a str,
     host_name: &'a str,
     release: &'a str,
 }
 
-fn machine(told: &Told<'_>, usable: u64) -> MachineReport {
+fn machine(told: &MachineFiles<'_>, usable: u64) -> MachineReport {
     let processors = told.cpuinfo.lines();
     let processors = processors
         .filter(|line| line.starts_with("processor"))
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_what_linux_tells() {
-        let told = Told {
+        let told = MachineFiles {
             cpuinfo: "processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n",
             meminfo: "MemTotal:       16337228 kB\nMemFree: 1 kB\n",
             host_name: "lab1\n",
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_is_not_told_is_empty() {
-        let told = Told {
+        let told = MachineFiles {
             cpuinfo: "",
             meminfo: "MemTotal: many kB",
             host_name: "",

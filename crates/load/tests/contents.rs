@@ -5,7 +5,7 @@
 
 mod support;
 
-use load::contents::{Held, held};
+use load::contents::{ForeignTarget, held};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn what_somebody_else_wrote_is_told_wherever_it_is_looked_for() {
     let all = held(&writing(&url));
     assert_eq!(
         all,
-        [Held {
+        [ForeignTarget {
             target: url.clone(),
             capacity_bytes: BYTES,
             what: "a GPT partition table".into(),

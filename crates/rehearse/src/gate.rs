@@ -47,9 +47,9 @@ impl Gate {
     }
 
     /// Comes in when there is a place, which goes back with what this gives.
-    pub async fn pass(&self) -> Place<'_> {
+    pub async fn pass(&self) -> GatePass<'_> {
         self.enter().await;
-        Place(self)
+        GatePass(self)
     }
 
     /// Gives a place back.
@@ -70,9 +70,9 @@ impl Gate {
 }
 
 /// A place inside, which goes back to the gate on drop.
-pub struct Place<'a>(&'a Gate);
+pub struct GatePass<'a>(&'a Gate);
 
-impl Drop for Place<'_> {
+impl Drop for GatePass<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }

@@ -1,7 +1,7 @@
 //! A host at work: its processor and adapter, and the queues before its LUNs.
 
 use crate::gate::Gate;
-use crate::network::Way;
+use crate::network::PortPath;
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
@@ -159,23 +159,23 @@ pub enum Spread {
 pub struct LunRig {
     /// Admits commands of this LUN, at most its queue depth at a time.
     pub gate: Gate,
-    ways: Vec<Way>,
+    ways: Vec<PortPath>,
     spread: Spread,
 }
 
 impl LunRig {
     /// A LUN with those ways, and multipath over them.
-    pub fn multipath(depth: usize, ways: Vec<Way>, policy: Policy) -> LunRig {
+    pub fn multipath(depth: usize, ways: Vec<PortPath>, policy: Policy) -> LunRig {
         let paths = Paths::new(policy, ways.len());
         LunRig::new(depth, ways, Spread::Paths(RefCell::new(paths)))
     }
 
     /// A LUN behind a group of links whose hash gives it that place among the ways.
-    pub fn grouped(depth: usize, ways: Vec<Way>, place: usize) -> LunRig {
+    pub fn grouped(depth: usize, ways: Vec<PortPath>, place: usize) -> LunRig {
         LunRig::new(depth, ways, Spread::Group(place))
     }
 
-    fn new(depth: usize, ways: Vec<Way>, spread: Spread) -> LunRig {
+    fn new(depth: usize, ways: Vec<PortPath>, spread: Spread) -> LunRig {
         LunRig {
             gate: Gate::new(depth),
             ways,
@@ -184,7 +184,7 @@ impl LunRig {
     }
 
     /// The way of the next command. Waits until one is up.
-    pub async fn begin(&self) -> Taken<'_> {
+    pub async fn begin(&self) -> TakenPath<'_> {
         let path = poll_fn(|context| match self.choose() {
             Some(path) => Poll::Ready(path),
             None => {
@@ -192,7 +192,7 @@ impl LunRig {
                 Poll::Pending
             }
         });
-        Taken {
+        TakenPath {
             path: path.await,
             lun: self,
         }
@@ -210,14 +210,14 @@ impl LunRig {
 }
 
 /// A way that a command has; its end is the command's.
-pub struct Taken<'a> {
+pub struct TakenPath<'a> {
     lun: &'a LunRig,
     path: usize,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TakenPath<'a> {
     /// The way of the answer: this one, or another if it went down meanwhile.
-    pub async fn back(self) -> Taken<'a> {
+    pub async fn back(self) -> TakenPath<'a> {
         if self.is_up() {
             return self;
         }
@@ -227,15 +227,15 @@ impl<'a> Taken<'a> {
     }
 }
 
-impl Deref for Taken<'_> {
-    type Target = Way;
+impl Deref for TakenPath<'_> {
+    type Target = PortPath;
 
-    fn deref(&self) -> &Way {
+    fn deref(&self) -> &PortPath {
         &self.lun.ways[self.path]
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenPath<'_> {
     fn drop(&mut self) {
         if let Spread::Paths(paths) = &self.lun.spread {
             paths.borrow_mut().end(self.path);

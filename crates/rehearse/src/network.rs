@@ -91,9 +91,9 @@ pub async fn between_hosts(world: &RigWorld, from: &PortRig, to: &PortRig, paylo
 
 /// The ports between a host and a controller, the host's first; or between two controllers.
 #[derive(Clone)]
-pub struct Way(pub Rc<[Rc<PortRig>]>);
+pub struct PortPath(pub Rc<[Rc<PortRig>]>);
 
-impl Way {
+impl PortPath {
     /// Sends a message; it is there when this ends.
     pub async fn send(&self, world: &RigWorld, direction: Direction, payload_bytes: u64) {
         let mut there = world.now();

@@ -23,7 +23,7 @@ use workload::report::Report;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RunEvent {
     /// From the start of the run.
     pub at: Duration,
     /// A sentence for people, without the time.
@@ -72,7 +72,7 @@ pub struct Outcome {
     /// How busy everything was in the window.
     pub shares: Vec<Share>,
     /// What happened, in the order of time.
-    pub told: Vec<Told>,
+    pub told: Vec<RunEvent>,
     /// What failed, in the order of the plan.
     pub failed: Vec<Failed>,
     /// What took a time, in the order of their ends; last what had not ended.

@@ -33,7 +33,7 @@ pub struct Search {
     /// Loads tried, in the order of trying.
     pub tried: Vec<Tried>,
     /// The largest that meets the cap; none when the smallest that was tried is slower.
-    pub found: Option<Found>,
+    pub found: Option<FoundLoad>,
 }
 
 /// A load that was tried.
@@ -49,7 +49,7 @@ pub struct Tried {
 
 /// The load that meets a cap.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundLoad {
     /// On the workload of the plan.
     pub factor: f64,
     /// What came of it.
@@ -144,7 +144,7 @@ pub fn find(
             false => high = middle,
         }
     }
-    let found = best.map(|(factor, outcome, response_ms)| Found {
+    let found = best.map(|(factor, outcome, response_ms)| FoundLoad {
         factor,
         outcome,
         response_ms,

@@ -27,7 +27,7 @@ use crate::profiles::Profiles;
 use crate::run::Outcome;
 use crate::{catalog, fit};
 use site::Level;
-use site::plan::{Groups, Lot, Plan, Taken};
+use site::plan::{DriveShare, Groups, Lot, Plan};
 use workload::report::Verdict;
 
 /// Drives of a pool at most: what an engine's pool can have, less spares.
@@ -208,7 +208,7 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
         count: groups,
         from: LOT.to_owned(),
     }];
-    built.pools[place].spares = vec![Taken {
+    built.pools[place].spares = vec![DriveShare {
         from: LOT.to_owned(),
         count: spares as u16,
     }];

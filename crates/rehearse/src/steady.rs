@@ -55,7 +55,7 @@ pub fn run(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Outcome, Re
     let seconds = round.as_secs_f64() * f64::from(count) + plan.run.warmup.as_secs_f64();
     outcome.told.insert(
         0,
-        run::Told {
+        run::RunEvent {
             at: std::time::Duration::ZERO,
             text: match is_settled {
                 true => format!("settled by {seconds:.0} s: the last five rounds are measured"),

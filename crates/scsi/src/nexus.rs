@@ -38,12 +38,12 @@ pub struct Response {
     /// Whether sense data of the logical unit comes as descriptors from now on (D_SENSE).
     pub descriptor_sense: bool,
     /// What the sense data says.
-    said: Option<Said>,
+    said: Option<SenseSource>,
 }
 
 /// What sense data is made of, once it is known in which format.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum SenseSource {
     Plain(Sense),
     Aborted(Box<Aborted>),
 }
@@ -51,17 +51,17 @@ enum Said {
 impl Response {
     /// Whether the command failed for want of a page.
     pub fn found_no_room(&self) -> bool {
-        self.said == Some(Said::Plain(Sense::POOL_FULL))
+        self.said == Some(SenseSource::Plain(Sense::POOL_FULL))
     }
 
     /// Whether a unit attention was reported instead of an outcome.
     pub fn is_unit_attention(&self) -> bool {
-        matches!(&self.said, Some(Said::Plain(sense)) if sense.key == Key::UnitAttention)
+        matches!(&self.said, Some(SenseSource::Plain(sense)) if sense.key == Key::UnitAttention)
     }
 
     /// Whether there is no logical unit at the LUN.
     pub fn found_no_unit(&self) -> bool {
-        self.said == Some(Said::Plain(Sense::LUN_NOT_SUPPORTED))
+        self.said == Some(SenseSource::Plain(Sense::LUN_NOT_SUPPORTED))
     }
 
     /// The same with its sense data, if there is any.
@@ -69,8 +69,8 @@ impl Response {
         self.descriptor_sense = format == Format::Descriptors;
         match &self.said {
             None => {}
-            Some(Said::Plain(sense)) => self.sense = sense.encoded(format),
-            Some(Said::Aborted(aborted)) => self.sense = aborted.encoded(format),
+            Some(SenseSource::Plain(sense)) => self.sense = sense.encoded(format),
+            Some(SenseSource::Aborted(aborted)) => self.sense = aborted.encoded(format),
         }
         self
     }
@@ -85,15 +85,15 @@ impl Response {
 
     /// CHECK CONDITION. What was taken of data-out stays counted as transferred.
     pub(crate) fn check_condition(sense: &Sense, wanted_bytes: u64) -> Self {
-        Response::failed(Said::Plain(*sense), wanted_bytes)
+        Response::failed(SenseSource::Plain(*sense), wanted_bytes)
     }
 
     /// CHECK CONDITION of a copy.
     pub(crate) fn aborted(aborted: Box<Aborted>, wanted_bytes: u64) -> Self {
-        Response::failed(Said::Aborted(aborted), wanted_bytes)
+        Response::failed(SenseSource::Aborted(aborted), wanted_bytes)
     }
 
-    fn failed(said: Said, wanted_bytes: u64) -> Self {
+    fn failed(said: SenseSource, wanted_bytes: u64) -> Self {
         Response {
             status: status::CHECK_CONDITION,
             wanted_bytes,

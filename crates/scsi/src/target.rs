@@ -7,7 +7,7 @@ use crate::commands::sanitize;
 use crate::erasure::Erasure;
 use crate::nexus::Nexus;
 use crate::ports::{AccessState, Ports};
-use crate::reservation::{InitiatorPort, NexusId, Told};
+use crate::reservation::{DueAttention, InitiatorPort, NexusId};
 use crate::sense::Attention;
 use crate::unit::LogicalUnit;
 use base::{BufPool, Uuid};
@@ -156,7 +156,7 @@ impl<W: World> Target<W> {
     }
 
     /// Tells each of these nexuses, where it is connected, of something at `lun`.
-    pub(crate) fn tell_each(&self, lun: u16, told: &[Told]) {
+    pub(crate) fn tell_each(&self, lun: u16, told: &[DueAttention]) {
         for nexus in self.connected() {
             for told in told.iter().filter(|told| told.nexus == *nexus.id()) {
                 nexus.raise(lun, told.attention);

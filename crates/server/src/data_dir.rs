@@ -2,7 +2,7 @@
 //! server out.
 
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
-use crate::drive_files::Place;
+use crate::drive_files::DrivePlace;
 use crate::private;
 use crate::record::{CONFIGURATION_FILE, EVENTS_FILE};
 use site::DriveSource;
@@ -99,7 +99,7 @@ impl DataDir {
     }
 
     /// Where a drive of the site is.
-    pub(crate) fn place(&self, drive: &site::Drive) -> Place {
+    pub(crate) fn place(&self, drive: &site::Drive) -> DrivePlace {
         let size_bytes = match drive.source {
             DriveSource::File { size_bytes, .. } => Some(size_bytes),
             DriveSource::Device { .. } => None,
@@ -109,8 +109,13 @@ impl DataDir {
     }
 
     /// Where a drive is that a record names.
-    pub(crate) fn place_at(&self, name: String, path: PathBuf, size_bytes: Option<u64>) -> Place {
-        Place {
+    pub(crate) fn place_at(
+        &self,
+        name: String,
+        path: PathBuf,
+        size_bytes: Option<u64>,
+    ) -> DrivePlace {
+        DrivePlace {
             data: self.path.clone(),
             name,
             path,

@@ -2,7 +2,7 @@
 
 use crate::answers::WRONG;
 use crate::config::Theme;
-use crate::oracle::Ended;
+use crate::oracle::WriteEnd;
 use crate::oracle::volume::{Change, Exists};
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, Uuid, VolumeOffset};
@@ -277,8 +277,8 @@ async fn shrink(session: &Session, prng: &mut Prng) {
     let mut oracle = session.books.oracle.borrow_mut();
     oracle.end_change(id, change);
     let ended = match change {
-        Change::Done(_) => Ended::Acknowledged,
-        Change::Refused => Ended::Failed,
+        Change::Done(_) => WriteEnd::Acknowledged,
+        Change::Refused => WriteEnd::Failed,
     };
     oracle.end_write(&ticket, ended);
 }

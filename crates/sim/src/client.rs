@@ -1,9 +1,9 @@
 //! A client: reads, writes and flushes at random, and checks each answer.
 
 use crate::answers::{LOST, WRONG};
-use crate::oracle::Ended;
+use crate::oracle::WriteEnd;
 use crate::oracle::volume::Exists;
-use crate::pattern::{self, Place};
+use crate::pattern::{self, SectorPlace};
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES, VolumeOffset};
 use engine::{IoError, IoErrorKind, Volume, World};
@@ -292,7 +292,7 @@ async fn write_with(
         pattern::fill(
             bytes,
             ticket.id,
-            Place {
+            SectorPlace {
                 volume: id,
                 sector: sectors.start,
             },
@@ -304,7 +304,7 @@ async fn write_with(
     let what = format!("{} of volume {id} sectors {sectors:?}", ticket.id);
     let outcome = session.ask("write", what, outcome).await;
     let ended = match outcome {
-        Ok(()) => Ended::Acknowledged,
+        Ok(()) => WriteEnd::Acknowledged,
         Err(error) if error.kind == IoErrorKind::PoolFull => {
             let promised = promised && session.is_promised_all(id);
             if promised || !session.may_have_been_full(fullness) {
@@ -314,7 +314,7 @@ async fn write_with(
                     session.room()
                 ));
             }
-            Ended::Failed
+            WriteEnd::Failed
         }
         Err(error) => {
             if !excused(session, id, &error) {
@@ -323,7 +323,7 @@ async fn write_with(
                     ticket.id
                 ));
             }
-            Ended::Failed
+            WriteEnd::Failed
         }
     };
     world.note(|| format!("write {} of volume {id} ends: {ended:?}", ticket.id));
@@ -343,7 +343,7 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
     let what = format!("{number} of volume {id} sectors {sectors:?}");
     let outcome = session.ask("clear", what, outcome).await;
     let ended = match outcome {
-        Ok(()) => Ended::Acknowledged,
+        Ok(()) => WriteEnd::Acknowledged,
         Err(error) => {
             // A part of a page that others have, too, needs a copy.
             let shares = session.books.config.shares();
@@ -355,7 +355,7 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
                     "clear {number} of volume {id} {sectors:?}: {error}"
                 ));
             }
-            Ended::Failed
+            WriteEnd::Failed
         }
     };
     world.note(|| format!("clear {number} of volume {id} ends: {ended:?}"));

@@ -4,7 +4,7 @@
 //! clients read and write both.
 
 use crate::client::excused;
-use crate::oracle::Ended;
+use crate::oracle::WriteEnd;
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::{IoErrorKind, Volume};
@@ -69,18 +69,18 @@ async fn run(
     let what = format!("{number} of volume {source_id} to volume {id}");
     let copied = session.ask("copy", what, copied).await;
     let ended = match copied {
-        Ok(done) if done == len => Ended::Acknowledged,
-        Ok(_) if calls_off => Ended::Failed,
+        Ok(done) if done == len => WriteEnd::Acknowledged,
+        Ok(_) if calls_off => WriteEnd::Failed,
         Ok(done) => {
             session.fail(format!("copy {number} ended with {done} of {len} bytes"));
-            Ended::Failed
+            WriteEnd::Failed
         }
         Err(error) => {
             let full = error.kind == IoErrorKind::PoolFull && session.may_have_been_full(fullness);
             if !full && !excused(session, id, &error) && !excused(session, source_id, &error) {
                 session.fail(format!("copy {number} to volume {id}: {error}"));
             }
-            Ended::Failed
+            WriteEnd::Failed
         }
     };
     session

@@ -8,8 +8,8 @@ use crate::answers::{self, Asked};
 use crate::config::patience;
 use crate::damage;
 use crate::oracle::volume::Change;
-use crate::oracle::{Ended, Oracle, Violation};
-use crate::pattern::{self, Place};
+use crate::oracle::{Oracle, Violation, WriteEnd};
+use crate::pattern::{self, SectorPlace};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
 use crate::transit;
@@ -439,7 +439,7 @@ impl Session {
                 let mut buf = self.world.buffers().data(len as usize);
                 let sector = sectors.start;
                 if let Some(bytes) = buf.bytes_mut() {
-                    pattern::fill(bytes, number, Place { volume: id, sector });
+                    pattern::fill(bytes, number, SectorPlace { volume: id, sector });
                 }
                 let what = format!("{number} of volume {id}");
                 let written = volume.write(at, buf.freeze());
@@ -447,10 +447,10 @@ impl Session {
             }
         };
         let ended = match outcome {
-            Ok(()) => Ended::Acknowledged,
+            Ok(()) => WriteEnd::Acknowledged,
             Err(error) => {
                 self.check_error("a write", &error);
-                Ended::Failed
+                WriteEnd::Failed
             }
         };
         self.world

@@ -28,7 +28,7 @@ impl Content {
     };
 
     /// What write `id` writes at `place`.
-    pub fn of(id: WriteId, place: Place) -> Content {
+    pub fn of(id: WriteId, place: SectorPlace) -> Content {
         match id {
             ZEROES => Content::ZEROES,
             id => Content {
@@ -57,14 +57,14 @@ const WORDS: usize = SECTOR_BYTES / 8;
 
 /// Where a sector belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SectorPlace {
     /// Which volume: unique in a run, also for a name used again.
     pub volume: u64,
     /// Which sector of it.
     pub sector: u64,
 }
 
-impl Place {
+impl SectorPlace {
     fn word(self) -> u64 {
         self.volume << 40 | self.sector
     }
@@ -80,13 +80,13 @@ fn word(id: WriteId, place: u64, index: usize) -> u64 {
 }
 
 /// Fills `bytes`, whole sectors from `first` on, with what write `id` writes.
-pub fn fill(bytes: &mut [u8], id: WriteId, first: Place) {
+pub fn fill(bytes: &mut [u8], id: WriteId, first: SectorPlace) {
     assert!(
         id != ZEROES && bytes.len().is_multiple_of(SECTOR_BYTES),
         "whole sectors of a write"
     );
     for (sector, content) in bytes.chunks_exact_mut(SECTOR_BYTES).enumerate() {
-        let place = Place {
+        let place = SectorPlace {
             sector: first.sector + sector as u64,
             ..first
         }
@@ -129,12 +129,12 @@ pub fn identify(content: &[u8]) -> Result<Content, String> {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place {
+    const PLACE: SectorPlace = SectorPlace {
         volume: 3,
         sector: 17,
     };
 
-    fn sector(id: WriteId, place: Place) -> Vec<u8> {
+    fn sector(id: WriteId, place: SectorPlace) -> Vec<u8> {
         let mut bytes = vec![0; SECTOR_BYTES];
         fill(&mut bytes, id, place);
         bytes
@@ -146,11 +146,11 @@ mod tests {
         assert_eq!(identify(&sector(5, PLACE)), Ok(here));
         assert_eq!(identify(&[0; SECTOR_BYTES]), Ok(Content::ZEROES));
         for elsewhere in [
-            Place {
+            SectorPlace {
                 sector: 18,
                 ..PLACE
             },
-            Place { volume: 2, ..PLACE },
+            SectorPlace { volume: 2, ..PLACE },
         ] {
             let found = identify(&sector(5, elsewhere)).unwrap();
             assert_eq!(found, Content::of(5, elsewhere));

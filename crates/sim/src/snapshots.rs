@@ -2,7 +2,7 @@
 
 use crate::admin::expect;
 use crate::answers::WRONG;
-use crate::oracle::Ended;
+use crate::oracle::WriteEnd;
 use crate::oracle::volume::{Change, VolumeModel};
 use crate::session::Session;
 use base::Prng;
@@ -204,13 +204,13 @@ async fn restore(session: &Session, prng: &mut Prng) {
         });
     }
     let ended = match outcome {
-        Ok(()) => Ended::Acknowledged,
+        Ok(()) => WriteEnd::Acknowledged,
         Err(error) => {
             if error.kind != PoolErrorKind::Full {
                 session.fail(format!("restoring {}: {error}", ticket.id));
             }
             // Nothing was changed; that it may have been is not far from it.
-            Ended::Failed
+            WriteEnd::Failed
         }
     };
     session.books.oracle.borrow_mut().end_write(&ticket, ended);

@@ -5,8 +5,8 @@ use crate::diagnostic::Lines;
 use crate::event;
 use crate::names::{NAME_RULE, is_name};
 use crate::plan::{
-    Adapter, Balance, Bus, Carries, Controller, Costs, Event, Groups, Initiator, Lot, Luns,
-    Network, NetworkKind, Ports, Run, TRACE, Taken, Uplink, VmGroup,
+    Adapter, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups, Initiator, Lot,
+    Luns, Network, NetworkKind, Ports, Run, TRACE, Uplink, VmGroup,
 };
 use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use crate::read::{LEVEL_RULE, level_of, name, size_of, tables, whole};
@@ -47,7 +47,7 @@ pub(crate) struct PoolHardware {
     pub(crate) controller: Option<String>,
     /// Groups out of lots, in the place of drives by their names.
     pub(crate) groups: Vec<Row<Groups>>,
-    pub(crate) spares: Vec<Taken>,
+    pub(crate) spares: Vec<DriveShare>,
 }
 
 /// What a host says for its model.
@@ -294,7 +294,7 @@ pub(crate) fn pool(reader: &mut TableReader<'_, '_>) -> PoolHardware {
         let mut reader = reader.nested("pool.spares", at);
         let from = word(&mut reader, "from", "the name of a lot of drives");
         let count = count(&mut reader, 1_000);
-        reader.finish(Taken { from, count }).item
+        reader.finish(DriveShare { from, count }).item
     };
     let spares = spares.into_iter().map(one).collect();
     PoolHardware {

@@ -43,12 +43,12 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmPlaces {
     /// One per disk of the VM.
-    pub disks: Vec<Place>,
+    pub disks: Vec<DiskShare>,
 }
 
 /// A share of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DiskShare {
     /// The target that the disk lies on.
     pub url: TargetUrl,
     /// The disk takes the part of the target from `before` to `before + share`,
@@ -67,9 +67,9 @@ const PLACE_GRAIN_BYTES: u64 = 1 << 20;
 /// gets at least this many; smaller ones are cut on 4 KiB.
 const COARSE_FROM_BYTES: u64 = 64 << 20;
 
-impl Place {
-    fn whole(url: &TargetUrl) -> Place {
-        Place {
+impl DiskShare {
+    fn whole(url: &TargetUrl) -> DiskShare {
+        DiskShare {
             url: url.clone(),
             before: 0,
             share: 1,
@@ -107,7 +107,7 @@ pub fn places(profile: &Profile, urls: &[TargetUrl]) -> Result<Vec<VmPlaces>, St
         let of_vm = |vm: &VmProfile| {
             urls.by_ref()
                 .take(vm.disks.len())
-                .map(Place::whole)
+                .map(DiskShare::whole)
                 .collect()
         };
         return Ok(vms
@@ -143,7 +143,7 @@ pub fn places(profile: &Profile, urls: &[TargetUrl]) -> Result<Vec<VmPlaces>, St
 pub fn places_of_vm(vm: &VmProfile, urls: &[TargetUrl]) -> Result<VmPlaces, String> {
     if urls.len() == vm.disks.len() {
         return Ok(VmPlaces {
-            disks: urls.iter().map(Place::whole).collect(),
+            disks: urls.iter().map(DiskShare::whole).collect(),
         });
     }
     match urls {
@@ -173,7 +173,7 @@ fn side_by_side(vms: &[&VmProfile], url: &TargetUrl) -> Vec<VmPlaces> {
         let mut disks = Vec::with_capacity(vm.disks.len());
         for disk in &vm.disks {
             let share = parts(disk.nominal_bytes);
-            disks.push(Place {
+            disks.push(DiskShare {
                 url: url.clone(),
                 before,
                 share,

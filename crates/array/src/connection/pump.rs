@@ -7,7 +7,7 @@
 
 use super::gauge::Gauge;
 use super::management::{function as functions, response};
-use super::request::{Ended, HomeGone, Request, Route};
+use super::request::{EndedWork, HomeGone, Request, Route};
 use super::tasks::{Aborted, Order, Tasks};
 use super::{Services, Timeouts};
 use crate::memory::{Account, SEAT_UNASKED_BYTES};
@@ -434,7 +434,7 @@ impl<W: World, S: Stream> Pump<W, S> {
                     self.give_up("the shard of its target has stopped".to_owned());
                     break;
                 }
-                Ok(Ended::Command {
+                Ok(EndedWork::Command {
                     task,
                     sent_to,
                     written_bytes,
@@ -450,7 +450,7 @@ impl<W: World, S: Stream> Pump<W, S> {
                     }
                     self.begin();
                 }
-                Ok(Ended::Managed {
+                Ok(EndedWork::Managed {
                     task,
                     function: code,
                     response,

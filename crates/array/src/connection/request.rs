@@ -51,7 +51,7 @@ pub(crate) enum Request {
 }
 
 /// What has ended.
-pub(crate) enum Ended {
+pub(crate) enum EndedWork {
     Command {
         task: TaskId,
         sent_to: Destination,
@@ -69,7 +69,7 @@ pub(crate) enum Ended {
 pub(crate) struct Runner<W: World> {
     state: Rc<ShardState<W>>,
     session: Rc<Session<W>>,
-    running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
+    running: FuturesUnordered<LocalBoxFuture<'static, EndedWork>>,
     /// Of the commands that run.
     courses: Rc<RefCell<FxHashMap<TaskId, CancelToken>>>,
 }
@@ -85,7 +85,7 @@ impl<W: World> Runner<W> {
     }
 
     /// What runs a command to its end.
-    fn run(&self, task: TaskId, order: Order, data: Slice) -> LocalBoxFuture<'static, Ended> {
+    fn run(&self, task: TaskId, order: Order, data: Slice) -> LocalBoxFuture<'static, EndedWork> {
         let (session, courses) = (Rc::clone(&self.session), Rc::clone(&self.courses));
         let course = CancelToken::default();
         courses.borrow_mut().insert(task, course.clone());
@@ -95,7 +95,7 @@ impl<W: World> Runner<W> {
             let executed = nexus.execute_making_room(order.lun, order.cdb, data, course);
             let response = executed.await;
             courses.borrow_mut().remove(&task);
-            Ended::Command {
+            EndedWork::Command {
                 task,
                 sent_to: order.destination(),
                 written_bytes,
@@ -129,7 +129,7 @@ impl<W: World> Runner<W> {
                 let state = Rc::clone(&self.state);
                 self.running.push(Box::pin(async move {
                     let response = manage(state, session, function, lun).await;
-                    Ended::Managed {
+                    EndedWork::Managed {
                         task,
                         function,
                         response,
@@ -140,7 +140,7 @@ impl<W: World> Runner<W> {
     }
 
     /// One that has ended; pending also when there are none.
-    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<EndedWork> {
         match self.running.poll_next_unpin(cx) {
             Poll::Ready(Some(ended)) => Poll::Ready(ended),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -149,7 +149,11 @@ impl<W: World> Runner<W> {
 
     /// Runs what comes from the shard that carries the connection, until that is gone
     /// and all has ended.
-    pub(crate) async fn serve(mut self, mut requests: Receiver<Request>, mut ended: Sender<Ended>) {
+    pub(crate) async fn serve(
+        mut self,
+        mut requests: Receiver<Request>,
+        mut ended: Sender<EndedWork>,
+    ) {
         let mut open = true;
         poll_fn(move |cx| {
             for _ in 0..TURNS_MAX {
@@ -191,7 +195,7 @@ pub(crate) enum Route<W: World> {
     /// It is carried by another.
     There {
         requests: Sender<Request>,
-        ended: Receiver<Ended>,
+        ended: Receiver<EndedWork>,
         running: usize,
     },
 }
@@ -200,7 +204,7 @@ pub(crate) enum Route<W: World> {
 pub(crate) struct HomeGone;
 
 impl<W: World> Route<W> {
-    pub(crate) fn between(requests: Sender<Request>, ended: Receiver<Ended>) -> Self {
+    pub(crate) fn between(requests: Sender<Request>, ended: Receiver<EndedWork>) -> Self {
         Route::There {
             requests,
             ended,
@@ -237,7 +241,7 @@ impl<W: World> Route<W> {
     }
 
     /// One that has ended; pending also when there are none.
-    pub(crate) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, HomeGone>> {
+    pub(crate) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<EndedWork, HomeGone>> {
         match self {
             Route::Here(runner) => runner.poll_ended(cx).map(Ok),
             Route::There { ended, running, .. } => match ended.poll_next(cx) {

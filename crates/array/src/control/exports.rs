@@ -341,7 +341,7 @@ impl<W: World> ControlPlane<W> {
         &self,
         export: &Export,
         is_new: bool,
-    ) -> Result<(ShardHandle<W>, Vec<Found<W>>), ArrayError> {
+    ) -> Result<(ShardHandle<W>, Vec<FoundVolume<W>>), ArrayError> {
         let target = &export.target;
         let exists = |context| Err(ArrayError::new(ArrayErrorKind::Exists, context));
         let before = self.export_map().get(target).cloned();
@@ -419,7 +419,7 @@ impl<W: World> ControlPlane<W> {
         &self,
         shard: &ShardHandle<W>,
         export: &Export,
-        volumes: Vec<Found<W>>,
+        volumes: Vec<FoundVolume<W>>,
     ) -> Result<(), ArrayError> {
         let target = export.target.clone();
         let traits = export.traits;
@@ -437,13 +437,13 @@ impl<W: World> ControlPlane<W> {
 }
 
 /// A volume, and the shard that it is on.
-pub(super) type Found<W> = (ShardHandle<W>, PlacedVolume);
+pub(super) type FoundVolume<W> = (ShardHandle<W>, PlacedVolume);
 
 /// Puts volumes behind a target, at their LUNs.
 pub(super) fn show_on<W: World>(
     state: &ShardState<W>,
     target: &str,
-    volumes: Vec<(u16, Found<W>)>,
+    volumes: Vec<(u16, FoundVolume<W>)>,
     traits: UnitTraits,
 ) -> Result<(), ArrayError> {
     state.add_target(target);

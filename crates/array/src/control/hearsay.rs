@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// What a shard says of itself.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct ShardReport {
     /// With their lanes.
     pools: Vec<(u16, PoolInfo)>,
     volumes: usize,
@@ -28,7 +28,7 @@ struct Said {
 /// What shards said last, by index, and which are silent.
 #[derive(Debug, Default)]
 pub(super) struct Hearsay {
-    said: Mutex<BTreeMap<usize, Said>>,
+    said: Mutex<BTreeMap<usize, ShardReport>>,
     pub(super) silent: Silent,
 }
 
@@ -47,7 +47,7 @@ pub struct Glance {
 
 impl Hearsay {
     /// What a shard said now; without that, what it said last.
-    fn keep(&self, shard: usize, said: Option<Said>) -> Said {
+    fn keep(&self, shard: usize, said: Option<ShardReport>) -> ShardReport {
         // A map is whole after each step.
         let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
@@ -60,9 +60,9 @@ impl Hearsay {
     }
 }
 
-fn look<W: World>(state: &ShardState<W>) -> Said {
+fn look<W: World>(state: &ShardState<W>) -> ShardReport {
     let volumes = volumes_on(state);
-    Said {
+    ShardReport {
         pools: lanes_on(state),
         volumes: volumes.iter().filter(|one| !one.is_snapshot()).count(),
         sessions: state.sessions().len(),

@@ -11,12 +11,12 @@ pub(super) struct Line(Mutex<Standing>);
 #[derive(Debug, Default)]
 struct Standing {
     is_taken: bool,
-    behind: VecDeque<oneshot::Sender<Place>>,
+    behind: VecDeque<oneshot::Sender<LinePlace>>,
 }
 
 /// The place at the head of a line. Dropped, it goes to the next.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Line>);
+pub(super) struct LinePlace(Arc<Line>);
 
 impl Line {
     // Whoever panicked with this lock held has left a whole line behind.
@@ -25,13 +25,13 @@ impl Line {
     }
 
     /// Ends at the head of the line. Who goes away before is passed over.
-    pub(super) async fn stand(self: &Arc<Self>) -> Place {
+    pub(super) async fn stand(self: &Arc<Self>) -> LinePlace {
         loop {
             let comes = {
                 let mut standing = self.standing();
                 if !standing.is_taken {
                     standing.is_taken = true;
-                    return Place(Arc::clone(self));
+                    return LinePlace(Arc::clone(self));
                 }
                 let (next, comes) = oneshot::channel();
                 standing.behind.push_back(next);
@@ -44,7 +44,7 @@ impl Line {
     }
 }
 
-impl Drop for Place {
+impl Drop for LinePlace {
     fn drop(&mut self) {
         let next = {
             let mut standing = self.0.standing();
@@ -54,7 +54,7 @@ impl Drop for Place {
         };
         // One who has gone away drops the place at once, and so gives it on.
         if let Some(next) = next {
-            let _ = next.send(Place(Arc::clone(&self.0)));
+            let _ = next.send(LinePlace(Arc::clone(&self.0)));
         }
     }
 }

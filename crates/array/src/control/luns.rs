@@ -5,7 +5,7 @@
 //! - What comes is shown before it is on record, and what goes is off the record before it is
 //!   taken away: after a crash a target shows what is on record.
 
-use super::exports::{Found, no_export, show_on};
+use super::exports::{FoundVolume, no_export, show_on};
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
@@ -112,7 +112,7 @@ impl<W: World> ControlPlane<W> {
         &self,
         export: &mut Export,
         new: NewLun,
-    ) -> Result<(u16, Found<W>), ArrayError> {
+    ) -> Result<(u16, FoundVolume<W>), ArrayError> {
         let name = &new.volume;
         let volumes = self.volumes().await?;
         let volume = volumes.iter().find(|volume| volume.info.name == *name);

@@ -59,7 +59,7 @@ pub use one_thread::OneThread;
 pub use runtime::Runtime;
 pub use schedule::Schedule;
 pub use snapshot_barrier::{Present, Restoring};
-pub use space_warnings::Told;
+pub use space_warnings::SentWarnings;
 pub use trash::{Deleted, Deletion};
 pub use unfinished::{AttributeChange, TakeBack};
 pub use volumes::PlacedVolume;

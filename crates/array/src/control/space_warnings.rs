@@ -14,14 +14,14 @@ use std::rc::Rc;
 
 /// What initiators were told.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct SentWarnings {
     /// By pool, how often it had crossed its threshold by the last look.
     warnings: BTreeMap<String, u64>,
     /// By shard, the pools whose volumes there are still to be told of.
     owed: BTreeMap<usize, BTreeSet<String>>,
 }
 
-impl Told {
+impl SentWarnings {
     /// A pool has crossed its threshold so often by now. Whether it has again since the last look;
     /// a pool that is made or opened again counts from zero.
     fn note(&mut self, pool: &str, warnings: u64) -> bool {
@@ -48,7 +48,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub async fn warn_initiators(&self, told: &mut Told) -> Result<usize, ArrayError> {
+    pub async fn warn_initiators(&self, told: &mut SentWarnings) -> Result<usize, ArrayError> {
         self.note_crossings(told).await?;
         if told.owed.is_empty() {
             return Ok(0);
@@ -84,7 +84,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped.
-    async fn note_crossings(&self, told: &mut Told) -> Result<(), ArrayError> {
+    async fn note_crossings(&self, told: &mut SentWarnings) -> Result<(), ArrayError> {
         let visit = |_| {
             |state: Rc<ShardState<W>>| async move {
                 let mut pools = state.pools();

@@ -8,7 +8,7 @@
 //!   that it waits for, or shows its volumes, and names that it found to be free stay so.
 //! - It goes on after its wait only when it has the turn again.
 
-use super::line::{Line, Place};
+use super::line::{Line, LinePlace};
 use super::{ArrayError, ArrayErrorKind, Runtime};
 use crate::pool::Waiter;
 use futures_util::FutureExt;
@@ -60,12 +60,12 @@ pub(super) struct Turns {
     line: Arc<Line>,
     next: AtomicU64,
     /// What those hold back that have given their turn away, by number.
-    given: Mutex<BTreeMap<u64, Held>>,
+    given: Mutex<BTreeMap<u64, HeldBack>>,
 }
 
 /// What nobody else has to do with.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBack {
     pools: BTreeSet<String>,
     names: BTreeSet<String>,
 }
@@ -79,7 +79,7 @@ struct Turn {
 #[derive(Debug, Default)]
 struct State {
     /// Not there while the turn is given away.
-    place: Option<Place>,
+    place: Option<LinePlace>,
     /// For so many pools that do not answer.
     waits: usize,
     /// That it found to be free.
@@ -94,9 +94,9 @@ impl Turn {
 }
 
 /// A change has ended, or has failed an assertion: it holds nothing back any more.
-struct Ended<'a>(&'a Turns, u64);
+struct EndedTurn<'a>(&'a Turns, u64);
 
-impl Drop for Ended<'_> {
+impl Drop for EndedTurn<'_> {
     fn drop(&mut self) {
         self.0.given().remove(&self.1);
     }
@@ -114,7 +114,7 @@ impl Turns {
     }
 
     // As above.
-    fn given(&self) -> MutexGuard<'_, BTreeMap<u64, Held>> {
+    fn given(&self) -> MutexGuard<'_, BTreeMap<u64, HeldBack>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +131,7 @@ impl Turns {
                 ..State::default()
             }),
         });
-        let _ended = Ended(self, turn.number);
+        let _ended = EndedTurn(self, turn.number);
         in_turn(turn, change).await
     }
 
@@ -204,7 +204,7 @@ impl Turns {
         self.is_held(|held| held.pools.contains(pool))
     }
 
-    fn is_held(&self, what: impl Fn(&Held) -> bool) -> bool {
+    fn is_held(&self, what: impl Fn(&HeldBack) -> bool) -> bool {
         let own = own().map(|turn| turn.number);
         let given = self.given();
         let mut others = given.iter().filter(|(number, _)| Some(**number) != own);

@@ -17,11 +17,11 @@ use std::rc::Rc;
 pub(super) struct LoginPermits {
     max: usize,
     per_address_max: usize,
-    taken: Rc<RefCell<Taken>>,
+    taken: Rc<RefCell<TakenPermits>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenPermits {
     last: u64,
     /// By number: the oldest first.
     sitting: BTreeMap<u64, Sitting>,
@@ -37,7 +37,7 @@ struct Sitting {
 pub(super) struct LoginPermit {
     number: u64,
     given_away: Rc<Wake>,
-    taken: Rc<RefCell<Taken>>,
+    taken: Rc<RefCell<TakenPermits>>,
 }
 
 impl LoginPermits {
@@ -77,7 +77,7 @@ impl LoginPermits {
     }
 }
 
-impl Taken {
+impl TakenPermits {
     fn of(&self, address: IpAddr) -> usize {
         let own = self.sitting.values();
         own.filter(|sitting| sitting.address == address).count()

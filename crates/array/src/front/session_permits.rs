@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct SessionPermits {
     max: usize,
     per_initiator_max: usize,
-    shared: Arc<Mutex<Taken>>,
+    shared: Arc<Mutex<TakenPermits>>,
 }
 
 /// Target, its portal group, and the initiator's part of the identifier.
 type Session = (String, u16, [u8; 6]);
 
 #[derive(Default)]
-struct Taken {
+struct TakenPermits {
     sessions: usize,
     by_initiator: BTreeMap<String, BTreeMap<Session, usize>>,
 }
@@ -29,7 +29,7 @@ struct Taken {
 pub(crate) struct SessionPermit {
     initiator: String,
     session: Session,
-    shared: Arc<Mutex<Taken>>,
+    shared: Arc<Mutex<TakenPermits>>,
 }
 
 impl SessionPermits {
@@ -84,7 +84,7 @@ impl Drop for SessionPermit {
 }
 
 // What is counted is whole whatever panicked beside it.
-fn lock(shared: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn lock(shared: &Mutex<TakenPermits>) -> MutexGuard<'_, TakenPermits> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

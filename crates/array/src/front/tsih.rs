@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Hands out handles, at most so many at once.
 pub(crate) struct Tsihs {
     max: usize,
-    shared: Arc<Mutex<Taken>>,
+    shared: Arc<Mutex<TakenHandles>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenHandles {
     last: u16,
     taken: BTreeSet<u16>,
 }
@@ -18,7 +18,7 @@ struct Taken {
 /// A handle in use; free again when this is dropped.
 pub(crate) struct TsihLease {
     tsih: u16,
-    shared: Arc<Mutex<Taken>>,
+    shared: Arc<Mutex<TakenHandles>>,
 }
 
 impl Tsihs {
@@ -64,7 +64,7 @@ impl Drop for TsihLease {
 }
 
 // A set of numbers is whole whatever panicked beside it.
-fn lock(shared: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn lock(shared: &Mutex<TakenHandles>) -> MutexGuard<'_, TakenHandles> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

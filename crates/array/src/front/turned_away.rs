@@ -32,9 +32,9 @@ const RECEIVE_BYTES: usize = 1 << 10;
 pub(super) struct TurnedAway(Cell<usize>);
 
 /// One of them.
-struct Told<'a>(&'a Cell<usize>);
+struct ToldPeer<'a>(&'a Cell<usize>);
 
-impl Drop for Told<'_> {
+impl Drop for ToldPeer<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -47,7 +47,7 @@ impl TurnedAway {
             return;
         }
         self.0.set(self.0.get() + 1);
-        let _told = Told(&self.0);
+        let _told = ToldPeer(&self.0);
         // Who is gone by then needs no answer.
         let _ = in_time(clock, PATIENCE, answer(stream)).await;
     }

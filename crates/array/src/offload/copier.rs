@@ -4,7 +4,7 @@
 //! any shard.
 
 use super::reach::Reach;
-use super::{Offload, Place};
+use super::{LaneHome, Offload};
 use crate::directory::Directory;
 use crate::shard::remote_volume::RemoteVolume;
 use crate::shard::{ShardHandle, ShardState};
@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use iscsi::login::Admission;
 use scsi::NexusId;
-use scsi::offload::{Access, CancelToken, Copier, Designator, Held, Refusal, Tokens, unit_at};
+use scsi::offload::{Access, CancelToken, Copier, Designator, HeldData, Refusal, Tokens, unit_at};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -34,7 +34,7 @@ pub struct SessionCopier<W: World> {
 }
 
 /// A volume as another shard tells of it.
-struct Found {
+struct FoundVolume {
     pool: String,
     lane: u16,
     info: VolumeInfo,
@@ -77,7 +77,7 @@ impl<W: World> SessionCopier<W> {
         for shard in self.others(state.index()) {
             let find = move |state: Rc<ShardState<W>>| async move {
                 let (pool, volume) = state.volume_of(uuid)?;
-                Some(Found {
+                Some(FoundVolume {
                     pool: pool.info().name,
                     lane: pool.lane(),
                     info: volume.info(),
@@ -132,7 +132,7 @@ impl<W: World> SessionCopier<W> {
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> Result<Held, IoError> {
+    ) -> Result<HeldData, IoError> {
         let uuid = source.info().uuid;
         let gone = || IoError {
             kind: IoErrorKind::Deleted,
@@ -161,7 +161,8 @@ impl<W: World> SessionCopier<W> {
                 return Ok(held);
             }
         }
-        self.offload.keep(held.holder, Place { shard, pool, lane });
+        self.offload
+            .keep(held.holder, LaneHome { shard, pool, lane });
         Ok(held)
     }
 }
@@ -181,7 +182,7 @@ fn unit_on<W: World>(
     Ok(None)
 }
 
-type HeldIn = (String, u16, Held);
+type HeldIn = (String, u16, HeldData);
 
 /// Keeps ranges of a volume of this shard; `None` when it is not here.
 async fn hold_on<W: World>(
@@ -223,7 +224,7 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+    ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         self.hold_where_it_is(source, ranges, course).boxed_local()
     }
 
@@ -254,7 +255,7 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         Box::new(Reach::new(&self.offload, volume, course))
     }
 
-    fn release(&self, held: Vec<Held>) {
+    fn release(&self, held: Vec<HeldData>) {
         let offload = Arc::clone(&self.offload);
         self.world.spawn(async move { offload.let_go(held).await });
     }

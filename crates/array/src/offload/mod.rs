@@ -21,7 +21,7 @@ use base::{Time, Uuid};
 use engine::World;
 use event_listener::Event;
 use reach::Reaches;
-use scsi::offload::{Held, Limits, Tokens};
+use scsi::offload::{HeldData, Limits, Tokens};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ pub const SECRET_BYTES: usize = 40;
 
 /// A lane, and the shard that it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct LaneHome {
     shard: usize,
     pool: String,
     lane: u16,
@@ -50,7 +50,7 @@ struct State {
     /// `None` where there is no secret to make any with.
     tokens: Option<Tokens>,
     /// The volumes that keep data for tokens.
-    holders: BTreeMap<Uuid, Place>,
+    holders: BTreeMap<Uuid, LaneHome>,
     reaches: Reaches,
 }
 
@@ -97,7 +97,7 @@ impl<W: World> Offload<W> {
     }
 
     /// What the tokens that `which` ends stood for. Nothing when there never was one.
-    fn end(&self, which: impl FnOnce(&mut Tokens) -> Vec<Held>) -> Vec<Held> {
+    fn end(&self, which: impl FnOnce(&mut Tokens) -> Vec<HeldData>) -> Vec<HeldData> {
         self.state().tokens.as_mut().map(which).unwrap_or_default()
     }
 
@@ -170,7 +170,7 @@ impl<W: World> Offload<W> {
     }
 
     /// Frees what was kept, and ends when it is free.
-    async fn let_go(&self, held: Vec<Held>) {
+    async fn let_go(&self, held: Vec<HeldData>) {
         for held in held {
             let Some((place, shard)) = self.place(held.holder) else {
                 continue;
@@ -186,13 +186,13 @@ impl<W: World> Offload<W> {
         }
     }
 
-    fn place(&self, holder: Uuid) -> Option<(Place, ShardHandle<W>)> {
+    fn place(&self, holder: Uuid) -> Option<(LaneHome, ShardHandle<W>)> {
         let place = self.state().holders.get(&holder)?.clone();
         let shard = self.shards().get(place.shard)?.clone();
         Some((place, shard))
     }
 
-    fn keep(&self, holder: Uuid, place: Place) {
+    fn keep(&self, holder: Uuid, place: LaneHome) {
         self.state().holders.insert(holder, place);
     }
 
@@ -207,7 +207,7 @@ impl<W: World> Offload<W> {
 }
 
 /// Frees what was kept in a lane of this shard. Whether the volume that kept it is gone.
-async fn release_on<W: World>(state: &ShardState<W>, place: &Place, held: Held) -> bool {
+async fn release_on<W: World>(state: &ShardState<W>, place: &LaneHome, held: HeldData) -> bool {
     let Some(pool) = state.lane(&place.pool, place.lane) else {
         return true;
     };

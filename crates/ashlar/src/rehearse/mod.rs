@@ -256,9 +256,9 @@ fn failed(file: &Path, chosen: &Chosen, error: RehearseError) -> Failure {
 }
 
 /// What a search says, for people and as data.
-type Found = (String, Vec<VariantReport>);
+type FoundLoads = (String, Vec<VariantReport>);
 
-fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<Found, Failure> {
+fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<FoundLoads, Failure> {
     let jobs: Vec<usize> = (0..chosen.len()).collect();
     let progress = Progress::new(jobs.len());
     let found = parallel::all(&jobs, &progress, |index| {

@@ -46,7 +46,7 @@ const MEAN_OF: u64 = 32;
 
 /// Operations of a kind that ended in a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedOperations {
     /// Operations that ended, slow or not.
     pub count: u64,
     /// Those that took longer than what counts as slow.
@@ -55,7 +55,7 @@ pub struct Ended {
     pub took: Duration,
 }
 
-impl Ended {
+impl EndedOperations {
     /// The mean time of an operation; zero when none ended.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.took.as_nanos() as u64 / self.count.max(1))
@@ -66,7 +66,7 @@ impl Ended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Operations that ended, failed or not, by kind as in [`Kind::ALL`].
-    pub ended: [Ended; KINDS],
+    pub ended: [EndedOperations; KINDS],
     /// Operations that failed, of any kind.
     pub errors: u64,
     /// Blocks that had to be put right.

@@ -5,7 +5,7 @@
 //! pages in it count, too: the parity is over them. Rows that a log may have changed
 //! are judged block by block, without their parity; what a log has anew, not at all.
 
-use super::held::Held;
+use super::held::LogContents;
 use super::map::Owners;
 use super::report::Severity;
 use super::subject::Subject;
@@ -28,7 +28,7 @@ pub(super) struct Scope<'a, W: World> {
     pub subject: &'a Subject<W>,
     pub zone: &'a Zone<W>,
     pub sums: &'a Sums,
-    pub held: &'a Held,
+    pub held: &'a LogContents,
     pub owners: &'a Owners,
 }
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 /// What the logs hold.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct LogContents {
     /// Zone, and block of the zone.
     blocks: FxHashSet<(u32, u64)>,
     rows: FxHashSet<(StripeRef, u32)>,
@@ -18,7 +18,7 @@ pub(super) struct Held {
     sums: FxHashSet<(u32, u64)>,
 }
 
-impl Held {
+impl LogContents {
     /// Takes up an item of the data log; `span` blocks lie between two zones.
     pub fn item(&mut self, item: &Item, span: u64) {
         let (at, blocks) = match item {

@@ -2,7 +2,7 @@
 //! wait in them.
 
 use super::chain::Chain;
-use super::held::Held;
+use super::held::LogContents;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
 use crate::drives::Member;
@@ -13,8 +13,8 @@ use crate::world::World;
 use base::BLOCK_BYTES;
 
 /// Looks at both rings and gives what they hold.
-pub(super) async fn check<W: World>(subject: &Subject<W>) -> Held {
-    let mut held = Held::default();
+pub(super) async fn check<W: World>(subject: &Subject<W>) -> LogContents {
+    let mut held = LogContents::default();
     let (log, intents) = subject.drives.identity().ring_specs();
     let log = follow(subject, log).await;
     let intents = follow(subject, intents).await;
@@ -115,7 +115,7 @@ fn judge<W: World>(
     subject.say_at(severity, member, at, BLOCK_BYTES as u64, text);
 }
 
-fn take_up_items<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut Held) -> u64 {
+fn take_up_items<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut LogContents) -> u64 {
     let identity = subject.drives.identity();
     let span = subject.drives.zone_pages() * u64::from(identity.page_bytes) / BLOCK_BYTES as u64;
     let mut entries = 0;
@@ -129,7 +129,7 @@ fn take_up_items<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut Held
     entries
 }
 
-fn take_up_intents<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut Held) -> u64 {
+fn take_up_intents<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut LogContents) -> u64 {
     let mut entries = 0;
     for (head, _) in log.batches.iter().flat_map(|batch| &batch.entries) {
         entries += 1;

@@ -14,7 +14,7 @@ use checkpoint::{HEADER_BYTES, Header};
 use std::rc::Rc;
 
 /// What a checkpoint slot holds.
-enum Found {
+enum CheckpointSlot {
     Whole(Header),
     /// A header without its payload: cut short, or damaged since.
     Headed(Header),
@@ -25,13 +25,13 @@ enum Found {
 /// A metadata drive, and its two slots.
 struct Copy<W: World> {
     member: Rc<Member<W>>,
-    slots: [Found; 2],
+    slots: [CheckpointSlot; 2],
 }
 
 impl<W: World> Copy<W> {
     fn whole(&self) -> impl Iterator<Item = &Header> {
         self.slots.iter().filter_map(|slot| match slot {
-            Found::Whole(header) => Some(header),
+            CheckpointSlot::Whole(header) => Some(header),
             _ => None,
         })
     }
@@ -77,24 +77,28 @@ pub(super) fn metadata<W: World>(subject: &Subject<W>) -> String {
     format!("{}, metadata", subject.pool())
 }
 
-async fn read_slot<W: World>(subject: &Subject<W>, member: &Member<W>, slot: u64) -> Found {
+async fn read_slot<W: World>(
+    subject: &Subject<W>,
+    member: &Member<W>,
+    slot: u64,
+) -> CheckpointSlot {
     let identity = subject.drives.identity();
     let at = identity.checkpoint_offset(slot);
     let block = match subject.read_run(member, at, HEADER_BYTES as u64).await {
         Ok(block) => block,
-        Err(error) => return Found::Unreadable(unreadable(&error)),
+        Err(error) => return CheckpointSlot::Unreadable(unreadable(&error)),
     };
     let room = identity.checkpoint_bytes - HEADER_BYTES as u64;
     let header = checkpoint::decode_header(&block, identity.lane_uuid())
         .filter(|header| header.payload_bytes <= room && header.generation % 2 == slot);
     let Some(header) = header else {
-        return Found::Nothing;
+        return CheckpointSlot::Nothing;
     };
     let at = at + HEADER_BYTES as u64;
     match subject.read_run(member, at, header.payload_bytes).await {
-        Ok(payload) if crc32c(&payload) == header.payload_crc => Found::Whole(header),
-        Ok(_) => Found::Headed(header),
-        Err(error) => Found::Unreadable(unreadable(&error)),
+        Ok(payload) if crc32c(&payload) == header.payload_crc => CheckpointSlot::Whole(header),
+        Ok(_) => CheckpointSlot::Headed(header),
+        Err(error) => CheckpointSlot::Unreadable(unreadable(&error)),
     }
 }
 
@@ -105,8 +109,10 @@ fn judge<W: World>(subject: &Subject<W>, copy: &Copy<W>, newest: &Header) {
     for (slot, found) in (0u64..).zip(&copy.slots) {
         let is_newest = generation % 2 == slot;
         let (severity, text) = match found {
-            Found::Unreadable(failure) => (Severity::Damage, format!("checkpoint slot: {failure}")),
-            Found::Whole(header) if is_newest && header.generation == generation => {
+            CheckpointSlot::Unreadable(failure) => {
+                (Severity::Damage, format!("checkpoint slot: {failure}"))
+            }
+            CheckpointSlot::Whole(header) if is_newest && header.generation == generation => {
                 if header == newest {
                     continue;
                 }
@@ -134,7 +140,7 @@ fn judge<W: World>(subject: &Subject<W>, copy: &Copy<W>, newest: &Header) {
 fn judge_newer<W: World>(subject: &Subject<W>, copies: &[Copy<W>], newest: &Header) {
     let headed = copies.iter().flat_map(|copy| &copy.slots);
     let generations = headed.filter_map(|slot| match slot {
-        Found::Headed(header) => Some(header.generation),
+        CheckpointSlot::Headed(header) => Some(header.generation),
         _ => None,
     });
     let Some(generation) = generations

@@ -149,7 +149,7 @@ pub async fn check<W: World>(
 
 async fn look_through_zones<W: World>(
     subject: &Subject<W>,
-    held: &held::Held,
+    held: &held::LogContents,
     owners: &map::Owners,
     options: Options,
 ) {

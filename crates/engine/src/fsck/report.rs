@@ -137,39 +137,39 @@ pub(super) struct Run {
 /// Findings as they come in.
 #[derive(Default)]
 pub(super) struct Findings {
-    kept: Vec<(Severity, Place, String)>,
+    kept: Vec<(Severity, FindingPlace, String)>,
     left_out: u64,
     worst: Option<Severity>,
     /// The last finding of each kind, by subject and text: it may go on.
     last: BTreeMap<(Severity, String, String), usize>,
 }
 
-enum Place {
+enum FindingPlace {
     Named(String),
     Run(Run),
 }
 
 impl Findings {
     pub fn push(&mut self, severity: Severity, place: String, text: String) {
-        self.keep(severity, Place::Named(place), text);
+        self.keep(severity, FindingPlace::Named(place), text);
     }
 
     /// As [`Findings::push`], or makes the last finding of this kind longer.
     pub fn push_run(&mut self, severity: Severity, run: Run, text: String) {
         let key = (severity, run.subject.clone(), text.clone());
         let last = self.last.get(&key).and_then(|at| self.kept.get_mut(*at));
-        if let Some((_, Place::Run(last), _)) = last
+        if let Some((_, FindingPlace::Run(last), _)) = last
             && last.at + last.len == run.at
         {
             last.len += run.len;
             return;
         }
-        if self.keep(severity, Place::Run(run), text) {
+        if self.keep(severity, FindingPlace::Run(run), text) {
             self.last.insert(key, self.kept.len() - 1);
         }
     }
 
-    fn keep(&mut self, severity: Severity, place: Place, text: String) -> bool {
+    fn keep(&mut self, severity: Severity, place: FindingPlace, text: String) -> bool {
         self.worst = self.worst.max(Some(severity));
         if self.kept.len() == FINDINGS_MAX {
             self.left_out += 1;
@@ -184,8 +184,10 @@ impl Findings {
         let finding = |(severity, place, text)| Finding {
             severity,
             place: match place {
-                Place::Named(place) => place,
-                Place::Run(run) => format!("{}, {} bytes at {}", run.subject, run.len, run.at),
+                FindingPlace::Named(place) => place,
+                FindingPlace::Run(run) => {
+                    format!("{}, {} bytes at {}", run.subject, run.len, run.at)
+                }
             },
             text,
         };

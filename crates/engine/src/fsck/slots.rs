@@ -16,7 +16,7 @@ use base::DriveOffset;
 use std::rc::Rc;
 
 /// What a label slot holds.
-pub(super) enum Found {
+pub(super) enum LabelSlot {
     Label(Box<Label>),
     Nothing,
     Unreadable(String),
@@ -26,14 +26,14 @@ pub(super) enum Found {
 pub(super) struct Labelled<W: World> {
     pub name: String,
     pub drive: View<W::Drive>,
-    pub slots: Vec<Found>,
+    pub slots: Vec<LabelSlot>,
 }
 
 impl<W: World> Labelled<W> {
     /// The newest label of the drive.
     pub fn label(&self) -> Option<&Label> {
         let labels = self.slots.iter().filter_map(|slot| match slot {
-            Found::Label(label) => Some(label.as_ref()),
+            LabelSlot::Label(label) => Some(label.as_ref()),
             _ => None,
         });
         labels.max_by_key(|label| label.generation)
@@ -42,7 +42,7 @@ impl<W: World> Labelled<W> {
     /// Why a slot can't be read.
     pub fn failure(&self) -> Option<&str> {
         self.slots.iter().find_map(|slot| match slot {
-            Found::Unreadable(failure) => Some(failure.as_str()),
+            LabelSlot::Unreadable(failure) => Some(failure.as_str()),
             _ => None,
         })
     }
@@ -64,17 +64,17 @@ pub(super) async fn read<W: World>(
     let mut slots = Vec::new();
     for offset in SLOT_OFFSETS {
         if offset + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
-            slots.push(Found::Nothing);
+            slots.push(LabelSlot::Nothing);
             continue;
         }
         let buf = world.buffers().bytes(SLOT_BYTES);
         let (buf, outcome) = drive.read(DriveOffset(offset), buf).await;
         slots.push(match outcome {
-            Err(error) => Found::Unreadable(unreadable(&error)),
+            Err(error) => LabelSlot::Unreadable(unreadable(&error)),
             Ok(()) => match Label::decode(buf.bytes().unwrap_or_default()) {
-                Slot::Label(label) if label.pool.lane != part.lane => Found::Nothing,
-                Slot::Label(label) => Found::Label(label),
-                Slot::Empty => Found::Nothing,
+                Slot::Label(label) if label.pool.lane != part.lane => LabelSlot::Nothing,
+                Slot::Label(label) => LabelSlot::Label(label),
+                Slot::Empty => LabelSlot::Nothing,
                 Slot::Other(version) => {
                     let context = format!("drive '{name}': {}", other_version(version));
                     return Err(PoolError::new(PoolErrorKind::Version, context));
@@ -111,29 +111,29 @@ pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mu
 }
 
 /// What is wrong with a slot.
-fn fault(newest: &Label, slot: u64, found: &Found) -> Option<(Severity, String)> {
+fn fault(newest: &Label, slot: u64, found: &LabelSlot) -> Option<(Severity, String)> {
     let is_newest = newest.generation % 2 == slot;
     let damage = |text: String| Some((Severity::Damage, text));
     match found {
-        Found::Unreadable(failure) => damage(format!("label slot: {failure}")),
-        Found::Nothing => {
+        LabelSlot::Unreadable(failure) => damage(format!("label slot: {failure}")),
+        LabelSlot::Nothing => {
             let text = "there is no whole label in this slot: writing it was cut short, or it went bad since; the next opening writes it";
             Some((Severity::Note, text.to_owned()))
         }
-        Found::Label(label) if label.generation % 2 != slot => damage(format!(
+        LabelSlot::Label(label) if label.generation % 2 != slot => damage(format!(
             "the label of generation {} is in the slot of the other ones",
             label.generation
         )),
-        Found::Label(label) if is_newest && label.generation < newest.generation => {
+        LabelSlot::Label(label) if is_newest && label.generation < newest.generation => {
             let text = format!(
                 "the label is of generation {} and the newest is {}: an update of the labels was cut short",
                 label.generation, newest.generation
             );
             Some((Severity::Note, text))
         }
-        Found::Label(label) if is_newest && !table::agree(label, newest) => damage(
+        LabelSlot::Label(label) if is_newest && !table::agree(label, newest) => damage(
             "this label and that of another drive are of one generation and differ".to_owned(),
         ),
-        Found::Label(_) => None,
+        LabelSlot::Label(_) => None,
     }
 }

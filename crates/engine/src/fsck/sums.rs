@@ -1,7 +1,7 @@
 //! The check of integrity blocks: every copy whole and of the newest version, unless a log says
 //! that it was being changed; and the sums that an opening would go by.
 
-use super::held::Held;
+use super::held::LogContents;
 use super::map::Owners;
 use super::report::Severity;
 use super::subject::Subject;
@@ -40,7 +40,7 @@ type Copies = Vec<(usize, u64, [Slot; 2])>;
 pub(super) async fn check<W: World>(
     subject: &Subject<W>,
     zone: &Zone<W>,
-    held: &Held,
+    held: &LogContents,
     owners: &Owners,
 ) -> Sums {
     let total = block::count(zone.shape.blocks);
@@ -136,7 +136,7 @@ fn judge<W: World>(
     zone: &Zone<W>,
     index: u64,
     copies: &Copies,
-    held: &Held,
+    held: &LogContents,
 ) -> [Sum; SUMS] {
     subject.count(|counts| counts.sum_copies += copies.len() as u64);
     let logged = held.has_sums(zone.shape.zone, index);
@@ -219,7 +219,7 @@ fn name_lost<W: World>(
     subject: &Subject<W>,
     zone: &Zone<W>,
     sums: &Sums,
-    held: &Held,
+    held: &LogContents,
     owners: &Owners,
 ) {
     let number = zone.shape.zone;

@@ -20,7 +20,7 @@ const TRIES: u32 = 8;
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 
 /// What the copies of a block say.
-struct Found {
+struct FoundSums {
     version: Version,
     sums: Sums,
     /// Copies that do not have that version, or not both slots: place, pair in the area.
@@ -196,7 +196,7 @@ impl<W: World> Integrity<W> {
     /// The best that the copies say. A drive that does not answer may have a whole one:
     /// without sums nothing goes on, and nothing is given up. It is asked again for a while,
     /// and then the pool stops.
-    async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
+    async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<FoundSums> {
         let mut tries = 0;
         let mut doubt = Doubt::default();
         loop {
@@ -263,7 +263,7 @@ impl<W: World> Integrity<W> {
     }
 
     /// Reads all copies; none when none of them is whole.
-    async fn read_copies(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
+    async fn read_copies(&self, zone: &Zone<W>, index: u64) -> Option<FoundSums> {
         self.count(|stats| stats.loads += 1);
         let id = self.block_id(zone, index);
         let copies: Vec<(usize, u64)> = block::copies(zone.shape.geometry, index).collect();
@@ -312,7 +312,7 @@ impl<W: World> Integrity<W> {
             .find(|(_, _, pair)| is_newest(pair))?
             .2?
             .sums;
-        Some(Found {
+        Some(FoundSums {
             version,
             sums,
             stale,
@@ -321,7 +321,7 @@ impl<W: World> Integrity<W> {
         })
     }
 
-    fn note_stale(&self, zone: &Zone<W>, found: &Found) {
+    fn note_stale(&self, zone: &Zone<W>, found: &FoundSums) {
         for (place, pair) in &found.stale {
             self.world.reached("integrity copy mended");
             self.count(|stats| stats.mended += 1);

@@ -1,6 +1,6 @@
 //! Merging the reports of a pool's lanes into a report of the pool.
 
-use super::maintenance::{Found, Rates, ScrubInfo};
+use super::maintenance::{Rates, ScrubFindings, ScrubInfo};
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use crate::cache::CacheStats;
 use crate::store::counts::{IoCounts, Operations};
@@ -110,7 +110,7 @@ impl ScrubInfo {
     fn with(self, other: ScrubInfo) -> ScrubInfo {
         ScrubInfo {
             age: self.age.max(other.age),
-            found: Found {
+            found: ScrubFindings {
                 mended: self.found.mended + other.found.mended,
                 lost: self.found.lost + other.found.lost,
                 still_lost: self.found.still_lost + other.found.still_lost,

@@ -91,8 +91,8 @@ impl<W: World> Lane<W> {
 }
 
 /// Takes over what was found, recovers the logs, and starts the pool.
-async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Lane<W>, PoolError> {
-    let Found {
+async fn go_on<W: World>(world: &W, found: FoundLane<W>) -> Result<Lane<W>, PoolError> {
+    let FoundLane {
         drives,
         laggards,
         recovered: found,
@@ -130,7 +130,7 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Lane<W>, PoolErro
 }
 
 /// What the drives of a lane hold.
-struct Found<W: World> {
+struct FoundLane<W: World> {
     drives: Rc<Drives<W>>,
     /// Drives whose labels lag.
     laggards: Vec<Uuid>,
@@ -210,7 +210,7 @@ async fn look<W: World>(
     world: &W,
     lane: &LaneSlot,
     drives: Vec<NamedDrive<W>>,
-) -> Result<Found<W>, PoolError> {
+) -> Result<FoundLane<W>, PoolError> {
     let mut notes = Vec::new();
     let part = part_of(world, lane, &drives).await?;
     let past = heartbeat::wait_for_others(world, &drives, part).await?;
@@ -238,7 +238,7 @@ async fn look<W: World>(
     let recovered = recovered(world, &drives, &pool, &notes).await;
     let recovered = recovered.map_err(|error| drives.because_of_silence(error))?;
     heartbeat::claim(&drives, past).await?;
-    Ok(Found {
+    Ok(FoundLane {
         drives,
         laggards,
         recovered,

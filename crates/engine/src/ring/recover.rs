@@ -20,7 +20,7 @@ struct Copy<W: World> {
 }
 
 /// A batch as found on some drive.
-struct Found {
+struct FoundBatch {
     whole: Whole,
     bytes: Slice,
 }
@@ -195,7 +195,7 @@ impl<W: World> Ring<W> {
         }
     }
 
-    fn take_up(&self, at: u64, head: u64, found: Found, recovered: &mut Vec<Recovered>) {
+    fn take_up(&self, at: u64, head: u64, found: FoundBatch, recovered: &mut Vec<Recovered>) {
         let live = Rc::new(Cell::new(0));
         let first_stamp = found.whole.id.first_stamp;
         for (stamp, (head, range)) in (first_stamp..).zip(found.whole.entries) {
@@ -240,7 +240,7 @@ impl<W: World> Ring<W> {
         at: u64,
         sequence: u64,
         incarnation: u32,
-    ) -> Result<Option<Found>, RingError> {
+    ) -> Result<Option<FoundBatch>, RingError> {
         let members: Vec<_> = copies.iter().map(|copy| Rc::clone(&copy.member)).collect();
         let mut doubt = Doubt::default();
         let (found, lacking) = loop {
@@ -316,8 +316,8 @@ impl<W: World> Ring<W> {
         at: u64,
         sequence: u64,
         incarnation: u32,
-    ) -> (Option<Found>, Vec<usize>) {
-        let mut found: Option<Found> = None;
+    ) -> (Option<FoundBatch>, Vec<usize>) {
+        let mut found: Option<FoundBatch> = None;
         let mut lacking = Vec::new();
         for (index, copy) in copies.iter_mut().enumerate() {
             let whole = self.whole_on(copy, at).await.filter(|(whole, _)| {
@@ -330,7 +330,7 @@ impl<W: World> Ring<W> {
             match (whole, &found) {
                 (Some((whole, bytes)), None) => {
                     let bytes = self.world.buffers().copy_of(&bytes).freeze();
-                    found = Some(Found { whole, bytes });
+                    found = Some(FoundBatch { whole, bytes });
                 }
                 (Some((whole, _)), Some(first)) if whole.id == first.whole.id => {}
                 _ => lacking.push(index),

@@ -48,7 +48,7 @@ enum Fate {
 
 /// How a row gets there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum RowUpdate {
     /// Parity from what is new; nothing is read.
     Whole,
     /// Parity from what is new and what stays.
@@ -63,7 +63,7 @@ enum Way {
 struct Run {
     row: u32,
     rows: u32,
-    way: Way,
+    way: RowUpdate,
     fates: Vec<Fate>,
 }
 
@@ -88,7 +88,7 @@ impl<W: World> Store<W> {
             return change;
         }
         let runs = self.runs(job, &change.pinned);
-        let partial = runs.iter().any(|run| run.way != Way::Whole);
+        let partial = runs.iter().any(|run| run.way != RowUpdate::Whole);
         let counter = if partial {
             &self.counts.partial_stripes
         } else {
@@ -190,7 +190,7 @@ impl<W: World> Store<W> {
                     if run.row + run.rows == row
                         && run.way == way
                         && run.fates == fates
-                        && way != Way::Hard =>
+                        && way != RowUpdate::Hard =>
                 {
                     run.rows += 1;
                 }
@@ -239,11 +239,11 @@ impl<W: World> Store<W> {
         (fates.collect(), unknown)
     }
 
-    fn way(&self, job: &Job<W>, fates: &[Fate], unknown: bool) -> Way {
+    fn way(&self, job: &Job<W>, fates: &[Fate], unknown: bool) -> RowUpdate {
         let zone = &job.zone;
         let kept = fates.iter().filter(|fate| **fate == Fate::Kept).count();
         if kept == 0 {
-            return Way::Whole;
+            return RowUpdate::Whole;
         }
         let readable = |place: usize| zone.group.place(place).is_readable(zone.shape.zone);
         let all = |wanted: &dyn Fn(Fate) -> bool| {
@@ -262,10 +262,10 @@ impl<W: World> Store<W> {
         let modify_reads = fates.iter().filter(|fate| changes(**fate)).count() + readable_parities;
         let reconstruct = all(&|fate| fate == Fate::Kept);
         match (modify, reconstruct) {
-            (true, true) if modify_reads < kept => Way::Modify,
-            (_, true) => Way::Reconstruct,
-            (true, false) => Way::Modify,
-            (false, false) => Way::Hard,
+            (true, true) if modify_reads < kept => RowUpdate::Modify,
+            (_, true) => RowUpdate::Reconstruct,
+            (true, false) => RowUpdate::Modify,
+            (false, false) => RowUpdate::Hard,
         }
     }
 
@@ -278,10 +278,10 @@ impl<W: World> Store<W> {
 
     async fn plan_run(&self, job: &Job<W>, run: &Run, pinned: &Pinned) -> Part {
         let planned = match run.way {
-            Way::Whole => Some(self.rebuild_parity(job, run, vec![None; run.fates.len()])),
-            Way::Reconstruct => self.reconstruct(job, run, pinned).await,
-            Way::Modify => self.modify(job, run, pinned).await,
-            Way::Hard => None,
+            RowUpdate::Whole => Some(self.rebuild_parity(job, run, vec![None; run.fates.len()])),
+            RowUpdate::Reconstruct => self.reconstruct(job, run, pinned).await,
+            RowUpdate::Modify => self.modify(job, run, pinned).await,
+            RowUpdate::Hard => None,
         };
         if let Some(part) = planned {
             return part;
@@ -467,7 +467,7 @@ impl<W: World> Store<W> {
         let one = Run {
             row,
             rows: 1,
-            way: Way::Hard,
+            way: RowUpdate::Hard,
             fates: run.fates.clone(),
         };
         let first = job.zone.blocks_of(job.stripe).start;

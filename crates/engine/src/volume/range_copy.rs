@@ -49,14 +49,14 @@ struct Piece {
     from: u64,
     to: u64,
     len: u64,
-    way: Way,
+    way: PieceCopy,
     /// When not all of it can be copied at once, its end comes first.
     backwards: bool,
 }
 
 /// How a piece is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PieceCopy {
     /// Neither side has anything there.
     Nothing,
     /// Whole pages, by reference.
@@ -153,7 +153,7 @@ impl<W: World> Volume<W> {
             hole => self.hole(to, hole),
         };
         if nothing > 0 {
-            return piece(nothing, Way::Nothing);
+            return piece(nothing, PieceCopy::Nothing);
         }
         if self.lie_alike((from, to)) {
             let before_page = from.next_multiple_of(page_bytes) - from;
@@ -167,17 +167,17 @@ impl<W: World> Volume<W> {
                     true => first.next_multiple_of(chunk) - first,
                     false => ENTERED_PAGES_MAX,
                 };
-                return piece(pages.min(most) * page_bytes, Way::Shared);
+                return piece(pages.min(most) * page_bytes, PieceCopy::Shared);
             }
             if before_page > 0 && pages > 0 {
-                return piece(before_page.min(MOVED_BYTES_MAX), Way::Moved);
+                return piece(before_page.min(MOVED_BYTES_MAX), PieceCopy::Moved);
             }
         }
         let most = match hole {
             0 => MOVED_BYTES_MAX,
             hole => hole.min(CLEARED_PAGES_MAX * page_bytes),
         };
-        piece(len.min(most), Way::Moved)
+        piece(len.min(most), PieceCopy::Moved)
     }
 
     /// The last piece of `len` bytes, of ranges that overlap.
@@ -194,13 +194,13 @@ impl<W: World> Volume<W> {
             let behind_page = (from + len) % page_bytes;
             let pages = (len - behind_page.min(len)) / page_bytes;
             if behind_page == 0 && pages > 0 {
-                return piece(pages.min(ENTERED_PAGES_MAX) * page_bytes, Way::Shared);
+                return piece(pages.min(ENTERED_PAGES_MAX) * page_bytes, PieceCopy::Shared);
             }
             if behind_page > 0 && pages > 0 {
-                return piece(behind_page.min(MOVED_BYTES_MAX), Way::Moved);
+                return piece(behind_page.min(MOVED_BYTES_MAX), PieceCopy::Moved);
             }
         }
-        piece(len.min(MOVED_BYTES_MAX), Way::Moved)
+        piece(len.min(MOVED_BYTES_MAX), PieceCopy::Moved)
     }
 
     /// Bytes from `at` on, `max` at most, that are not mapped.
@@ -217,7 +217,7 @@ impl<W: World> Volume<W> {
         let begun = source.core.live.begin();
         let _read = begun.ok_or_else(|| source.deleted(from))?;
         let _written = self.core.live.begin().ok_or_else(|| self.deleted(to))?;
-        if piece.way == Way::Nothing {
+        if piece.way == PieceCopy::Nothing {
             source.check_end(from, piece.len)?;
             self.check_end(to, piece.len)?;
             self.check_stays(source, to)?;
@@ -227,7 +227,7 @@ impl<W: World> Volume<W> {
         source.check_end(from, piece.len)?;
         self.check_end(to, piece.len)?;
         self.check_stays(source, to)?;
-        if piece.way == Way::Shared {
+        if piece.way == PieceCopy::Shared {
             return match self.keeps_pages() {
                 // It became thick while it was waited for: another piece is next.
                 true => Ok(0),

@@ -1,7 +1,7 @@
 //! NOP, task management, logout and asynchronous messages.
 
 use super::dispatch::Arrival;
-use super::window::Place;
+use super::window::CmdSnPlace;
 use super::{Connection, TaskId};
 use crate::pdu::{NO_TAG, RejectReason, Request, Response, request, response};
 
@@ -75,7 +75,7 @@ impl Connection {
     fn abort_unseen(&mut self, pdu: &request::TaskManagement) -> Option<u8> {
         let Some(task) = self.tasks.by_tag(pdu.referenced_tag) else {
             let before = pdu.order.cmd_sn.wrapping_sub(pdu.referenced_cmd_sn);
-            let missing = self.window.place(pdu.referenced_cmd_sn) != Place::Outside;
+            let missing = self.window.place(pdu.referenced_cmd_sn) != CmdSnPlace::Outside;
             if !missing || before == 0 || before > i32::MAX as u32 {
                 return Some(TASK_DOES_NOT_EXIST);
             }
@@ -107,7 +107,7 @@ impl Connection {
     fn consume(&mut self, cmd_sn: u32) {
         if !self.held.iter().any(|held| held.cmd_sn == cmd_sn) {
             let arrival = Arrival::Void;
-            self.held.push(super::dispatch::Held {
+            self.held.push(super::dispatch::WaitingRequest {
                 cmd_sn,
                 arrival,
                 data: Vec::new(),

@@ -4,7 +4,7 @@
 use super::data_out::{DataOut, Fault, Room};
 use super::input::Sink;
 use super::tasks::{Command, Work};
-use super::window::Place;
+use super::window::CmdSnPlace;
 use super::{Connection, EARLY_BYTES_MAX, Event, HELD_BYTES_MAX, IMMEDIATE_MAX, TaskId};
 use crate::pdu::request::{self, Order};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
@@ -45,7 +45,7 @@ pub(super) enum Arrival {
 
 /// A request that waits for a gap to close.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct WaitingRequest {
     pub(super) cmd_sn: u32,
     pub(super) arrival: Arrival,
     pub(super) data: Vec<u8>,
@@ -80,7 +80,7 @@ impl Connection {
     /// Outside the command window, or there already.
     fn is_outside(&self, order: Order) -> bool {
         let twice = || self.held.iter().any(|held| held.cmd_sn == order.cmd_sn);
-        !order.immediate && (self.window.place(order.cmd_sn) == Place::Outside || twice())
+        !order.immediate && (self.window.place(order.cmd_sn) == CmdSnPlace::Outside || twice())
     }
 
     fn plan_command(
@@ -253,9 +253,9 @@ impl Connection {
             return self.deliver(arrival, data, order);
         }
         match self.window.place(order.cmd_sn) {
-            Place::Outside => {}
-            Place::Ahead => self.hold(order.cmd_sn, arrival, data),
-            Place::Next => {
+            CmdSnPlace::Outside => {}
+            CmdSnPlace::Ahead => self.hold(order.cmd_sn, arrival, data),
+            CmdSnPlace::Next => {
                 self.window.advance();
                 self.deliver(arrival, data, order);
                 self.release_held();
@@ -270,7 +270,7 @@ impl Connection {
         if held + data.len() > HELD_BYTES_MAX {
             return self.close("too much waits for a command that has not come".into());
         }
-        self.held.push(Held {
+        self.held.push(WaitingRequest {
             cmd_sn,
             arrival,
             data,

@@ -8,7 +8,7 @@
 
 /// Where a CmdSN stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CmdSnPlace {
     /// It is the one that is due.
     Next,
     /// In the window, after a gap.
@@ -60,12 +60,12 @@ impl Window {
         self.expected.wrapping_add(self.open).wrapping_sub(1)
     }
 
-    pub(super) fn place(&self, cmd_sn: u32) -> Place {
+    pub(super) fn place(&self, cmd_sn: u32) -> CmdSnPlace {
         // Serial number arithmetic: how far ahead, modulo 2^32.
         match cmd_sn.wrapping_sub(self.expected) {
-            ahead if ahead >= self.open => Place::Outside,
-            0 => Place::Next,
-            _ => Place::Ahead,
+            ahead if ahead >= self.open => CmdSnPlace::Outside,
+            0 => CmdSnPlace::Next,
+            _ => CmdSnPlace::Ahead,
         }
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut window = Window::new(u32::MAX, 3);
         assert_eq!(window.announce(), 1);
         let places = [u32::MAX - 1, u32::MAX, 0, 1, 2].map(|cmd_sn| window.place(cmd_sn));
-        use Place::{Ahead, Next, Outside};
+        use CmdSnPlace::{Ahead, Next, Outside};
         assert_eq!(places, [Outside, Next, Ahead, Ahead, Outside]);
         window.advance();
         assert_eq!((window.expected(), window.announce()), (0, 2));
@@ -123,7 +123,7 @@ mod tests {
         let (mut max, mut taken) = (window.announce(), 0);
         for _ in 0..5000 {
             match random.below(4) {
-                0 if window.place(window.expected()) == Place::Next => {
+                0 if window.place(window.expected()) == CmdSnPlace::Next => {
                     window.advance();
                     taken += 1;
                     // Some are over at once.
@@ -149,7 +149,7 @@ mod tests {
         window.advance();
         window.occupy();
         assert_eq!(window.announce(), 10);
-        assert_eq!(window.place(11), Place::Outside);
+        assert_eq!(window.place(11), CmdSnPlace::Outside);
     }
 
     #[test]

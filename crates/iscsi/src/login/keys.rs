@@ -45,12 +45,12 @@ pub(super) enum Outcome {
 pub(super) struct Keys {
     pub(super) parameters: Parameters,
     pub(super) declared: Declared,
-    seen: BTreeMap<String, Said>,
+    seen: BTreeMap<String, FirstValue>,
 }
 
 /// What a key was when it came first.
 #[derive(Debug)]
-struct Said {
+struct FirstValue {
     stage: u8,
     /// Absent when it may not come again.
     value: Option<String>,
@@ -126,7 +126,7 @@ impl Keys {
             }
         }
         let may_come_again = value.len() <= REPEATED_BYTES_MAX && !is_proof(key);
-        let said = Said {
+        let said = FirstValue {
             stage,
             value: may_come_again.then(|| value.to_owned()),
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use workload::generator::{Kind, Operation};
 use workload::outcome::Outage;
 use workload::pattern::Pattern;
-use workload::plan::{Place, Plan};
+use workload::plan::{DiskShare, Plan};
 use workload::profile::{IO_GRAIN_BYTES, VmProfile};
 use workload::url::TargetUrl;
 
@@ -81,7 +81,7 @@ impl Disks {
     fn place(
         &mut self,
         vm: &VmProfile,
-        place: &Place,
+        place: &DiskShare,
         needed: u64,
         options: &OpenOptions,
     ) -> Result<Disk, TargetError> {

@@ -1,6 +1,6 @@
 //! The position of the heads, and the cost of a command from there.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, HeadPosition};
 use super::queue::{Job, Positioning};
 use super::seek::Curve;
 use super::{Hdd, range};
@@ -16,7 +16,7 @@ pub(super) struct Mechanism {
     switch_ns: u64,
     /// The spindle's position at time zero, as a time less than a revolution.
     phase_ns: u64,
-    heads: Place,
+    heads: HeadPosition,
 }
 
 impl Mechanism {
@@ -38,7 +38,7 @@ impl Mechanism {
         self.phase_ns
     }
 
-    pub(super) fn place(&self, at: DriveOffset) -> Place {
+    pub(super) fn place(&self, at: DriveOffset) -> HeadPosition {
         self.geometry.place(at.0)
     }
 

@@ -40,7 +40,7 @@ struct Zone {
 
 /// Where the heads are, or should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HeadPosition {
     pub cylinder: u32,
     pub head: u32,
     /// Position on the tape, in nanoseconds.
@@ -107,7 +107,7 @@ impl Geometry {
         self.revolution_ns
     }
 
-    pub(super) fn place(&self, offset_bytes: u64) -> Place {
+    pub(super) fn place(&self, offset_bytes: u64) -> HeadPosition {
         let after = self
             .zones
             .partition_point(|zone| zone.start_bytes <= offset_bytes);
@@ -115,7 +115,7 @@ impl Geometry {
         let within = offset_bytes - zone.start_bytes;
         let track = zone.first_track + within / zone.track_bytes;
         let part_ns = within % zone.track_bytes * self.revolution_ns / zone.track_bytes;
-        Place {
+        HeadPosition {
             cylinder: (track / self.heads) as u32,
             head: (track % self.heads) as u32,
             tape_ns: track * (self.revolution_ns + self.switch_ns) + part_ns,
@@ -137,7 +137,7 @@ impl Geometry {
 
     /// How long after `at_ns` of the spindle's own time the angle of `place` comes
     /// under the heads. In nanoseconds, less than a revolution.
-    pub(super) fn rotation_ns(&self, place: &Place, at_ns: u64) -> u64 {
+    pub(super) fn rotation_ns(&self, place: &HeadPosition, at_ns: u64) -> u64 {
         let wanted = place.tape_ns % self.revolution_ns;
         let is = at_ns % self.revolution_ns;
         (wanted + self.revolution_ns - is) % self.revolution_ns
@@ -193,7 +193,7 @@ mod tests {
     fn tape_and_cylinders_grow_with_the_offset_through_every_zone() {
         let drive = &Hdd::SAS_15K;
         let geometry = Geometry::new(drive);
-        let places: Vec<Place> = (0..10_000)
+        let places: Vec<HeadPosition> = (0..10_000)
             .map(|i| geometry.place(drive.capacity_bytes / 10_000 * i))
             .collect();
         assert!(places.is_sorted_by_key(|place| place.tape_ns));

@@ -50,7 +50,7 @@ use crate::{Completed, Request, RequestKind, Ticket};
 use base::{Prng, Time};
 use cost::Mechanism;
 use queue::{Job, Positioning, Queue};
-use read_ahead::{Found, ReadAhead};
+use read_ahead::{ReadAhead, SegmentHit};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -316,13 +316,13 @@ impl State {
     }
 
     /// Whether and when what is read ahead has all of a read.
-    fn find_ahead(&self, job: &Job) -> Found {
+    fn find_ahead(&self, job: &Job) -> SegmentHit {
         let (from, end) = range(&job.request);
         match &self.read_ahead {
             Some(ahead) if job.request.kind == RequestKind::Read => {
                 ahead.find(&self.mechanism.geometry, from, end, self.now)
             }
-            _ => Found::Not,
+            _ => SegmentHit::Not,
         }
     }
 
@@ -330,8 +330,8 @@ impl State {
     fn answer_ahead(&mut self, job: &Job) -> bool {
         let answered = job.ready.max(self.now) + self.interface_time(&job.request);
         match self.find_ahead(job) {
-            Found::Whole => self.end(answered, job),
-            Found::ComingAt(there) if self.active.is_none() => {
+            SegmentHit::Whole => self.end(answered, job),
+            SegmentHit::ComingAt(there) if self.active.is_none() => {
                 let end = there.max(answered);
                 self.counters.transfer += end.since(self.now);
                 self.active = Some(Active {
@@ -340,7 +340,7 @@ impl State {
                     follows: true,
                 });
             }
-            Found::ComingAt(_) | Found::Not => return false,
+            SegmentHit::ComingAt(_) | SegmentHit::Not => return false,
         }
         self.counters.hits += 1;
         self.read_on(job);
@@ -367,8 +367,8 @@ impl State {
         while self.active.is_none() {
             let (now, age_limit) = (self.now, self.drive.age_limit);
             let cost = |job: &Job| match self.find_ahead(job) {
-                Found::Not => self.mechanism.positioning(job, now),
-                Found::Whole | Found::ComingAt(_) => Positioning::default(),
+                SegmentHit::Not => self.mechanism.positioning(job, now),
+                SegmentHit::Whole | SegmentHit::ComingAt(_) => Positioning::default(),
             };
             let Some((job, cost)) = self.queue.best(now, age_limit, cost) else {
                 return;

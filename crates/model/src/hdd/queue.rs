@@ -16,7 +16,7 @@
 //! A choice looks at every command once; the queue is bounded by the drive's tags
 //! and by its cache.
 
-use super::geometry::Place;
+use super::geometry::HeadPosition;
 use crate::Request;
 use base::Time;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) struct Job {
     /// When the controller is done with it and the arm may begin.
     pub ready: Time,
     /// The place of its first byte on the medium.
-    pub place: Place,
+    pub place: HeadPosition,
     /// It was answered from the cache already; what is left is to write it.
     pub destage: bool,
 }

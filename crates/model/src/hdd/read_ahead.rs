@@ -27,7 +27,7 @@ pub(super) struct ReadAhead {
 
 /// How a read finds the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SegmentHit {
     /// All of it is there.
     Whole,
     /// The rest of it comes under the heads by then.
@@ -82,19 +82,19 @@ impl ReadAhead {
     }
 
     /// How a read of `from..end` at `now` finds it.
-    pub(super) fn find(&self, geometry: &Geometry, from: u64, end: u64, now: Time) -> Found {
+    pub(super) fn find(&self, geometry: &Geometry, from: u64, end: u64, now: Time) -> SegmentHit {
         let there = self.end_at(geometry, now);
         if from < self.from_bytes || from > there {
-            Found::Not
+            SegmentHit::Not
         } else if end <= there {
-            Found::Whole
+            SegmentHit::Whole
         } else if self.is_running() && there < self.limit_bytes {
             // It may be longer than the segment: the host takes it as it comes.
             let tape = |offset| geometry.place(offset).tape_ns;
             let ns = tape(end) - tape(self.begin_bytes);
-            Found::ComingAt(self.begin + std::time::Duration::from_nanos(ns))
+            SegmentHit::ComingAt(self.begin + std::time::Duration::from_nanos(ns))
         } else {
-            Found::Not
+            SegmentHit::Not
         }
     }
 }
@@ -119,11 +119,11 @@ mod tests {
         assert_eq!(ahead.end_at(&geometry, Time(1 << 40)), limit);
         let half = begin + (limit - begin) / 2;
         let find = |ahead: &ReadAhead, end| ahead.find(&geometry, begin, end, passed(half));
-        assert_eq!(find(&ahead, half - 1), Found::Whole);
-        assert_eq!(find(&ahead, limit), Found::ComingAt(passed(limit)));
+        assert_eq!(find(&ahead, half - 1), SegmentHit::Whole);
+        assert_eq!(find(&ahead, limit), SegmentHit::ComingAt(passed(limit)));
         ahead.stop(passed(half));
-        assert_eq!(find(&ahead, half - 1), Found::Whole);
-        assert_eq!(find(&ahead, limit), Found::Not);
+        assert_eq!(find(&ahead, half - 1), SegmentHit::Whole);
+        assert_eq!(find(&ahead, limit), SegmentHit::Not);
         assert!(ahead.end_at(&geometry, Time(1 << 40)).abs_diff(half) <= 1);
     }
 }

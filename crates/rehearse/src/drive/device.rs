@@ -40,7 +40,7 @@ impl Slot {
 
 /// What commands took, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct CommandCounts {
     /// Commands that came since the start of the run.
     pub arrived: u64,
     /// Commands that ended since the start, failed ones included.
@@ -61,7 +61,7 @@ pub(crate) struct Device {
     /// When the next alarm rings, if one is set.
     armed: Cell<Option<Time>>,
     dead: Cell<bool>,
-    taken: Cell<Taken>,
+    taken: Cell<CommandCounts>,
     /// When `taken` was last brought up to date.
     counted: Cell<Time>,
     ended: RefCell<Vec<Completed>>,
@@ -123,12 +123,12 @@ impl Device {
     }
 
     /// What commands took so far.
-    pub(super) fn taken(&self) -> Taken {
+    pub(super) fn taken(&self) -> CommandCounts {
         self.count(self.world.now(), |_| ());
         self.taken.get()
     }
 
-    fn count(&self, now: Time, change: impl FnOnce(&mut Taken)) {
+    fn count(&self, now: Time, change: impl FnOnce(&mut CommandCounts)) {
         let mut taken = self.taken.get();
         let inside = taken.arrived - taken.ended;
         taken.outstanding_ns += u128::from(inside) * (now - self.counted.get()).as_nanos();

@@ -17,8 +17,8 @@
 mod device;
 mod model;
 
+pub use device::CommandCounts;
 pub(crate) use device::Device;
-pub use device::Taken;
 pub(crate) use model::DriveModel;
 pub use model::{Busy, DriveKind};
 
@@ -132,7 +132,7 @@ impl DriveRig {
     }
 
     /// What commands took in it so far.
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> CommandCounts {
         self.device.taken()
     }
 

@@ -1,7 +1,7 @@
 //! Ports of all hosts and controllers, links between networks, and the ways over them.
 
 use crate::catalog;
-use crate::network::{PortRig, Way};
+use crate::network::{PortPath, PortRig};
 use site::plan::{Machine, Network, Plan, Ports};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ impl Fabric {
 
     /// All ways from a host to a controller: each of the host's ports with each of the
     /// controller's that it reaches, neighbours in the list over different ports.
-    pub fn ways(&self, host: &str, controller: &str) -> Vec<Way> {
+    pub fn ways(&self, host: &str, controller: &str) -> Vec<PortPath> {
         let none = Vec::new();
         let here = self.hosts.get(host).unwrap_or(&none);
         let there = self.controllers.get(controller).unwrap_or(&none);
@@ -87,7 +87,7 @@ impl Fabric {
                     let [first, last] = ends;
                     let hops: Vec<Rc<PortRig>> =
                         [first].into_iter().chain(between).chain([last]).collect();
-                    ways.push(Way(hops.into()));
+                    ways.push(PortPath(hops.into()));
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Fabric {
     }
 
     /// Ways from a controller to another, each with the way back: of both, a port in turn.
-    pub fn between_controllers(&self, from: &str, to: &str) -> Vec<[Way; 2]> {
+    pub fn between_controllers(&self, from: &str, to: &str) -> Vec<[PortPath; 2]> {
         let none = Vec::new();
         let here = self.controllers.get(from).unwrap_or(&none);
         let there = self.controllers.get(to).unwrap_or(&none);
@@ -115,7 +115,7 @@ impl Fabric {
                 hops.extend(between);
                 hops.push(Rc::clone(&to.port));
                 let back = hops.iter().rev().cloned().collect();
-                ways.push([Way(hops.into()), Way(back)]);
+                ways.push([PortPath(hops.into()), PortPath(back)]);
             }
         }
         ways

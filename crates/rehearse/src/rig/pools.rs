@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Drives of each lot that are taken already.
-type Taken<'a> = BTreeMap<&'a str, u32>;
+type TakenDrives<'a> = BTreeMap<&'a str, u32>;
 
 /// Makes the pools of `plan`.
 pub(super) fn pools(
@@ -23,7 +23,7 @@ pub(super) fn pools(
     controllers: &[Rc<ControllerRig>],
     buses: &[Rc<BusRig>],
 ) -> Result<Vec<Rc<PoolRig>>, RehearseError> {
-    let mut taken = Taken::new();
+    let mut taken = TakenDrives::new();
     let pools_of = |name: &str| plan.pools.iter().filter(|p| p.controller == name).count();
     let mut made = Vec::new();
     for pool in &plan.pools {
@@ -88,7 +88,7 @@ impl<'a> Builder<'a> {
     fn drives(
         &self,
         pool: &'a site::plan::Layout,
-        taken: &mut Taken<'a>,
+        taken: &mut TakenDrives<'a>,
     ) -> Result<MadeOf, RehearseError> {
         let parity = pool.groups.iter().any(|groups| has_parity(groups.level));
         let mut groups = Vec::new();
@@ -111,7 +111,7 @@ impl<'a> Builder<'a> {
         from: &'a str,
         count: u16,
         parity: bool,
-        taken: &mut Taken<'a>,
+        taken: &mut TakenDrives<'a>,
     ) -> Result<Vec<Rc<DriveRig>>, RehearseError> {
         let lot = self.plan.lots.iter().find(|lot| lot.name == from);
         let bus = lot.and_then(|lot| self.buses.iter().find(|bus| bus.name == lot.bus));

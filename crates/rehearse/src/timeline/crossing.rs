@@ -8,7 +8,7 @@
 use super::Scene;
 use crate::controller::ControllerRig;
 use crate::disk::MESSAGE_BYTES;
-use crate::network::{Direction, Way};
+use crate::network::{Direction, PortPath};
 use crate::world::RigWorld;
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
@@ -22,7 +22,7 @@ use std::rc::Rc;
 enum Between {
     Interconnect,
     /// Ways there, each with the way back.
-    Network(Vec<[Way; 2]>),
+    Network(Vec<[PortPath; 2]>),
 }
 
 /// The way from a controller to another.

@@ -1,6 +1,6 @@
 //! The messages of a run, in the order of its time.
 
-use crate::run::{Told, Undertook};
+use crate::run::{RunEvent, Undertook};
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
@@ -16,7 +16,7 @@ type Open = (Time, String, Rc<Cell<u64>>);
 pub struct Log {
     world: RigWorld,
     began: Time,
-    told: RefCell<Vec<Told>>,
+    told: RefCell<Vec<RunEvent>>,
     open: RefCell<BTreeMap<u64, Open>>,
     undertook: RefCell<Vec<Undertook>>,
     next: Cell<u64>,
@@ -53,7 +53,7 @@ impl Log {
     /// Tells something that happened at an instant of the world.
     pub fn tell_of(&self, at: Time, text: String) {
         let at = at.since(self.began);
-        self.told.borrow_mut().push(Told { at, text });
+        self.told.borrow_mut().push(RunEvent { at, text });
     }
 
     /// Tells that `what` begins, with what there is to say of it.
@@ -85,7 +85,7 @@ impl Log {
     }
 
     /// All of it. What is under way is told to be so.
-    pub fn take(&self) -> (Vec<Told>, Vec<Undertook>) {
+    pub fn take(&self) -> (Vec<RunEvent>, Vec<Undertook>) {
         for (began, what, bytes) in self.open.take().into_values() {
             self.close((began, what.clone(), Rc::clone(&bytes)), false);
             let took = seconds(self.world.now().since(began));

@@ -29,7 +29,7 @@ use std::time::Duration;
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// A VM on its way.
-struct Way {
+struct MovingVm {
     vm: Rc<VmRig>,
     to: Rc<HostRig>,
 }
@@ -42,7 +42,7 @@ pub(super) async fn drain(scene: &Rc<Scene>, name: &str, how: plan::Migration) {
     for (turn, vm) in all.iter().enumerate() {
         // What is to come there has to find room beside what came before.
         let to = scene.place_beside(vm, turn, &reserved(&ways));
-        ways.extend(to.map(|to| Way {
+        ways.extend(to.map(|to| MovingVm {
             vm: Rc::clone(vm),
             to,
         }));
@@ -59,7 +59,7 @@ pub(super) async fn drain(scene: &Rc<Scene>, name: &str, how: plan::Migration) {
     run(scene, drain, ways, how).await;
 }
 
-fn reserved(ways: &[Way]) -> Vec<(Rc<HostRig>, Rc<VmRig>)> {
+fn reserved(ways: &[MovingVm]) -> Vec<(Rc<HostRig>, Rc<VmRig>)> {
     let both = ways
         .iter()
         .map(|way| (Rc::clone(&way.to), Rc::clone(&way.vm)));
@@ -80,13 +80,13 @@ pub(super) async fn to_host(
         .into_iter()
         .filter(elsewhere)
         .take(most);
-    let mut ways: Vec<Way> = Vec::new();
+    let mut ways: Vec<MovingVm> = Vec::new();
     let mut stay = 0;
     for vm in wanted {
         let mut all: Vec<&VmRig> = ways.iter().map(|way| &*way.vm).collect();
         all.push(&vm);
         match !to.is_down() && residents::on(&to, &scene.vms, &all).is_ok() {
-            true => ways.push(Way {
+            true => ways.push(MovingVm {
                 vm,
                 to: Rc::clone(&to),
             }),
@@ -104,8 +104,8 @@ pub(super) async fn to_host(
 }
 
 /// Moves them, host by host at the same time; tells of each.
-async fn run(scene: &Rc<Scene>, told: Undertaking<'_>, ways: Vec<Way>, how: plan::Migration) {
-    let mut by_host: Vec<(Rc<HostRig>, Vec<Way>)> = Vec::new();
+async fn run(scene: &Rc<Scene>, told: Undertaking<'_>, ways: Vec<MovingVm>, how: plan::Migration) {
+    let mut by_host: Vec<(Rc<HostRig>, Vec<MovingVm>)> = Vec::new();
     for way in ways {
         let from = Rc::clone(&way.vm.host.borrow());
         match by_host.iter_mut().find(|(host, _)| host.name == from.name) {
@@ -195,7 +195,7 @@ const TEN_GIGABIT: u64 = 5_000_000_000;
 fn modelled(
     scene: &Scene,
     from: &HostRig,
-    ways: &[Way],
+    ways: &[MovingVm],
     how: plan::Migration,
 ) -> (Outcome, Vec<Activity>) {
     let method = method(scene, &ways[0].vm, how);
@@ -217,7 +217,7 @@ fn modelled(
         at_once,
     };
     let elapsed = scene.now().as_nanos() as f64 / 1e9;
-    let moved = |(number, way): (usize, &Way)| {
+    let moved = |(number, way): (usize, &MovingVm)| {
         let (compute, (operations, bytes)) = (way.vm.compute.get(), way.vm.did.get());
         let held = compute.held_bytes();
         Vm {
@@ -237,7 +237,7 @@ fn modelled(
 }
 
 /// Has the hosts' cores be used as the model says; those of the destinations evenly.
-fn cores(scene: &Rc<Scene>, from: &Rc<HostRig>, ways: &[Way], outcome: &Outcome) {
+fn cores(scene: &Rc<Scene>, from: &Rc<HostRig>, ways: &[MovingVm], outcome: &Outcome) {
     let mut to: Vec<Rc<HostRig>> = Vec::new();
     for way in ways {
         if !to.iter().any(|host| host.name == way.to.name) {

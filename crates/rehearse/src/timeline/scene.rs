@@ -6,7 +6,7 @@ use crate::controller::ControllerRig;
 use crate::host::HostRig;
 use crate::rig::wiring::vm_group_of;
 use crate::rig::{Fabric, PoolRig, Rig, Wiring, residents};
-use crate::run::{Told, Undertook};
+use crate::run::{RunEvent, Undertook};
 use crate::vm::{Ledger, StreamRun, VmRig};
 use crate::world::RigWorld;
 use base::Time;
@@ -68,7 +68,7 @@ impl Scene {
     }
 
     /// What happened; nothing happens any more.
-    pub fn finish(&self) -> (Vec<Told>, Vec<Undertook>) {
+    pub fn finish(&self) -> (Vec<RunEvent>, Vec<Undertook>) {
         watch::hear(self);
         self.log.take()
     }

@@ -24,7 +24,7 @@ const PAGES: u64 = 1 << 30;
 
 /// What is kept for a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldData {
     /// The volume that keeps it.
     pub holder: Uuid,
     /// Its range of addresses in the holder, bytes.
@@ -33,7 +33,7 @@ pub struct Held {
     pub places: Vec<(u64, u64)>,
 }
 
-impl Held {
+impl HeldData {
     /// How much it is.
     pub fn bytes(&self) -> u64 {
         self.places.iter().map(|(_, len)| len).sum()
@@ -75,11 +75,11 @@ impl<W: World> Holder<W> {
         source: &Volume<W>,
         ranges: &[(u64, u64)],
         course: &CancelToken,
-    ) -> Result<Held, IoError> {
+    ) -> Result<HeldData, IoError> {
         let (slot, mut places) = self.reserve(ranges);
         let kept = self.keep(source, ranges, &mut places, course).await;
         match kept {
-            Ok(holder) => Ok(Held {
+            Ok(holder) => Ok(HeldData {
                 holder,
                 slot,
                 places,
@@ -87,7 +87,7 @@ impl<W: World> Holder<W> {
             Err(error) => {
                 let holder = Uuid::default();
                 let places = Vec::new();
-                self.release(Held {
+                self.release(HeldData {
                     holder,
                     slot,
                     places,
@@ -100,7 +100,7 @@ impl<W: World> Holder<W> {
 
     /// Lets go of what was kept. Ends when its pages are free, as far as nobody else has
     /// them.
-    pub async fn release(&self, held: Held) {
+    pub async fn release(&self, held: HeldData) {
         let volume = self.volume.lock().await.clone();
         if self
             .pool

@@ -41,7 +41,7 @@ pub(crate) use copy_sense::Aborted;
 pub use designator::Designator;
 pub(crate) use desk::Desk;
 pub use engine::volume::CancelToken;
-pub use holder::{Held, Holder};
+pub use holder::{HeldData, Holder};
 pub use token::{TOKEN_BYTES, TokenError};
 pub use tokens::{Limits, Representation, Tokens};
 pub(crate) use vpd::third_party_copy;
@@ -138,7 +138,7 @@ pub trait Copier<W: World> {
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> LocalBoxFuture<'_, Result<Held, IoError>>;
+    ) -> LocalBoxFuture<'_, Result<HeldData, IoError>>;
 
     /// What keeps the data of tokens, by its identity.
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>>;
@@ -149,7 +149,7 @@ pub trait Copier<W: World> {
     fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any>;
 
     /// Nobody needs these any more.
-    fn release(&self, held: Vec<Held>);
+    fn release(&self, held: Vec<HeldData>);
 
     /// Has room made for a volume that was refused a page, by the command with this token.
     /// Whether there is some now. May be dropped before that.

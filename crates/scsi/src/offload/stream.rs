@@ -148,7 +148,7 @@ async fn stream<W: World>(
             return Ok(None);
         }
         let place = match backwards {
-            true => Place::Data(Run {
+            true => StreamPart::Data(Run {
                 len: left.min(PIECE_BYTES),
                 ..run.after(left - left.min(PIECE_BYTES))
             }),
@@ -170,7 +170,7 @@ async fn stream<W: World>(
     Ok(())
 }
 
-enum Place {
+enum StreamPart {
     Data(Run),
     /// The source has nothing there.
     Hole(Run),
@@ -178,13 +178,13 @@ enum Place {
 
 /// The first part of `rest`. Data ends where the destination has whole pieces, which are
 /// written fastest.
-async fn next_place<W: World>(source: &Disk<W>, rest: Run) -> Result<Place, Failure> {
+async fn next_place<W: World>(source: &Disk<W>, rest: Run) -> Result<StreamPart, Failure> {
     let mapping = source.mapping(VolumeOffset(rest.from)).await;
     let mapping = mapping.map_err(Failure::Source)?;
     let len = mapping.len_bytes.min(rest.len);
     if !mapping.is_mapped && len > 0 {
         let len = len.min(CLEARED_BYTES);
-        return Ok(Place::Hole(Run { len, ..rest }));
+        return Ok(StreamPart::Hole(Run { len, ..rest }));
     }
     let most = (PIECE_BYTES - rest.to % PIECE_BYTES).min(rest.len);
     let len = match len {
@@ -192,7 +192,7 @@ async fn next_place<W: World>(source: &Disk<W>, rest: Run) -> Result<Place, Fail
         0 => most,
         len => len.min(most),
     };
-    Ok(Place::Data(Run { len, ..rest }))
+    Ok(StreamPart::Data(Run { len, ..rest }))
 }
 
 /// What is to be written; zeroes without data.
@@ -204,11 +204,11 @@ struct Piece {
 async fn read<W: World>(
     copier: &dyn Copier<W>,
     source: &Disk<W>,
-    place: Place,
+    place: StreamPart,
 ) -> Result<Piece, Failure> {
     let run = match place {
-        Place::Data(run) => run,
-        Place::Hole(run) => return Ok(Piece { run, data: None }),
+        StreamPart::Data(run) => run,
+        StreamPart::Hole(run) => return Ok(Piece { run, data: None }),
     };
     let read = source.read(VolumeOffset(run.from), run.len as usize).await;
     let read = read.map_err(Failure::Source)?;

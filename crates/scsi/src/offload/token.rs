@@ -70,7 +70,7 @@ pub(super) enum Meaning {
 
 /// What a new token says of itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Said<'a> {
+pub(super) struct TokenFields<'a> {
     pub(super) number: u64,
     /// NAA designator of the logical unit.
     pub(super) naa: &'a [u8; 16],
@@ -100,7 +100,7 @@ impl Seal {
     }
 
     /// A new token.
-    pub(super) fn token(&self, said: Said<'_>) -> Box<[u8; TOKEN_BYTES]> {
+    pub(super) fn token(&self, said: TokenFields<'_>) -> Box<[u8; TOKEN_BYTES]> {
         let mut token = Box::new([0; TOKEN_BYTES]);
         let bytes = token.as_mut_slice();
         put(bytes, 0, &POINT_IN_TIME.to_be_bytes());
@@ -173,8 +173,8 @@ mod tests {
         Seal::new(&[tag; KEY_BYTES + START_BYTES])
     }
 
-    fn said() -> Said<'static> {
-        Said {
+    fn said() -> TokenFields<'static> {
+        TokenFields {
             number: 0x0102_0304_0506_0708,
             naa: &[0x6a; 16],
             target: "iqn.2026-11.test:t",

@@ -9,8 +9,8 @@
 //! - A token may be used by any initiator that has it: it is the right to read the data
 //!   (SPC-4 clause 5.17.6.1). What it is written to is looked at apart from that.
 
-use super::Held;
-use super::token::{KEY_BYTES, Meaning, Said, Seal, TOKEN_BYTES, TokenError};
+use super::HeldData;
+use super::token::{KEY_BYTES, Meaning, Seal, TOKEN_BYTES, TokenError, TokenFields};
 use base::{Time, Uuid};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Representation {
     /// The volume that it was made of.
     pub source: Uuid,
     /// Where the data is.
-    pub held: Held,
+    pub held: HeldData,
     /// For how long nobody may use it.
     pub inactivity: Duration,
 }
@@ -62,7 +62,7 @@ struct Entry {
 /// A token that a command uses.
 pub(super) enum Lease {
     Zeroes,
-    Kept { number: u64, held: Held },
+    Kept { number: u64, held: HeldData },
 }
 
 /// Which tokens there are.
@@ -101,25 +101,25 @@ impl Tokens {
     }
 
     /// Those whose time is over are no more; what they stood for.
-    pub fn expire(&mut self, now: Time) -> Vec<Held> {
+    pub fn expire(&mut self, now: Time) -> Vec<HeldData> {
         self.end_all(TokenError::Expired, |entry| {
             entry.users == 0 && entry.expires <= now
         })
     }
 
     /// Those that were made of this volume are no more; what they stood for.
-    pub fn revoke_source(&mut self, volume: Uuid) -> Vec<Held> {
+    pub fn revoke_source(&mut self, volume: Uuid) -> Vec<HeldData> {
         self.end_all(TokenError::Revoked, |entry| entry.of.source == volume)
     }
 
     /// Those whose data this volume holds are no more; what they stood for.
-    pub fn revoke_holder(&mut self, holder: Uuid) -> Vec<Held> {
+    pub fn revoke_holder(&mut self, holder: Uuid) -> Vec<HeldData> {
         self.end_all(TokenError::Revoked, |entry| entry.of.held.holder == holder)
     }
 
     /// Makes room for one more of `initiator`: whether there is some now, and what the
     /// token that went stood for.
-    pub(super) fn make_room(&mut self, initiator: &str) -> (bool, Vec<Held>) {
+    pub(super) fn make_room(&mut self, initiator: &str) -> (bool, Vec<HeldData>) {
         let there = |entry: &&Entry| entry.gone.is_none();
         let own = |entry: &&Entry| entry.of.initiator == initiator;
         let all = self.entries.values().filter(there).count();
@@ -151,7 +151,7 @@ impl Tokens {
         }
         let number = self.next;
         self.next += 1;
-        let token = self.seal.token(Said {
+        let token = self.seal.token(TokenFields {
             number,
             naa,
             target,
@@ -195,7 +195,7 @@ impl Tokens {
 
     /// It has ended; `deletes` when the token is to go with it. What it stood for, if nobody
     /// needs it any more.
-    pub(super) fn end_use(&mut self, number: u64, deletes: bool, now: Time) -> Vec<Held> {
+    pub(super) fn end_use(&mut self, number: u64, deletes: bool, now: Time) -> Vec<HeldData> {
         let Some(entry) = self.entries.get_mut(&number) else {
             return Vec::new();
         };
@@ -207,7 +207,7 @@ impl Tokens {
         }
     }
 
-    fn end_all(&mut self, why: TokenError, which: impl Fn(&Entry) -> bool) -> Vec<Held> {
+    fn end_all(&mut self, why: TokenError, which: impl Fn(&Entry) -> bool) -> Vec<HeldData> {
         let all = self.entries.iter().filter(|(_, entry)| which(entry));
         let numbers: Vec<u64> = all.map(|(number, _)| *number).collect();
         let ended = numbers.into_iter().flat_map(|number| self.end(number, why));
@@ -215,7 +215,7 @@ impl Tokens {
     }
 
     /// A token is no more. What it stood for, when nobody uses it.
-    fn end(&mut self, number: u64, why: TokenError) -> Vec<Held> {
+    fn end(&mut self, number: u64, why: TokenError) -> Vec<HeldData> {
         let Some(entry) = self.entries.get_mut(&number) else {
             return Vec::new();
         };
@@ -248,7 +248,7 @@ mod tests {
         Representation {
             initiator: initiator.to_owned(),
             source: Uuid::from_u128(5),
-            held: Held {
+            held: HeldData {
                 holder: Uuid::from_u128(6),
                 slot: at..at + 100,
                 places: vec![(at, 512)],

@@ -6,7 +6,7 @@ use super::ranges::{self, WriteUsing};
 use super::stream::{self, Failure, Run};
 use super::token::TokenError;
 use super::tokens::Lease;
-use super::{CancelToken, Copier, Held, Outcome, PATIENCE};
+use super::{CancelToken, Copier, HeldData, Outcome, PATIENCE};
 use crate::cdb::Extent;
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
@@ -103,7 +103,7 @@ async fn clear<W: World>(
 async fn place<W: World>(
     copier: &dyn Copier<W>,
     unit: &LogicalUnit<W>,
-    (held, runs): (&Held, &[Run]),
+    (held, runs): (&HeldData, &[Run]),
     course: &CancelToken,
     blocks: &mut u64,
 ) -> Result<(), Sense> {
@@ -132,7 +132,7 @@ async fn place<W: World>(
 ///
 /// # Errors
 /// 26/00 when the token has less than that.
-fn runs(held: &Held, order: &WriteUsing) -> Result<Vec<Run>, Sense> {
+fn runs(held: &HeldData, order: &WriteUsing) -> Result<Vec<Run>, Sense> {
     let sector = SECTOR_BYTES as u64;
     // What is kept from the offset on.
     let beyond = Sense::invalid_parameter(8);
@@ -175,7 +175,7 @@ mod tests {
         ranges: &[(u64, u32)],
     ) -> Result<Vec<(u64, u64, u64)>, Sense> {
         let blocks = |(at, len): &(u64, u64)| (at * 512, len * 512);
-        let held = Held {
+        let held = HeldData {
             holder: Uuid::default(),
             slot: 0..1 << 40,
             places: places.iter().map(blocks).collect(),

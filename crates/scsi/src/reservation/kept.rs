@@ -5,7 +5,9 @@
 //! holder, two with the number of registrants; of each its key, target port, ISID, length of
 //! its name and name. Numbers are big-endian.
 
-use super::{Held, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant, Reservations};
+use super::{
+    HeldReservation, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant, Reservations,
+};
 
 const VERSION: u8 = 1;
 
@@ -23,7 +25,7 @@ impl Reservations {
         if !self.is_kept || self.registrants.is_empty() {
             return Vec::new();
         }
-        let place = |held: &Held| {
+        let place = |held: &HeldReservation| {
             let mut all = self.registrants.iter();
             all.position(|one| one.nexus == held.by).unwrap_or(0) as u16
         };
@@ -65,7 +67,7 @@ impl Reservations {
         }
         let held = match (kind, registrants.get(place)) {
             (0, _) => None,
-            (code, Some(holder)) => Some(Held {
+            (code, Some(holder)) => Some(HeldReservation {
                 kind: Kind::of(code).ok_or(Unreadable)?,
                 by: holder.nexus.clone(),
             }),

@@ -80,7 +80,7 @@ pub(crate) struct Registrant {
 
 /// A persistent reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldReservation {
     pub(crate) kind: Kind,
     /// Who made it. Of a kind for all registrants just one of them.
     pub(crate) by: NexusId,
@@ -92,7 +92,7 @@ pub(crate) struct Reservations {
     /// PRGENERATION: counts changes of registrations since the start.
     generation: u32,
     registrants: Vec<Registrant>,
-    held: Option<Held>,
+    held: Option<HeldReservation>,
     /// APTPL: all of this is there again after a loss of power.
     is_kept: bool,
     /// Who holds a reservation of the old kind.
@@ -179,7 +179,7 @@ impl Reservations {
 
 /// Somebody has to hear of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct DueAttention {
     pub(crate) nexus: NexusId,
     pub(crate) attention: Attention,
 }

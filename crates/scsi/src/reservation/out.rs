@@ -1,7 +1,10 @@
 //! The effects of PERSISTENT RESERVE OUT (SPC-4 clauses 5.13 and 6.16).
 
 use super::port::{self, Named};
-use super::{Held, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant, Reservations, Told};
+use super::{
+    DueAttention, HeldReservation, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant,
+    Reservations,
+};
 use crate::cdb::ReserveOut;
 use crate::sense::{Attention, Sense};
 use std::collections::BTreeSet;
@@ -32,7 +35,7 @@ pub(crate) struct Order<'a> {
 pub(crate) struct Outcome {
     pub(crate) reservations: Reservations,
     /// Who has to hear what.
-    pub(crate) told: Vec<Told>,
+    pub(crate) told: Vec<DueAttention>,
     /// Whose commands are to be aborted.
     pub(crate) aborted: Vec<NexusId>,
 }
@@ -130,7 +133,7 @@ fn fields(order: &Order<'_>) -> Result<Fields, Sense> {
 struct Change<'a> {
     now: Reservations,
     order: &'a Order<'a>,
-    told: Vec<Told>,
+    told: Vec<DueAttention>,
     aborted: Vec<NexusId>,
 }
 
@@ -258,7 +261,7 @@ impl Change<'_> {
 
     fn tell_all(&mut self, attention: Attention) {
         let all = self.now.registrants.iter();
-        let told = all.map(|one| Told {
+        let told = all.map(|one| DueAttention {
             nexus: one.nexus.clone(),
             attention,
         });
@@ -286,7 +289,7 @@ impl Change<'_> {
 
     fn hold(&mut self, kind: Kind) {
         let by = self.order.from.clone();
-        self.now.held = Some(Held { kind, by });
+        self.now.held = Some(HeldReservation { kind, by });
     }
 
     fn release(&mut self) -> Result<(), Refusal> {
@@ -350,7 +353,7 @@ impl Change<'_> {
         }
         for one in gone {
             self.aborted.push(one.nexus.clone());
-            self.told.push(Told {
+            self.told.push(DueAttention {
                 nexus: one.nexus,
                 attention: Attention::RegistrationsPreempted,
             });
@@ -395,7 +398,7 @@ impl Change<'_> {
         self.now.is_kept = fields.flags & APTPL != 0;
         self.now.generation = self.now.generation.wrapping_add(1);
         self.enter(to.clone(), fields.action_key);
-        self.now.held = Some(Held { kind, by: to });
+        self.now.held = Some(HeldReservation { kind, by: to });
         if fields.flags & UNREG != 0 {
             self.now.registrants.retain(|one| one.nexus != *from);
         }

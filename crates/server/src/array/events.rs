@@ -5,7 +5,7 @@
 //!   another, when it can't any more.
 //! - Nobody waits for the record but a server that stops.
 
-use super::Told;
+use super::SentWarnings;
 use super::history::{History, PoolEvent, ROUTINE};
 use super::losses::{Loss, Losses};
 use super::{Array, ArrayError};
@@ -31,15 +31,15 @@ type Opening = (usize, u64);
 
 /// Which events of a lane are on record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Taken {
+struct RecordedEvents {
     /// All up to this one.
     to: u64,
     /// And these.
     beyond: BTreeSet<u64>,
 }
 
-impl Taken {
-    /// Takes those of `events`, all after [`Taken::to`], that are new and will stay as
+impl RecordedEvents {
+    /// Takes those of `events`, all after [`RecordedEvents::to`], that are new and will stay as
     /// they are; all that are new when there is no later.
     fn take(&mut self, events: Vec<(Duration, Event)>, is_last: bool) -> Vec<(Duration, Event)> {
         let newest = events.last().map_or(self.to, |(_, event)| event.sequence);
@@ -67,7 +67,7 @@ pub(super) struct Recorder {
     history: Arc<Mutex<History>>,
     losses: Mutex<Losses>,
     /// Of the lanes that are open. The numbers of a lane's events begin anew with each opening.
-    taken: tokio::sync::Mutex<BTreeMap<Opening, Taken>>,
+    taken: tokio::sync::Mutex<BTreeMap<Opening, RecordedEvents>>,
 }
 
 impl Recorder {
@@ -220,7 +220,7 @@ impl Array {
     pub(crate) fn keep_events(self: &Arc<Self>) {
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
-            let mut told = Told::default();
+            let mut told = SentWarnings::default();
             while let Some(array) = array.upgrade() {
                 let warned = array.warn_initiators(&mut told).await;
                 if array
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn each_event_is_taken_once_and_one_that_may_go_on_waits() {
         use EventKind::{BlockMended, DriveFailed};
-        let mut taken = Taken::default();
+        let mut taken = RecordedEvents::default();
         let seen = |age| {
             vec![
                 event(1, DriveFailed, age),
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(taken.take(Vec::new(), false), []);
         assert_eq!(
             taken,
-            Taken {
+            RecordedEvents {
                 to: 4,
                 beyond: BTreeSet::new()
             }

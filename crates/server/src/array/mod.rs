@@ -23,7 +23,8 @@ pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
     AttributeChange, ClosedPool, ConsistencyGroup, CopyPlace, Deleted, Deletion, Export, Glance,
     Host, HostChange, HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume,
-    Present, Restoring, Schedule, Store, TakeBack, Told, Unsettled, in_brief, lanes_on, merged,
+    Present, Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, in_brief, lanes_on,
+    merged,
 };
 pub(crate) use ::array::control::{Jobs, attributes, consistency, hosts, schedule};
 pub(crate) use groups::NewGroup;

@@ -1,7 +1,7 @@
 //! Tests of the array at a glance while a shard is held up.
 
 use crate::api::{self, ApiListener, Patience};
-use crate::array::Told;
+use crate::array::SentWarnings;
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
 use engine::pool::maintenance::fullness::Thresholds;
@@ -48,7 +48,7 @@ size = "8 MiB"
 /// Far beyond what anything here takes.
 const FOR_EVER: Duration = Duration::from_secs(120);
 
-struct Held {
+struct HeldArray {
     running: Running,
     api: std::net::SocketAddr,
     /// The shard goes on when this is dropped.
@@ -58,14 +58,14 @@ struct Held {
     home: TempDir,
 }
 
-impl Held {
+impl HeldArray {
     /// An array with an API that has little patience, and the shard of pool `p1` held up.
-    async fn start() -> Held {
-        Held::start_of(SITE, |of_p1| of_p1).await
+    async fn start() -> HeldArray {
+        HeldArray::start_of(SITE, |of_p1| of_p1).await
     }
 
     /// The same of another site: holds up the shard that `choose` makes of that of the last pool.
-    async fn start_of(text: &str, choose: fn(usize) -> usize) -> Held {
+    async fn start_of(text: &str, choose: fn(usize) -> usize) -> HeldArray {
         let home = tempfile::tempdir().unwrap();
         let options = Options {
             site: Some(site::parse("site.toml", text).unwrap()),
@@ -101,7 +101,7 @@ impl Held {
             let _ = held.recv();
         };
         array.shards()[shard].post(visit).unwrap();
-        Held {
+        HeldArray {
             running,
             api,
             hold: Some(hold),
@@ -142,7 +142,7 @@ fn whys(status: &serde_json::Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_is_shown_while_a_shard_is_held_up() {
-    let held = Held::start().await;
+    let held = HeldArray::start().await;
     let silent = serde_json::json!([held.shard]);
     let (code, status) = held.ask("GET", "status", "").await;
     assert_eq!((code, &status["silent_shards"]), (200, &silent), "{status}");
@@ -172,7 +172,7 @@ async fn an_array_with_a_silent_shard_is_not_ok_even_if_no_pool_is_on_it() {
     let pool = SITE.find("[[pool]]\nname = \"p1\"").unwrap();
     let text = SITE[..pool].replace("simple", "10");
     let text = text.replace(r#"["a"]"#, r#"["a", "b"]"#);
-    let held = Held::start_of(&text, |of_p0| 1 - of_p0).await;
+    let held = HeldArray::start_of(&text, |of_p0| 1 - of_p0).await;
     let (code, status) = held.ask("GET", "status", "").await;
     assert_eq!((code, &status["health"]), (200, &"attention".into()));
     let shard = format!("shard {} does not answer", held.shard);
@@ -183,7 +183,7 @@ async fn an_array_with_a_silent_shard_is_not_ok_even_if_no_pool_is_on_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_is_answered_while_a_shard_is_held_up() {
-    let held = Held::start().await;
+    let held = HeldArray::start().await;
     let shard = format!("shard {} does not answer", held.shard);
     let says = |answer: &serde_json::Value| answer["message"].as_str().unwrap().to_owned();
 
@@ -217,7 +217,7 @@ async fn a_drive_that_fails_is_on_record_while_another_shard_is_held_up() {
     let text = SITE.replacen("[[pool]]", drive, 1);
     let mirrored = "level = \"10\"\ndrives = [\"a\", \"c\"]";
     let text = text.replace("level = \"simple\"\ndrives = [\"a\"]", mirrored);
-    let held = Held::start_of(&text, |of_p1| of_p1).await;
+    let held = HeldArray::start_of(&text, |of_p1| of_p1).await;
     let array = held.running.array();
     let record = |name: &str| held.home.path().join("data").join(name);
     let roster = record("ashlar-roster.json");
@@ -250,7 +250,7 @@ fn two_lanes() -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
     // Lane 0, which judges, answers.
-    let held = Held::start_of(&two_lanes(), |of_lane_0| 1 - of_lane_0).await;
+    let held = HeldArray::start_of(&two_lanes(), |of_lane_0| 1 - of_lane_0).await;
     let array = held.running.array();
     let visit = |state: Rc<ShardState>| async move {
         let pool = state.pool("p0").unwrap();
@@ -268,7 +268,7 @@ async fn initiators_of_a_silent_lane_are_warned_of_space_once_it_answers() {
         .await
         .unwrap()
         .unwrap();
-    let mut told = Told::default();
+    let mut told = SentWarnings::default();
     for _ in 0..2 {
         // The lane that answers has none, or has told of its own the first time.
         array.warn_initiators(&mut told).await.unwrap();

@@ -17,7 +17,7 @@ use super::{BringUpError, BringUpErrorKind, make_volumes};
 use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
-use crate::drive_files::{self, Found};
+use crate::drive_files::{self, DriveContent};
 use crate::images;
 use crate::openings::made::Made;
 use crate::openings::pools::{self, Known, Outcome};
@@ -366,13 +366,13 @@ impl Looker {
         let (name, path) = (&drive.name, drive.path.display());
         let is_spare = info.members.iter().all(|member| member.name != *name);
         let what = match look.found {
-            Found::Labelled(label) if label.pool_uuid == info.uuid && is_spare => {
+            DriveContent::Labelled(label) if label.pool_uuid == info.uuid && is_spare => {
                 format!("spare '{name}' is back at {path}")
             }
-            Found::Labelled(label) if label.pool_uuid == info.uuid => {
+            DriveContent::Labelled(label) if label.pool_uuid == info.uuid => {
                 format!("drive '{name}' is back at {path}, with what it held before")
             }
-            Found::Empty => format!("there is an empty drive at {path}, where '{name}' was"),
+            DriveContent::Empty => format!("there is an empty drive at {path}, where '{name}' was"),
             _ => return Ok(()),
         };
         let then = match is_spare {

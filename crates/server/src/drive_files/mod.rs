@@ -83,7 +83,7 @@ impl Patience {
 
 /// A drive of the site: where it is and how large the site says it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DrivePlace {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     /// For a file.
@@ -94,7 +94,7 @@ pub(crate) struct Place {
 
 /// What is at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum DriveContent {
     /// Nothing; says so.
     Nothing(String),
     /// A drive without label, with nothing on it.
@@ -111,8 +111,8 @@ pub(crate) enum Found {
 /// What is at a place, and whether its size is what the site says.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
-    pub(crate) place: Place,
-    pub(crate) found: Found,
+    pub(crate) place: DrivePlace,
+    pub(crate) found: DriveContent,
     /// Set when the size is another one.
     pub(crate) wrong_size: Option<WrongSize>,
 }
@@ -130,7 +130,10 @@ pub(crate) struct WrongSize {
 ///
 /// # Errors
 /// The shard has stopped.
-pub(crate) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<Look>, ShardGone> {
+pub(crate) async fn look(
+    shard: &ShardHandle,
+    places: Vec<DrivePlace>,
+) -> Result<Vec<Look>, ShardGone> {
     let visit = |state: Rc<ShardState>| async move {
         let looks = places
             .into_iter()
@@ -146,7 +149,7 @@ pub(crate) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<
 ///
 /// # Errors
 /// The shard has stopped.
-pub(crate) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, ShardGone> {
+pub(crate) async fn glance(shard: &ShardHandle, place: DrivePlace) -> Result<Look, ShardGone> {
     let visit = |state: Rc<ShardState>| async move {
         let patience = Patience { looks_left: 0 };
         look_at(&state, place, patience).await
@@ -276,7 +279,7 @@ async fn is_used(state: &ShardState, (data, path): (&Path, &Path), pool: &str) -
     Some(format!("it is a drive of pool {}", other.pool_name))
 }
 
-async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Look {
+async fn look_at(state: &ShardState, place: DrivePlace, mut patience: Patience) -> Look {
     let opened = patience.open(&place.path).await;
     // Not before: where nothing answers, this would not either.
     let wrong = match &opened {
@@ -286,7 +289,7 @@ async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Lo
     if let Some(why) = wrong {
         return Look {
             place,
-            found: Found::Unusable(why),
+            found: DriveContent::Unusable(why),
             wrong_size: None,
         };
     }
@@ -297,11 +300,11 @@ async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Lo
             (what_is_on(state, &place, drive).await, wrong_size)
         }
         Err(error) if error.kind == OpenErrorKind::NotFound => {
-            (Found::Nothing(error.to_string()), None)
+            (DriveContent::Nothing(error.to_string()), None)
         }
         // A device whose node is dead, a file that was emptied, a lock that is held: its pool
         // may do without it.
-        Err(error) => (Found::Unusable(error.to_string()), None),
+        Err(error) => (DriveContent::Unusable(error.to_string()), None),
     };
     Look {
         place,
@@ -310,28 +313,28 @@ async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Lo
     }
 }
 
-async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Found {
+async fn what_is_on(state: &ShardState, place: &DrivePlace, drive: RealDrive) -> DriveContent {
     let path = place.path.display();
     let reading = async {
         match Lane::probe(state.world(), &drive).await {
             Ok(Some(label)) => {
                 mend_aside(place.path.clone());
-                Found::Labelled(label)
+                DriveContent::Labelled(label)
             }
             Err(error) if error.kind == PoolErrorKind::Drive => {
-                Found::Unusable(format!("{path}: its label can't be read: {error}"))
+                DriveContent::Unusable(format!("{path}: its label can't be read: {error}"))
             }
-            Err(error) => Found::Unusable(format!("{path}: {error}")),
+            Err(error) => DriveContent::Unusable(format!("{path}: {error}")),
             Ok(None) => match blank::is_blank(state.world(), &drive).await {
-                Ok(true) => Found::Empty,
-                Ok(false) => Found::Occupied,
-                Err(error) => Found::Unusable(format!("{path}: it can't be read: {error}")),
+                Ok(true) => DriveContent::Empty,
+                Ok(false) => DriveContent::Occupied,
+                Err(error) => DriveContent::Unusable(format!("{path}: it can't be read: {error}")),
             },
         }
     };
     let read = tokio::time::timeout(READ_TIME, reading).await;
     read.unwrap_or_else(|_| {
-        Found::Unusable(format!(
+        DriveContent::Unusable(format!(
             "{path}: it does not answer: a read has not ended after {READ_TIME:?}"
         ))
     })
@@ -362,7 +365,7 @@ fn mend_aside(path: PathBuf) {
     }
 }
 
-fn wrong_size(place: &Place, capacity_bytes: u64) -> Option<WrongSize> {
+fn wrong_size(place: &DrivePlace, capacity_bytes: u64) -> Option<WrongSize> {
     let size_bytes = place.size_bytes.filter(|size| *size != capacity_bytes)?;
     let smaller = capacity_bytes < size_bytes;
     let what = if smaller { "too small" } else { "too large" };

@@ -3,7 +3,7 @@
 //! The labels of the pool's other drives say where the labels of the other lanes are. A drive that
 //! does not answer any more keeps the result of its first look.
 
-use super::{Found, Look, Patience, READ_TIME};
+use super::{DriveContent, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
 use engine::pool::{LabelSummary, Lane};
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ pub(super) async fn by_other_lanes(
     patience: &mut Patience,
 ) {
     let label = |look: &Look| match &look.found {
-        Found::Labelled(label) if label.part.lanes > 1 => Some(label.clone()),
+        DriveContent::Labelled(label) if label.part.lanes > 1 => Some(label.clone()),
         _ => None,
     };
     let known: Vec<LabelSummary> = looks.iter().filter_map(label).collect();
@@ -24,7 +24,7 @@ pub(super) async fn by_other_lanes(
         return;
     }
     for look in looks {
-        if !matches!(look.found, Found::Empty | Found::Occupied) {
+        if !matches!(look.found, DriveContent::Empty | DriveContent::Occupied) {
             continue;
         }
         // Whoever can't be opened now is what it was a moment ago.
@@ -40,7 +40,7 @@ pub(super) async fn by_other_lanes(
                 look.place.name,
                 label.pool_name
             );
-            look.found = Found::Labelled(label);
+            look.found = DriveContent::Labelled(label);
         }
     }
 }

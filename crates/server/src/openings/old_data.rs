@@ -11,7 +11,7 @@
 
 use super::pools::{OpenDrives, PoolPlan, doors, misplaced};
 use crate::array::MissingDrive;
-use crate::drive_files::{Found, Look};
+use crate::drive_files::{DriveContent, Look};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use engine::pool::{Lane, NamedDrive};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use world_real::OpenDrive;
 /// Names of the drives that are there and are out of use.
 pub(super) fn failed(looks: &[Look], failed: &BTreeMap<String, String>) -> Vec<String> {
     let is_failed = |look: &&Look| match &look.found {
-        Found::Labelled(label) => failed.contains_key(&label.drive_uuid.to_string()),
+        DriveContent::Labelled(label) => failed.contains_key(&label.drive_uuid.to_string()),
         _ => false,
     };
     let of = looks.iter().filter(is_failed);
@@ -40,7 +40,7 @@ pub(super) fn refusal(
     for Look { place, found, .. } in looks {
         let (drive, path) = (&place.name, place.path.display());
         let why = match found {
-            Found::Labelled(label) => match misplaced(label, name, place, uuid) {
+            DriveContent::Labelled(label) => match misplaced(label, name, place, uuid) {
                 None => {
                     let out = failed.get(&label.drive_uuid.to_string())?;
                     old.push(format!("drive {drive} {out}: it may lack the last writes"));
@@ -48,9 +48,9 @@ pub(super) fn refusal(
                 }
                 Some(why) => why,
             },
-            Found::Nothing(_) => format!("{path} is not there"),
-            Found::Unusable(why) => why.clone(),
-            Found::Empty | Found::Occupied => format!("{path} has no label"),
+            DriveContent::Nothing(_) => format!("{path} is not there"),
+            DriveContent::Unusable(why) => why.clone(),
+            DriveContent::Empty | DriveContent::Occupied => format!("{path} has no label"),
         };
         away.push(format!("drive {drive}: {why}"));
     }

@@ -14,7 +14,7 @@ use super::pools::{self, Known};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
-use crate::drive_files::{self, Found};
+use crate::drive_files::{self, DriveContent};
 use crate::shard::ShardHandle;
 use base::Uuid;
 use engine::pool::PoolInfo;
@@ -232,11 +232,11 @@ async fn check_labelled(
         let path = place.path.display().to_string();
         let look = drive_files::glance(&array.shards()[0], place).await?;
         let is_its = match look.found {
-            Found::Labelled(label) => {
+            DriveContent::Labelled(label) => {
                 let is_known = |uuid: &String| *uuid == label.pool_uuid.to_string();
                 label.pool_name == pool && uuid.as_ref().is_none_or(is_known)
             }
-            Found::Nothing(_) => !all,
+            DriveContent::Nothing(_) => !all,
             // One that the pool has open is locked: it is where it was.
             _ => false,
         };

@@ -12,7 +12,7 @@ use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
 use crate::blank;
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
-use crate::drive_files::{self, Found, Look, Patience, Place};
+use crate::drive_files::{self, DriveContent, DrivePlace, Look, Patience};
 use crate::shard::{ShardHandle, ShardState};
 use ::array::pool::Paces;
 use engine::drives::EventKind;
@@ -31,7 +31,7 @@ pub(crate) struct PoolPlan {
     /// The shard of each lane, by index.
     pub(crate) shards: Vec<usize>,
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
-    places: Vec<Place>,
+    places: Vec<DrivePlace>,
     /// Names of those drives that are out of use, by the roster.
     pub(crate) failed: Vec<String>,
     /// The label of one of its drives.
@@ -215,15 +215,17 @@ fn label_of(looks: &[Look], name: &str, uuid: Option<&str>) -> Option<LabelSumma
     let is_known =
         |label: &LabelSummary| uuid.is_none_or(|uuid| label.pool_uuid.to_string() == uuid);
     looks.iter().find_map(|look| match &look.found {
-        Found::Labelled(label) if label.pool_name == name && is_known(label) => Some(label.clone()),
+        DriveContent::Labelled(label) if label.pool_name == name && is_known(label) => {
+            Some(label.clone())
+        }
         _ => None,
     })
 }
 
 /// The places of a pool's drives: the site's, and those that the API added.
-fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
+fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<DrivePlace> {
     let drives = pool.drives().filter_map(|name| known.site.drive(name));
-    let mut places: Vec<Place> = drives.map(|drive| known.data.place(drive)).collect();
+    let mut places: Vec<DrivePlace> = drives.map(|drive| known.data.place(drive)).collect();
     places.retain(|place| {
         let elsewhere = |drive: &&AddedDrive| drive.path == place.path && drive.pool != pool.name;
         let Some(drive) = known.added.iter().find(elsewhere) else {
@@ -253,13 +255,13 @@ fn decide(
     name: &str,
     looks: Vec<Look>,
     uuid: Option<&str>,
-) -> Result<(Vec<Place>, Action), Vec<String>> {
-    let is_labelled = |look: &Look| matches!(look.found, Found::Labelled(_));
+) -> Result<(Vec<DrivePlace>, Action), Vec<String>> {
+    let is_labelled = |look: &Look| matches!(look.found, DriveContent::Labelled(_));
     if uuid.is_none() && !looks.iter().any(is_labelled) {
         return decide_make(looks);
     }
     let is_clean = looks.iter().all(|look| match &look.found {
-        Found::Labelled(label) => label.is_clean,
+        DriveContent::Labelled(label) => label.is_clean,
         _ => true,
     });
     let is_known = uuid.is_some();
@@ -283,7 +285,7 @@ fn decide(
 fn most_labelled(looks: &[Look], name: &str) -> Option<String> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for look in looks {
-        if let Found::Labelled(label) = &look.found
+        if let DriveContent::Labelled(label) = &look.found
             && label.pool_name == name
         {
             *found.entry(label.pool_uuid.to_string()).or_default() += 1;
@@ -300,7 +302,7 @@ fn decide_open(
     name: &str,
     looks: Vec<Look>,
     uuid: Option<&str>,
-) -> (Vec<Place>, Vec<MissingDrive>) {
+) -> (Vec<DrivePlace>, Vec<MissingDrive>) {
     let mut missing = Vec::new();
     let mut places = Vec::new();
     for Look {
@@ -311,19 +313,19 @@ fn decide_open(
     {
         let path = place.path.display();
         let why = match found {
-            Found::Nothing(_) => Some(format!(
+            DriveContent::Nothing(_) => Some(format!(
                 "{path} is not there, and pool {name} holds data on this drive; bring the file \
                  back (Ashlar does not create it again)"
             )),
-            Found::Empty | Found::Occupied => Some(format!(
+            DriveContent::Empty | DriveContent::Occupied => Some(format!(
                 "{path} has no label: it isn't the drive that pool {name} was made with; put that \
                  one in its place"
             )),
-            Found::Unusable(why) => Some(format!(
+            DriveContent::Unusable(why) => Some(format!(
                 "{why}; pool {name} holds data on this drive: repair it, or run `ashlar drive replace {}`",
                 place.name
             )),
-            Found::Labelled(label) => misplaced(&label, name, &place, uuid),
+            DriveContent::Labelled(label) => misplaced(&label, name, &place, uuid),
         };
         if let Some(why) = why {
             missing.push(MissingDrive::new(place.name, place.path, why));
@@ -348,7 +350,7 @@ fn decide_open(
 pub(crate) fn misplaced(
     label: &LabelSummary,
     name: &str,
-    place: &Place,
+    place: &DrivePlace,
     uuid: Option<&str>,
 ) -> Option<String> {
     let path = place.path.display();
@@ -368,7 +370,7 @@ pub(crate) fn misplaced(
 }
 
 /// A pool that is not there: every drive must be free to take.
-fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
+fn decide_make(looks: Vec<Look>) -> Result<(Vec<DrivePlace>, Action), Vec<String>> {
     let mut wrong = Vec::new();
     let mut new_files = Vec::new();
     let mut places = Vec::new();
@@ -381,13 +383,13 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
         let path = place.path.display();
         let why = match (found, place.size_bytes, wrong_size) {
             (_, _, Some(size)) => Some(size.context),
-            (Found::Nothing(_), Some(size_bytes), _) => {
+            (DriveContent::Nothing(_), Some(size_bytes), _) => {
                 new_files.push((place.path.clone(), size_bytes));
                 None
             }
-            (Found::Nothing(why) | Found::Unusable(why), _, _) => Some(why),
-            (Found::Occupied, _, _) => Some(format!("{path} {}", blank::REMEDY)),
-            (Found::Empty | Found::Labelled(_), _, _) => None,
+            (DriveContent::Nothing(why) | DriveContent::Unusable(why), _, _) => Some(why),
+            (DriveContent::Occupied, _, _) => Some(format!("{path} {}", blank::REMEDY)),
+            (DriveContent::Empty | DriveContent::Labelled(_), _, _) => None,
         };
         wrong.extend(why.map(|why| format!("drive {}: {why}", place.name)));
         places.push(place);
@@ -637,7 +639,7 @@ fn nonce() -> Result<u64, String> {
 async fn make_one(
     pool: &site::Pool,
     shards: Vec<&ShardHandle>,
-    places: Vec<Place>,
+    places: Vec<DrivePlace>,
 ) -> Result<String, BringUpError> {
     let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
     let (drives, missing) = open_those_there(&places).await;
@@ -716,10 +718,10 @@ pub(crate) type OpenDrives = Vec<(String, OpenDrive)>;
 
 /// Opens drives; those that can't be are given, too. Whoever looked at them just now may not have
 /// closed them yet.
-async fn open_those_there(places: &[Place]) -> (OpenDrives, Vec<MissingDrive>) {
+async fn open_those_there(places: &[DrivePlace]) -> (OpenDrives, Vec<MissingDrive>) {
     let mut patience = Patience::default();
     let (mut drives, mut missing) = (Vec::new(), Vec::new());
-    for Place { name, path, .. } in places {
+    for DrivePlace { name, path, .. } in places {
         match patience.open(path).await {
             Ok(open) => drives.push((name.clone(), open)),
             Err(error) => {

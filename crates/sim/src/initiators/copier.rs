@@ -9,7 +9,7 @@ use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::NexusId;
-use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens};
+use scsi::offload::{Access, Copier, Designator, HeldData, Refusal, Tokens};
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ impl HostCopier {
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> Result<Held, IoError> {
+    ) -> Result<HeldData, IoError> {
         let held = self.copier.hold(source, ranges, course).await?;
         let gone = || IoError {
             kind: IoErrorKind::Deleted,
@@ -41,7 +41,7 @@ impl HostCopier {
         Ok(held)
     }
 
-    async fn look_at(&self, holder: &Volume<SimWorld>, held: &Held) -> Result<(), IoError> {
+    async fn look_at(&self, holder: &Volume<SimWorld>, held: &HeldData) -> Result<(), IoError> {
         let mut kept = Vec::new();
         for (at, len) in held.places.iter().filter(|(_, len)| *len > 0) {
             let bytes = holder.read(VolumeOffset(*at), *len as usize).await?;
@@ -85,7 +85,7 @@ impl Copier<SimWorld> for HostCopier {
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+    ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         self.hold_and_look(source, ranges, course).boxed_local()
     }
 
@@ -97,7 +97,7 @@ impl Copier<SimWorld> for HostCopier {
         self.copier.reach(volume, course)
     }
 
-    fn release(&self, held: Vec<Held>) {
+    fn release(&self, held: Vec<HeldData>) {
         self.copier.release(held);
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 const INFORMATION_BYTES: usize = 32;
 
 /// What RECEIVE ROD TOKEN INFORMATION says.
-struct Told {
+struct TokenInformation {
     blocks: u64,
     token: Option<Vec<u8>>,
 }
@@ -111,7 +111,7 @@ impl Host {
     }
 
     /// Nothing, when it is not told.
-    async fn token_information(&self, unit: usize, list_id: u32) -> Option<Told> {
+    async fn token_information(&self, unit: usize, list_id: u32) -> Option<TokenInformation> {
         let mut cdb = [0; 16];
         (cdb[0], cdb[1]) = (0x84, 0x07);
         cdb[2..6].copy_from_slice(&list_id.to_be_bytes());
@@ -126,7 +126,7 @@ impl Host {
             return None;
         }
         let token = INFORMATION_BYTES + usize::from(data[13]) + 4 + 2;
-        Some(Told {
+        Some(TokenInformation {
             blocks: u64::from_be_bytes(*data[16..].first_chunk()?),
             token: data.get(token..token + TOKEN_BYTES).map(<[u8]>::to_vec),
         })

@@ -4,7 +4,7 @@
 //! may have shown meanwhile is what the copy may leave. So whoever begins to change a source
 //! tells the copies that are under way.
 
-use super::{Ended, Oracle, WriteTicket};
+use super::{Oracle, WriteEnd, WriteTicket};
 use crate::oracle::sector::Event;
 use crate::pattern::Content;
 use std::ops::Range;
@@ -67,10 +67,10 @@ impl Oracle {
 
     /// A copy ends. Of one that was done while its target shrank, what was copied before may
     /// have gone with the rest that was there.
-    pub fn end_copy(&mut self, ticket: &CopyTicket, ended: Ended) {
+    pub fn end_copy(&mut self, ticket: &CopyTicket, ended: WriteEnd) {
         self.copies.retain(|copy| copy.write.id != ticket.write.id);
         let has_shrunk = self.volume(ticket.write.volume).shrunk_since(ticket.began);
-        let ended = if has_shrunk { Ended::Failed } else { ended };
+        let ended = if has_shrunk { WriteEnd::Failed } else { ended };
         self.end_write(&ticket.write, ended);
         self.let_through(ticket.began);
     }
@@ -134,7 +134,7 @@ impl CopyTicket {
 mod tests {
     use super::*;
     use crate::oracle::volume::Change;
-    use crate::pattern::Place;
+    use crate::pattern::SectorPlace;
     use base::Uuid;
     use engine::Provisioning;
 
@@ -151,8 +151,8 @@ mod tests {
 
     fn write(oracle: &mut Oracle, volume: u64, sector: u64) -> Content {
         let ticket = oracle.begin_write(volume, sector..sector + 1);
-        oracle.end_write(&ticket, Ended::Acknowledged);
-        Content::of(ticket.id, Place { volume, sector })
+        oracle.end_write(&ticket, WriteEnd::Acknowledged);
+        Content::of(ticket.id, SectorPlace { volume, sector })
     }
 
     fn saw(oracle: &mut Oracle, volume: u64, sector: u64, content: Content) -> bool {
@@ -172,7 +172,7 @@ mod tests {
             let copy = oracle.begin_copy((a, 2), (b, 5), 1);
             assert!(saw(&mut oracle, b, 5, old));
             let during = write(&mut oracle, a, 2);
-            oracle.end_copy(&copy, Ended::Acknowledged);
+            oracle.end_copy(&copy, WriteEnd::Acknowledged);
             let after = write(&mut oracle, a, 2);
             let (content, allowed) =
                 [(before, true), (during, true), (after, false), (old, false)][pick];
@@ -199,7 +199,7 @@ mod tests {
         let content = write(&mut oracle, a, 0);
         let copy = oracle.begin_copy((a, 0), (a, 1), 2);
         assert!(!oracle.may_copy(a, b) && !oracle.may_copy(b, a) && !oracle.may_copy(a, a));
-        oracle.end_copy(&copy, Ended::Acknowledged);
+        oracle.end_copy(&copy, WriteEnd::Acknowledged);
         assert!(oracle.may_copy(a, b));
         assert!(saw(&mut oracle, a, 1, content));
         assert!(!saw(&mut oracle, a, 2, content));

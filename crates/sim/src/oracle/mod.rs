@@ -8,7 +8,7 @@ pub mod sector;
 pub mod volume;
 pub mod words;
 
-use crate::pattern::{self, Content, Place, WriteId};
+use crate::pattern::{self, Content, SectorPlace, WriteId};
 use base::SECTOR_BYTES;
 use sector::{Event, History};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ pub struct ReadTicket {
 
 /// How a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum WriteEnd {
     /// Acknowledged: the write must last.
     Acknowledged,
     /// Failed: any of its sectors may have been written.
@@ -171,7 +171,7 @@ impl Oracle {
         self.begin_change(volume, sectors, |history, sector, id, (began, horizon)| {
             let shows = match zeroes.contains(&sector) {
                 true => Content::ZEROES,
-                false => Content::of(id, Place { volume, sector }),
+                false => Content::of(id, SectorPlace { volume, sector }),
             };
             history.begin_write(id, shows, began, horizon);
         })
@@ -212,7 +212,7 @@ impl Oracle {
 
     /// The write of `ticket` ends. An acknowledged write must last; a failed write may be seen or
     /// not.
-    pub fn end_write(&mut self, ticket: &WriteTicket, ended: Ended) {
+    pub fn end_write(&mut self, ticket: &WriteTicket, ended: WriteEnd) {
         let now = self.tick();
         self.writes.remove(&ticket.id);
         self.under_way.retain(|_, id| *id != ticket.id);
@@ -221,8 +221,8 @@ impl Oracle {
         volume.forget_outside(ticket.id, &ticket.sectors);
         for history in volume.histories(ticket.sectors.clone()) {
             match ended {
-                Ended::Acknowledged => history.acknowledge(ticket.id, now, !derived),
-                Ended::Failed => history.leave_open(ticket.id, now, !derived),
+                WriteEnd::Acknowledged => history.acknowledge(ticket.id, now, !derived),
+                WriteEnd::Failed => history.leave_open(ticket.id, now, !derived),
             }
         }
     }
@@ -303,7 +303,7 @@ mod tests {
         let mut bytes = vec![0; ids.len() * SECTOR_BYTES];
         for (sector, (&id, content)) in ids.iter().zip(bytes.chunks_mut(SECTOR_BYTES)).enumerate() {
             if id != pattern::ZEROES {
-                let place = Place {
+                let place = SectorPlace {
                     volume: ticket.volume,
                     sector: sector as u64,
                 };
@@ -318,7 +318,7 @@ mod tests {
         let (mut oracle, volume) = oracle();
         read(&mut oracle, volume, &[0; 8]).unwrap();
         let write = oracle.begin_write(volume, 0..2);
-        oracle.end_write(&write, Ended::Acknowledged);
+        oracle.end_write(&write, WriteEnd::Acknowledged);
         read(&mut oracle, volume, &[1, 1, 0]).unwrap();
         oracle.power_cut();
         read(&mut oracle, volume, &[1, 1, 0]).unwrap();
@@ -331,24 +331,24 @@ mod tests {
         assert!(!oracle.may_be_lost(volume, 0..8));
         let before = oracle.begin_write(volume, 0..8);
         oracle.damage();
-        oracle.end_write(&before, Ended::Acknowledged);
+        oracle.end_write(&before, WriteEnd::Acknowledged);
         assert!(oracle.may_be_lost(volume, 0..8), "it began before");
         let part = oracle.begin_write(volume, 0..7);
-        oracle.end_write(&part, Ended::Acknowledged);
+        oracle.end_write(&part, WriteEnd::Acknowledged);
         assert!(oracle.may_be_lost(volume, 0..8));
         let rest = oracle.begin_clear(volume, 7..8);
-        oracle.end_write(&rest, Ended::Failed);
+        oracle.end_write(&rest, WriteEnd::Failed);
         assert!(oracle.may_be_lost(volume, 0..8), "it failed");
         let rest = oracle.begin_clear(volume, 7..8);
-        oracle.end_write(&rest, Ended::Acknowledged);
+        oracle.end_write(&rest, WriteEnd::Acknowledged);
         assert!(!oracle.may_be_lost(volume, 0..8));
-        for ended in [Ended::Acknowledged, Ended::Failed] {
+        for ended in [WriteEnd::Acknowledged, WriteEnd::Failed] {
             let copy = oracle.begin_copy((volume, 0), (volume, 0), 8);
             assert!(oracle.may_be_lost(volume, 0..8), "it is being copied");
             oracle.end_copy(&copy, ended);
             assert!(oracle.may_be_lost(volume, 0..8), "a copy of what is lost");
             let all = oracle.begin_write(volume, 0..8);
-            oracle.end_write(&all, Ended::Acknowledged);
+            oracle.end_write(&all, WriteEnd::Acknowledged);
             assert!(!oracle.may_be_lost(volume, 0..8));
         }
     }
@@ -371,8 +371,8 @@ mod tests {
             let second = oracle.begin_write(volume, 0..1);
             read(&mut oracle, volume, &[2]).unwrap();
             read(&mut oracle, volume, &[0]).unwrap();
-            oracle.end_write(&second, Ended::Acknowledged);
-            oracle.end_write(&first, Ended::Acknowledged);
+            oracle.end_write(&second, WriteEnd::Acknowledged);
+            oracle.end_write(&first, WriteEnd::Acknowledged);
             read(&mut oracle, volume, &[winner]).unwrap();
             read(&mut oracle, volume, &[winner]).unwrap();
             read(&mut oracle, volume, &[3 - winner]).unwrap_err();
@@ -384,10 +384,10 @@ mod tests {
         let (mut oracle, volume) = oracle();
         let first = oracle.begin_write(volume, 0..1);
         let second = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&first, Ended::Acknowledged);
-        oracle.end_write(&second, Ended::Acknowledged);
+        oracle.end_write(&first, WriteEnd::Acknowledged);
+        oracle.end_write(&second, WriteEnd::Acknowledged);
         let third = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&third, Ended::Acknowledged);
+        oracle.end_write(&third, WriteEnd::Acknowledged);
         read(&mut oracle, volume, &[1]).unwrap_err();
         read(&mut oracle, volume, &[2]).unwrap_err();
         read(&mut oracle, volume, &[3]).unwrap();
@@ -399,7 +399,7 @@ mod tests {
             let (mut oracle, volume) = oracle();
             let write = oracle.begin_write(volume, 0..1);
             let ticket = oracle.begin_read(volume, 0);
-            oracle.end_write(&write, Ended::Acknowledged);
+            oracle.end_write(&write, WriteEnd::Acknowledged);
             end(&mut oracle, &ticket, &[seen]).unwrap();
             read(&mut oracle, volume, &[0]).unwrap_err();
             read(&mut oracle, volume, &[1]).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     fn a_failed_write_may_be_there_or_not_and_then_stays() {
         let (mut oracle, volume) = oracle();
         let failed = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&failed, Ended::Failed);
+        oracle.end_write(&failed, WriteEnd::Failed);
         read(&mut oracle, volume, &[1]).unwrap();
         read(&mut oracle, volume, &[0]).unwrap_err();
     }
@@ -419,19 +419,19 @@ mod tests {
     fn what_was_cleared_is_zeroes_until_it_is_written() {
         let (mut oracle, volume) = oracle();
         let write = oracle.begin_write(volume, 0..2);
-        oracle.end_write(&write, Ended::Acknowledged);
+        oracle.end_write(&write, WriteEnd::Acknowledged);
         oracle.begin_clear(volume, 1..3);
         read(&mut oracle, volume, &[1, 0, 0]).unwrap();
         oracle.power_cut();
         read(&mut oracle, volume, &[1, 1, 0]).unwrap();
         read(&mut oracle, volume, &[1, 0]).unwrap_err();
         let again = oracle.begin_clear(volume, 0..2);
-        oracle.end_write(&again, Ended::Acknowledged);
+        oracle.end_write(&again, WriteEnd::Acknowledged);
         read(&mut oracle, volume, &[1]).unwrap_err();
         read(&mut oracle, volume, &[0, 1]).unwrap_err();
         read(&mut oracle, volume, &[0, 0, 0]).unwrap();
         let write = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&write, Ended::Acknowledged);
+        oracle.end_write(&write, WriteEnd::Acknowledged);
         read(&mut oracle, volume, &[0]).unwrap_err();
         read(&mut oracle, volume, &[4, 0, 0]).unwrap();
     }

@@ -395,7 +395,7 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Place;
+    use crate::pattern::SectorPlace;
 
     fn info(size_bytes: u64, uuid: u128) -> VolumeInfo {
         VolumeInfo {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     fn shown(id: u64, volume: u64) -> Content {
-        Content::of(id, Place { volume, sector: 0 })
+        Content::of(id, SectorPlace { volume, sector: 0 })
     }
 
     fn created() -> (Oracle, u64) {
@@ -491,7 +491,7 @@ mod tests {
             // One after the other: who has the second has the first.
             for volume in [a, b] {
                 let write = oracle.begin_write(volume, 0..1);
-                oracle.end_write(&write, crate::oracle::Ended::Acknowledged);
+                oracle.end_write(&write, crate::oracle::WriteEnd::Acknowledged);
             }
             for clone in &clones {
                 oracle.end_change(*clone, Change::Done(Uuid::nil()));
@@ -513,7 +513,7 @@ mod tests {
         let (mut oracle, id) = created();
         let write = |oracle: &mut Oracle| {
             let write = oracle.begin_write(id, 0..1);
-            oracle.end_write(&write, crate::oracle::Ended::Acknowledged);
+            oracle.end_write(&write, crate::oracle::WriteEnd::Acknowledged);
         };
         write(&mut oracle);
         let snapshot = oracle.begin_clones(&[(id, "s")], true)[0];
@@ -525,7 +525,7 @@ mod tests {
         }
         let kept = kept.unwrap();
         oracle.end_change(kept, Change::Done(Uuid::nil()));
-        oracle.end_write(&ticket, crate::oracle::Ended::Acknowledged);
+        oracle.end_write(&ticket, crate::oracle::WriteEnd::Acknowledged);
         oracle.volume_mut(kept).saw(0, shown(2, id), 100).unwrap();
         oracle
             .volume_mut(kept)

@@ -21,20 +21,20 @@ pub struct WordsModel {
     /// What it was taken from, and when.
     pub origin: Option<(u64, u64)>,
     /// What is being said.
-    pending: Option<Said>,
+    pending: Option<SaidVolume>,
 }
 
 /// What can be said of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct SaidVolume {
     name: String,
     attributes: BTreeMap<String, String>,
     is_trashed: bool,
 }
 
 impl VolumeModel {
-    fn said(&self) -> Said {
-        Said {
+    fn said(&self) -> SaidVolume {
+        SaidVolume {
             name: self.name.clone(),
             attributes: self.words.attributes.clone(),
             is_trashed: self.words.is_trashed,
@@ -55,7 +55,7 @@ impl VolumeModel {
         about: &VolumeAttributes,
         of: Option<Uuid>,
     ) -> Result<(), String> {
-        let found = Said {
+        let found = SaidVolume {
             name: name.to_owned(),
             attributes: about.attributes.clone(),
             is_trashed: about.trashed_unix_s.is_some(),
@@ -114,7 +114,7 @@ impl Oracle {
     /// A change of what is said begins.
     pub fn begin_words(&mut self, id: u64, change: &AttributesChange, is_trashed: bool) {
         let old = self.volume(id).said();
-        let mut said = Said {
+        let mut said = SaidVolume {
             is_trashed,
             ..old.clone()
         };
@@ -128,7 +128,7 @@ impl Oracle {
             for (follower, name) in self.followers(id, new) {
                 let volume = self.volume_mut(follower);
                 let said = volume.said();
-                volume.words.pending = Some(Said { name, ..said });
+                volume.words.pending = Some(SaidVolume { name, ..said });
             }
             said.name = new.clone();
         }

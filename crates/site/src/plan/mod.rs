@@ -17,9 +17,9 @@ mod variants;
 mod vms;
 
 pub use types::{
-    Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, Event, Groups, Happening,
-    HostCopy, Initiator, Layout, Lot, Luns, Machine, Method, Migration, Network, NetworkKind, Plan,
-    Ports, Run, TRACE, Taken, Uplink, VmGroup,
+    Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups,
+    Happening, HostCopy, Initiator, Layout, Lot, Luns, Machine, Method, Migration, Network,
+    NetworkKind, Plan, Ports, Run, TRACE, Uplink, VmGroup,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};

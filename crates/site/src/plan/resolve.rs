@@ -4,7 +4,7 @@
 //! Invariant: whatever is assumed is named in [`Plan::assumed`], with the key that would say it.
 
 use super::assumed::{self, Assumed};
-use super::types::{Bus, Groups, Layout, Lot, Plan, Taken};
+use super::types::{Bus, DriveShare, Groups, Layout, Lot, Plan};
 use super::vms;
 use crate::diagnostic::Diagnostic;
 use crate::read::{DriveRow, PoolRow, Rows};
@@ -132,7 +132,7 @@ impl<'a> Drives<'a> {
             let name = format!("{} spares", pool.name);
             let line = row.line("spares").unwrap_or(row.header_line());
             let (from, count) = self.lot(name, line, &pool.spares);
-            spares.push(Taken { from, count });
+            spares.push(DriveShare { from, count });
         }
         let layout = Layout {
             name: pool.name.clone(),

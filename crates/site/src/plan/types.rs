@@ -148,7 +148,7 @@ pub struct Layout {
     /// Its groups; at least one.
     pub groups: Vec<Groups>,
     /// Drives that stand in for those that fail.
-    pub spares: Vec<Taken>,
+    pub spares: Vec<DriveShare>,
     /// A power of two.
     pub stripe_unit_bytes: u32,
     /// A power of two.
@@ -172,7 +172,7 @@ pub struct Groups {
 
 /// Drives out of a lot.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taken {
+pub struct DriveShare {
     /// Name of the lot that they are from.
     pub from: String,
     /// How many; at least one.

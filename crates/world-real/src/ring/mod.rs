@@ -22,7 +22,7 @@ mod queue;
 mod tests;
 
 pub(super) use operation::Operation;
-pub(super) use queue::{FileIdentity, FileNow, Held};
+pub(super) use queue::{FileIdentity, FileNow, KernelBuffers};
 
 use super::setup::StartError;
 use super::suspicion::Suspicion;
@@ -126,7 +126,7 @@ impl Ring {
             .offset(transfer.offset)
             .build();
         let worker = transfer.is_for_a_worker(target);
-        let operation = self.start_transfer(entry, target, worker, Held::Read(buf));
+        let operation = self.start_transfer(entry, target, worker, KernelBuffers::Read(buf));
         if len as usize <= SMALL_READ_BYTES && !worker {
             self.shared.queue.borrow_mut().submit_early();
         }
@@ -155,7 +155,7 @@ impl Ring {
             })
             .build();
         let worker = transfer.is_for_a_worker(target);
-        self.start_transfer(entry, target, worker, Held::Write(data))
+        self.start_transfer(entry, target, worker, KernelBuffers::Write(data))
     }
 
     /// Makes the file's data durable: fdatasync(2).
@@ -164,7 +164,7 @@ impl Ring {
             .flags(types::FsyncFlags::DATASYNC)
             .build();
         // The kernel always gives these to a worker.
-        self.start_operation(entry, target, true, Held::Nothing)
+        self.start_operation(entry, target, true, KernelBuffers::Nothing)
     }
 
     /// Gives a run of bytes back to what lies under the file: fallocate(2) with
@@ -175,7 +175,7 @@ impl Ring {
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
             .build();
         // The kernel always gives these to a worker.
-        self.start_operation(entry, target, true, Held::Nothing)
+        self.start_operation(entry, target, true, KernelBuffers::Nothing)
     }
 
     /// What the file is by now, or what is at a path by now: statx(2), by a kernel worker, so
@@ -191,7 +191,7 @@ impl Ring {
             .flags(flags)
             .mask(libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_NLINK | libc::STATX_INO)
             .build();
-        self.start_operation(entry, target, true, Held::Status(status, path))
+        self.start_operation(entry, target, true, KernelBuffers::Status(status, path))
     }
 
     fn start_transfer(
@@ -199,7 +199,7 @@ impl Ring {
         entry: squeue::Entry,
         target: Target<'_>,
         worker: bool,
-        held: Held,
+        held: KernelBuffers,
     ) -> Operation {
         let entry = match worker {
             true => entry.flags(squeue::Flags::ASYNC),
@@ -213,7 +213,7 @@ impl Ring {
         entry: squeue::Entry,
         target: Target<'_>,
         worker: bool,
-        held: Held,
+        held: KernelBuffers,
     ) -> Operation {
         let slot = Slot {
             state: State::Waiting(None),

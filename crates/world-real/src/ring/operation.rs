@@ -1,7 +1,7 @@
 //! The future of an operation on a shard's ring.
 
 use super::Shared;
-use super::queue::{Held, State};
+use super::queue::{KernelBuffers, State};
 use crate::errno;
 use std::future::Future;
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct Operation {
 
 impl Future for Operation {
     /// What the kernel said (a count of bytes), and what it had been lent.
-    type Output = (io::Result<usize>, Held);
+    type Output = (io::Result<usize>, KernelBuffers);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(key) = self.key else {

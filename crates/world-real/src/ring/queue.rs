@@ -60,7 +60,7 @@ pub(super) struct Slot {
     /// Of its drive.
     pub(super) suspicion: Suspicion,
     pub(super) state: State,
-    pub(super) held: Held,
+    pub(super) held: KernelBuffers,
     /// Keeps the descriptor open until the kernel is done with it.
     pub(super) _file: Arc<File>,
 }
@@ -72,7 +72,7 @@ pub(super) enum State {
 }
 
 /// What the kernel may use during an operation.
-pub(crate) enum Held {
+pub(crate) enum KernelBuffers {
     Read(Buf),
     Write(#[expect(dead_code, reason = "held for the kernel, not for us")] Slice),
     /// And the path that it is asked by.
@@ -99,10 +99,10 @@ pub struct FileIdentity {
     inode: u64,
 }
 
-impl Held {
+impl KernelBuffers {
     /// What the file is by now whose status was asked for; none when it is not a file.
     pub(crate) fn file_now(self) -> Option<FileNow> {
-        let Held::Status(status, _) = self else {
+        let KernelBuffers::Status(status, _) = self else {
             panic!("only a status tells of a file")
         };
         // SAFETY: it was all zero when the kernel got it, which is a valid statx, and the
@@ -123,8 +123,8 @@ impl Held {
     /// The buffer of a read.
     pub(crate) fn into_buf(self) -> Buf {
         match self {
-            Held::Read(buf) => buf,
-            Held::Write(_) | Held::Status(..) | Held::Nothing => {
+            KernelBuffers::Read(buf) => buf,
+            KernelBuffers::Write(_) | KernelBuffers::Status(..) | KernelBuffers::Nothing => {
                 panic!("only a read gives a buffer back")
             }
         }

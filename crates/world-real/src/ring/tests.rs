@@ -108,7 +108,7 @@ fn drives_of_a_submission_that_took_long_are_left_to_workers() {
         let entry = opcode::Read::new(descriptor(&file), std::ptr::null_mut(), 0).build();
         let operation = world
             .ring()
-            .start_transfer(entry, target, false, Held::Nothing);
+            .start_transfer(entry, target, false, KernelBuffers::Nothing);
         world.ring().shared.queue.borrow_mut().entered(queue::LONG);
         assert!(suspicion.in_worker());
         operation.await.0.unwrap();

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// What a map has of a part that lies within a chunk of the other side.
 #[derive(Debug)]
-pub enum Taken {
+pub enum TakenPart {
     /// A whole chunk, if one is there.
     Chunk(Option<Rc<Chunk>>),
     /// The physical page of each page, [`UNMAPPED`] for none.
@@ -40,9 +40,9 @@ pub fn parts_of_copy(
 
 impl PageMap {
     /// What it has in `len` pages from `first` on, for another place.
-    pub fn taken(&self, first: PageIndex, len: usize) -> Taken {
+    pub fn taken(&self, first: PageIndex, len: usize) -> TakenPart {
         if len == CHUNK && first.0.is_multiple_of(CHUNK as u64) {
-            return Taken::Chunk(self.chunk(first.0 as usize / CHUNK).cloned());
+            return TakenPart::Chunk(self.chunk(first.0 as usize / CHUNK).cloned());
         }
         let mut pages = Vec::with_capacity(len);
         for (chunk, from, len, _) in parts(first, len) {
@@ -51,7 +51,7 @@ impl PageMap {
                 None => pages.resize(pages.len() + len, UNMAPPED),
             }
         }
-        Taken::Pages(pages)
+        TakenPart::Pages(pages)
     }
 
     /// Has `taken` from `first` on, instead of what it has there; what nobody has any more
@@ -59,23 +59,23 @@ impl PageMap {
     pub fn put(
         &mut self,
         first: PageIndex,
-        taken: &Taken,
+        taken: &TakenPart,
         refs: &mut Refs,
         freed: &mut Vec<PhysPage>,
     ) {
         let index = first.0 as usize / CHUNK;
         match taken {
-            Taken::Chunk(None) => self.remove(first, CHUNK as u64, refs, freed),
-            Taken::Chunk(Some(chunk)) => {
+            TakenPart::Chunk(None) => self.remove(first, CHUNK as u64, refs, freed),
+            TakenPart::Chunk(Some(chunk)) => {
                 let before = self.chunk(index).map_or(0, |chunk| chunk.pages().count());
                 self.tree.put_chunk(index, chunk, refs, freed);
                 self.mapped -= before as u64;
                 self.mapped += chunk.pages().count() as u64;
             }
-            Taken::Pages(pages) if pages.iter().all(|&entry| entry == UNMAPPED) => {
+            TakenPart::Pages(pages) if pages.iter().all(|&entry| entry == UNMAPPED) => {
                 self.remove(first, pages.len() as u64, refs, freed);
             }
-            Taken::Pages(pages) => self.put_pages(first, pages, refs, freed),
+            TakenPart::Pages(pages) => self.put_pages(first, pages, refs, freed),
         }
     }
 

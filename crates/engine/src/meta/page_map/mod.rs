@@ -15,7 +15,7 @@
 mod copy;
 mod tree;
 
-pub use copy::{Taken, parts_of_copy};
+pub use copy::{TakenPart, parts_of_copy};
 pub use tree::{Chunk, Entries, TABLE, Table, Tree};
 
 use super::refs::Refs;

@@ -402,11 +402,11 @@ impl<W: World> Lane<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drives::vitals::Ended;
+    use crate::drives::vitals::EndedOperations;
 
     fn window(reads: u64, mean_ms: u64) -> Window {
         let mut window = Window::default();
-        window.ended[Kind::Read as usize] = Ended {
+        window.ended[Kind::Read as usize] = EndedOperations {
             count: reads,
             slow: if mean_ms >= 20 { reads } else { 0 },
             took: Duration::from_millis(mean_ms) * reads as u32,

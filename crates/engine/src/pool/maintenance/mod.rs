@@ -25,7 +25,7 @@ mod spares;
 mod zones;
 
 use crate::space::background::Task;
-pub use crate::space::background::{Found, ScrubInfo, TaskInfo, TaskKind};
+pub use crate::space::background::{ScrubFindings, ScrubInfo, TaskInfo, TaskKind};
 pub use crate::space::pace::{self, Rates};
 
 use super::{MemberState, PoolError};

@@ -1,6 +1,6 @@
 //! Scrubbing a pool, to find damage while redundancy can still repair it.
 
-use super::{Found, TaskKind};
+use super::{ScrubFindings, TaskKind};
 use crate::drives::{EventKind, Zone};
 use crate::pool::{Lane, PoolError};
 use crate::space::LaneState;
@@ -92,7 +92,7 @@ impl<W: World> LaneState<W> {
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
         let still_lost = found.still_lost;
         let lost = found.lost + still_lost;
-        let found = Found {
+        let found = ScrubFindings {
             mended,
             lost,
             still_lost,

@@ -12,7 +12,7 @@ mod scrubs;
 mod task;
 mod told_once;
 
-pub use scrubs::{Found, ScrubInfo};
+pub use scrubs::{ScrubFindings, ScrubInfo};
 pub(crate) use task::Task;
 pub use task::{TaskInfo, TaskKind};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a scrub found, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ScrubFindings {
     /// Blocks that were damaged and have been repaired.
     pub mended: u64,
     /// Blocks that redundancy could not repair, those of earlier scrubs included.
@@ -21,7 +21,7 @@ pub struct ScrubInfo {
     /// The time since it ended.
     pub age: Duration,
     /// The result, in blocks.
-    pub found: Found,
+    pub found: ScrubFindings,
 }
 
 /// The scrubs since the opening.
@@ -30,7 +30,7 @@ pub(crate) struct Scrubs {
     is_wanted: Cell<bool>,
     ended: Cell<u64>,
     /// When the last whole scrub ended, and what it found.
-    last: Cell<Option<(Time, Found)>>,
+    last: Cell<Option<(Time, ScrubFindings)>>,
 }
 
 impl Scrubs {
@@ -50,7 +50,7 @@ impl Scrubs {
     }
 
     /// A whole scrub ends.
-    pub fn end(&self, now: Time, found: Found) {
+    pub fn end(&self, now: Time, found: ScrubFindings) {
         self.is_wanted.set(false);
         self.last.set(Some((now, found)));
         self.ended.set(self.ended.get() + 1);
@@ -62,7 +62,7 @@ impl Scrubs {
     }
 
     /// What the last whole scrub found.
-    pub fn last_found(&self) -> Option<Found> {
+    pub fn last_found(&self) -> Option<ScrubFindings> {
         self.last.get().map(|(_, found)| found)
     }
 

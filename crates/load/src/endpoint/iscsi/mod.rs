@@ -11,7 +11,7 @@ mod session;
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
 use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind};
 use crate::os;
-use session::{COMMAND_TIMEOUT_S, CONTROL, Ended, Found, Session, Transfer};
+use session::{COMMAND_TIMEOUT_S, CONTROL, CommandData, CommandEnd, Session, Transfer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use workload::generator::Kind;
@@ -84,7 +84,7 @@ impl IscsiEndpoint {
 /// Asks a LUN for its size, block and write protection.
 fn geometry(session: &mut Session, deadline: Instant) -> Result<Geometry, String> {
     session.read_capacity(CONTROL)?;
-    let Found::Capacity {
+    let CommandData::Capacity {
         last_lba,
         block_bytes,
     } = control(session, deadline)?
@@ -95,7 +95,7 @@ fn geometry(session: &mut Session, deadline: Instant) -> Result<Geometry, String
         return Err(format!("a block length of {block_bytes} bytes"));
     }
     session.mode_sense(CONTROL)?;
-    let read_only = matches!(control(session, deadline)?, Found::WriteProtect(true));
+    let read_only = matches!(control(session, deadline)?, CommandData::WriteProtect(true));
     let blocks = last_lba.checked_add(1);
     let capacity_bytes = blocks.and_then(|blocks| blocks.checked_mul(u64::from(block_bytes)));
     Ok(Geometry {
@@ -128,7 +128,7 @@ fn connect_error(url: &TargetUrl, detail: String) -> TargetError {
 }
 
 /// Runs the session until the control command has ended.
-fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
+fn control(session: &mut Session, deadline: Instant) -> Result<CommandData, String> {
     let mut revents = Vec::new();
     loop {
         if let Some((_, ended)) = session
@@ -167,12 +167,12 @@ fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
 }
 
 /// What a control command found, or why it found nothing.
-fn result(ended: Ended) -> Result<Found, String> {
+fn result(ended: CommandEnd) -> Result<CommandData, String> {
     match ended {
-        Ended::Good(found) => Ok(found),
-        Ended::Failed(detail) => Err(detail),
-        Ended::Cancelled => Err("the target closed the connection".into()),
-        Ended::Unanswered => Err("no answer in time".into()),
+        CommandEnd::Good(found) => Ok(found),
+        CommandEnd::Failed(detail) => Err(detail),
+        CommandEnd::Cancelled => Err("the target closed the connection".into()),
+        CommandEnd::Unanswered => Err("no answer in time".into()),
     }
 }
 
@@ -237,13 +237,13 @@ impl Endpoint for IscsiEndpoint {
                 continue;
             }
             let outcome = match ended {
-                Ended::Good(_) => Ok(()),
-                Ended::Failed(detail) => Err(detail),
-                Ended::Cancelled => {
+                CommandEnd::Good(_) => Ok(()),
+                CommandEnd::Failed(detail) => Err(detail),
+                CommandEnd::Cancelled => {
                     cancelled = true;
                     continue;
                 }
-                Ended::Unanswered => {
+                CommandEnd::Unanswered => {
                     unanswered = true;
                     continue;
                 }
@@ -277,7 +277,7 @@ impl Endpoint for IscsiEndpoint {
         };
         self.session.transfer(transfer)?;
         match control(&mut self.session, Instant::now() + LOOK_TIMEOUT)? {
-            Found::Content(data) => Ok(data),
+            CommandData::Content(data) => Ok(data),
             _ => Err("the answer has no data".into()),
         }
     }

@@ -41,9 +41,9 @@ const MODE_WRITE_PROTECT: u8 = 0x80;
 
 /// How a command ended.
 #[derive(Clone, Debug)]
-pub enum Ended {
+pub enum CommandEnd {
     /// GOOD, with what the command was asked to find out.
-    Good(Found),
+    Good(CommandData),
     /// The target answered with another status.
     Failed(String),
     /// The target did not answer in time.
@@ -54,7 +54,7 @@ pub enum Ended {
 
 /// The result of a command that asks.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum CommandData {
     /// Nothing but that it succeeded.
     Nothing,
     /// READ CAPACITY (16): last LBA and block length.
@@ -69,7 +69,7 @@ pub enum Found {
 pub type Attention = (u64, String);
 
 /// A finished command: its token and its end.
-pub type Finished = (u64, Ended);
+pub type Finished = (u64, CommandEnd);
 
 /// Where callbacks leave what finished, and buffers to use again.
 struct Sink {
@@ -126,7 +126,7 @@ pub struct Transfer {
     pub block_bytes: u32,
     /// What is written, or the space to read into.
     pub buffer: Vec<u8>,
-    /// Whether what was read is wanted: it comes as [`Found::Content`].
+    /// Whether what was read is wanted: it comes as [`CommandData::Content`].
     pub keep: bool,
     /// How often it met a unit attention before.
     pub attentions: u32,
@@ -502,10 +502,10 @@ unsafe extern "C" fn controlled(
     let sink = unsafe { &*private.cast::<RefCell<Sink>>() };
     let library = sink.borrow().library;
     let ended = match status {
-        ffi::STATUS_GOOD => Ended::Good(Found::Nothing),
-        ffi::STATUS_CANCELLED => Ended::Cancelled,
+        ffi::STATUS_GOOD => CommandEnd::Good(CommandData::Nothing),
+        ffi::STATUS_CANCELLED => CommandEnd::Cancelled,
         // SAFETY: libiscsi calls back with its live context.
-        _ => Ended::Failed(unsafe { text((library.iscsi_get_error)(context)) }),
+        _ => CommandEnd::Failed(unsafe { text((library.iscsi_get_error)(context)) }),
     };
     sink.borrow_mut().finished.push((CONTROL, ended));
 }
@@ -532,7 +532,7 @@ unsafe extern "C" fn completed(
         (ended, told)
     };
     let buffer = std::mem::take(&mut pending.buffer);
-    if let (true, Ended::Failed(why), Some(mut again)) = (told, &ended, pending.again.take())
+    if let (true, CommandEnd::Failed(why), Some(mut again)) = (told, &ended, pending.again.take())
         && again.attentions < ATTENTIONS_MAX
     {
         (again.attentions, again.buffer) = (again.attentions + 1, buffer);
@@ -542,7 +542,9 @@ unsafe extern "C" fn completed(
         return;
     }
     let (ended, buffer) = match (ended, pending.asked) {
-        (Ended::Good(_), Asked::Content) => (Ended::Good(Found::Content(buffer)), Vec::new()),
+        (CommandEnd::Good(_), Asked::Content) => {
+            (CommandEnd::Good(CommandData::Content(buffer)), Vec::new())
+        }
         (ended, _) => (ended, buffer),
     };
     let mut sink = pending.sink.borrow_mut();
@@ -573,18 +575,18 @@ unsafe fn end_of(
     (context, task): (*mut ffi::Context, *mut ffi::Task),
     status: c_int,
     asked: Asked,
-) -> Ended {
+) -> CommandEnd {
     match status {
         ffi::STATUS_GOOD => {
             // SAFETY: promised by the caller.
             let found = unsafe { found(library, task, asked) };
             found.map_or_else(
-                || Ended::Failed("the answer is too short".into()),
-                Ended::Good,
+                || CommandEnd::Failed("the answer is too short".into()),
+                CommandEnd::Good,
             )
         }
-        ffi::STATUS_CANCELLED => Ended::Cancelled,
-        ffi::STATUS_TIMEOUT => Ended::Unanswered,
+        ffi::STATUS_CANCELLED => CommandEnd::Cancelled,
+        ffi::STATUS_TIMEOUT => CommandEnd::Unanswered,
         ffi::STATUS_CHECK_CONDITION if !task.is_null() => {
             let mut sense = ffi::Sense::default();
             // SAFETY: `task` is live and `sense` writable; the strings are static.
@@ -592,23 +594,23 @@ unsafe fn end_of(
                 (library.scsi_task_get_status)(task, &mut sense);
                 let key = text((library.scsi_sense_key_str)(sense.key));
                 let ascq = text((library.scsi_sense_ascq_str)(sense.ascq));
-                Ended::Failed(format!("{key}, {ascq} (ASC/ASCQ {:#06x})", sense.ascq))
+                CommandEnd::Failed(format!("{key}, {ascq} (ASC/ASCQ {:#06x})", sense.ascq))
             }
         }
         ffi::STATUS_ERROR => {
             // SAFETY: promised by the caller.
-            Ended::Failed(unsafe { text((library.iscsi_get_error)(context)) })
+            CommandEnd::Failed(unsafe { text((library.iscsi_get_error)(context)) })
         }
-        other => Ended::Failed(format!("SCSI status {other:#04x}")),
+        other => CommandEnd::Failed(format!("SCSI status {other:#04x}")),
     }
 }
 
 /// # Safety
 /// `task` is null or live.
-unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option<Found> {
+unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option<CommandData> {
     // What was read is in the buffer.
     if let Asked::Status | Asked::Content = asked {
-        return Some(Found::Nothing);
+        return Some(CommandData::Nothing);
     }
     if task.is_null() {
         return None;
@@ -621,7 +623,7 @@ unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option
             Asked::Capacity => {
                 let capacity = answer.cast::<ffi::ReadCapacity16>().as_ref()?;
                 let last_lba = capacity.returned_lba;
-                Some(Found::Capacity {
+                Some(CommandData::Capacity {
                     last_lba,
                     block_bytes: capacity.block_length,
                 })
@@ -629,9 +631,9 @@ unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option
             Asked::WriteProtect => {
                 let mode = answer.cast::<ffi::ModeSense>().as_ref()?;
                 let protected = mode.device_specific_parameter & MODE_WRITE_PROTECT != 0;
-                Some(Found::WriteProtect(protected))
+                Some(CommandData::WriteProtect(protected))
             }
-            Asked::Status | Asked::Content => Some(Found::Nothing),
+            Asked::Status | Asked::Content => Some(CommandData::Nothing),
         }
     }
 }

@@ -7,7 +7,7 @@ use engine::{Disk, IoError, Lane, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
-    Access, CancelToken, Copier, Designator, Held, Holder, Limits, Refusal, Tokens, unit_at,
+    Access, CancelToken, Copier, Designator, HeldData, Holder, Limits, Refusal, Tokens, unit_at,
 };
 use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
 use std::any::Any;
@@ -63,7 +63,7 @@ impl Drop for Reach {
 
 impl TestCopier {
     /// Lets go of what nobody needs, at once.
-    async fn clear(&self, held: Vec<Held>) {
+    async fn clear(&self, held: Vec<HeldData>) {
         for held in held {
             self.holder.release(held).await;
         }
@@ -118,7 +118,7 @@ impl Copier<SimWorld> for TestCopier {
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
         course: CancelToken,
-    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+    ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         let hold = async move {
             let uuid = source.info().uuid;
             let source = self.holder.pool().volume_of(uuid).expect("one of the pool");
@@ -142,7 +142,7 @@ impl Copier<SimWorld> for TestCopier {
         Box::new(Reach(Rc::clone(&self.reached)))
     }
 
-    fn release(&self, held: Vec<Held>) {
+    fn release(&self, held: Vec<HeldData>) {
         let holder = Rc::clone(&self.holder);
         self.world.spawn(async move {
             for held in held {

@@ -43,7 +43,7 @@ pub(crate) struct Layer {
 }
 
 /// What one file says.
-struct Said {
+struct HeaderFields {
     size_bytes: u64,
     /// Other files.
     extents: Vec<Extent>,
@@ -179,9 +179,9 @@ fn beside(allowed: &Directories, image: &Path, name: &Path) -> Result<PathBuf, A
     }
 }
 
-fn raw(file: &File) -> Result<Said, String> {
+fn raw(file: &File) -> Result<HeaderFields, String> {
     let found = file.metadata().map_err(|error| error.to_string())?;
-    Ok(Said {
+    Ok(HeaderFields {
         size_bytes: found.len(),
         extents: Vec::new(),
         backing: None,

@@ -1,6 +1,6 @@
 //! Reads headers of qcow2 images (QEMU's `docs/interop/qcow2.txt`).
 
-use super::{Said, bytes, number, some_bytes};
+use super::{HeaderFields, bytes, number, some_bytes};
 use api::Format;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +19,7 @@ const END: u32 = 0;
 const NAME_MAX: u32 = 1023;
 const EXTENSIONS_MAX: u64 = 64 << 10;
 
-pub(super) fn read(file: &File) -> Result<Said, String> {
+pub(super) fn read(file: &File) -> Result<HeaderFields, String> {
     let head: [u8; 104] = match bytes(file, 0) {
         Ok(head) if number!(u32, from_be_bytes, head, 0) == 0x5146_49fb => head,
         _ => return Err(String::new()),
@@ -61,7 +61,7 @@ pub(super) fn read(file: &File) -> Result<Said, String> {
             Some((name, format))
         }
     };
-    Ok(Said {
+    Ok(HeaderFields {
         size_bytes: u64_at(24),
         extents: Vec::new(),
         backing,

@@ -5,7 +5,7 @@
 //! Nothing is written. A disk whose log holds changes that were not put in place is
 //! refused, since it is not what it seems.
 
-use super::{Said, bytes, number, some_bytes};
+use super::{HeaderFields, bytes, number, some_bytes};
 use api::Format;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -79,11 +79,11 @@ pub(crate) enum Block {
     Below,
 }
 
-pub(super) fn read(file: &File) -> Result<Said, String> {
+pub(super) fn read(file: &File) -> Result<HeaderFields, String> {
     let file = file.try_clone().map_err(|error| error.to_string())?;
     let disk = Vhdx::open(file)?;
     let backing = disk.parent.map(|parent| (parent.name, Format::Vhdx));
-    Ok(Said {
+    Ok(HeaderFields {
         size_bytes: disk.size_bytes,
         extents: Vec::new(),
         backing,

@@ -1,6 +1,6 @@
 //! Reads headers and descriptors of VMDK images (VMware's "Virtual Disk Format 5.0").
 
-use super::{Extent, Said, bytes, number, some_bytes};
+use super::{Extent, HeaderFields, bytes, number, some_bytes};
 use api::Format;
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const NO_PARENT: &str = "ffffffff";
 /// How extents of that kind begin (QEMU's `block/vmdk.c`).
 const SESPARSE: [u8; 4] = 0xcafe_babe_u32.to_le_bytes();
 
-pub(super) fn read(file: &File) -> Result<Said, String> {
+pub(super) fn read(file: &File) -> Result<HeaderFields, String> {
     let head: [u8; 4] = bytes(file, 0).map_err(|_| String::new())?;
     match &head {
         b"KDMV" => sparse(file),
@@ -41,7 +41,7 @@ pub(super) fn read(file: &File) -> Result<Said, String> {
                     is_flat: flat_end.is_some(),
                 })
             });
-            Ok(Said {
+            Ok(HeaderFields {
                 size_bytes,
                 extents: extents.collect::<Result<_, String>>()?,
                 backing: descriptor.parent()?,
@@ -52,7 +52,7 @@ pub(super) fn read(file: &File) -> Result<Said, String> {
 }
 
 /// A disk in one file, with its descriptor inside.
-fn sparse(file: &File) -> Result<Said, String> {
+fn sparse(file: &File) -> Result<HeaderFields, String> {
     let head: [u8; 64] = bytes(file, 0)?;
     let u64_at = |at: usize| number!(u64, from_le_bytes, head, at);
     let (capacity, at, len) = (u64_at(12), u64_at(28), u64_at(36));
@@ -67,7 +67,7 @@ fn sparse(file: &File) -> Result<Said, String> {
         }
         _ => some_bytes(file, at * SECTOR, (len * SECTOR) as usize)?,
     };
-    Ok(Said {
+    Ok(HeaderFields {
         size_bytes: size(capacity)?,
         extents: Vec::new(),
         backing: Descriptor::of(&descriptor).parent()?,
