@@ -246,4 +246,6 @@ pub const BUGS: &[&str] = &[
     "start takes nothing back",
     "volume that leaves keeps schedules of its group",
     "turn that was given away is not taken back",
+    "lanes with writes that wait do not answer each other",
+    "zone lent on that a write waits for",
 ];

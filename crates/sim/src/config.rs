@@ -53,6 +53,8 @@ pub enum Theme {
     Rebuilds,
     /// Readers in order beside writers, with all that is read ahead in RAM.
     Scans,
+    /// Lanes of a pool that is nearly full ask each other for zones.
+    Lanes,
     /// The run of initiators, of every seed, and no other; its pools run full.
     Initiators,
     /// The run of hosts with paths, of every seed, and no other.
@@ -88,6 +90,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Appends, 0),
     (Theme::Rebuilds, 0),
     (Theme::Scans, 0),
+    (Theme::Lanes, 0),
     (Theme::Initiators, 0),
     (Theme::Paths, 0),
     (Theme::Operations, 0),
@@ -460,7 +463,7 @@ impl Config {
             Theme::Turns | Theme::Losses | Theme::Labels | Theme::Tails => self.turns,
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
-            Theme::Appends | Theme::Scans => true,
+            Theme::Appends | Theme::Scans | Theme::Lanes => true,
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators | Theme::Paths | Theme::Operations => false,
         };

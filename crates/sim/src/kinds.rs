@@ -13,6 +13,9 @@ use std::time::Duration;
 /// ([`Theme::Tails`]).
 pub(crate) const SLOW_BLOCK: Duration = Duration::from_millis(50);
 
+/// Bytes of a drive for each lane ([`Theme::Lanes`]).
+const LANE_BYTES: u64 = 6 << 20;
+
 /// What a kind asks of the pool that is drawn; what it does not ask for is drawn as ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kind {
@@ -41,14 +44,18 @@ impl Kind {
         let turns = has(Theme::Turns) || losses || has(Theme::Tails);
         Kind {
             damage: turns || has(Theme::Departures),
-            sound: has(Theme::Rebuilds),
+            sound: has(Theme::Rebuilds) || has(Theme::Lanes),
             turns,
             leave: has(Theme::Departures),
-            alone: losses || has(Theme::Tails),
+            alone: losses || has(Theme::Tails) || has(Theme::Lanes),
             spares: if has(Theme::Rebuilds) { 2 } else { 0 },
-            volumes: has(Theme::Appends).then_some(2),
+            volumes: match () {
+                () if has(Theme::Appends) => Some(2),
+                () if has(Theme::Lanes) => Some(20),
+                () => None,
+            },
             shape: match () {
-                () if has(Theme::Appends) => Some((Level::Simple, 1)),
+                () if has(Theme::Appends) || has(Theme::Lanes) => Some((Level::Simple, 1)),
                 () if losses || has(Theme::Rebuilds) => Some((Level::Raid5, 3)),
                 () if has(Theme::Tails) => Some((Level::Raid5, 3)),
                 () if has(Theme::Departures) => Some((Level::Raid10 { copies: 2 }, 2)),
@@ -103,10 +110,30 @@ impl Config {
             self.clients = self.clients.max(4);
             (self.reads_of_100, self.hasty) = (30, false);
         }
+        self.suit_sound_kind(seed);
+    }
+
+    /// As [`Config::suit_kind`], where it is not about faults.
+    fn suit_sound_kind(&mut self, seed: &Prng) {
         if self.has(Theme::Scans) {
             self.scans_of_100 = 30;
             self.cache_bytes = 4 << 20;
             self.sums_blocks = 1000;
+        }
+        if self.has(Theme::Lanes) {
+            // What a lane keeps back of so many zones is more than one.
+            self.lanes = seed.stream("lanes").between(2, 3) as u16;
+            self.drive_bytes.fill(LANE_BYTES * u64::from(self.lanes));
+            self.pool.page_bytes = 4096;
+            self.pool.stripe_unit_bytes = 8192;
+            self.pool.zone_bytes = Some(32 << 10);
+            self.pool.log_bytes = Some(256 << 10);
+            // Thick volumes come and go, so that the pool is nearly full all the time.
+            (self.clients, self.reads_of_100, self.hasty) = (3, 10, false);
+            self.operations = self.operations.max(600);
+            (self.deletions_of_16, self.conversions_of_16) = (2, 4);
+            (self.pause_us_max, self.clones_of_16) = (50, 0);
+            self.volume_bytes_max = 1 << 20;
         }
     }
 

@@ -14,6 +14,7 @@
 //! - A drive stands at the same place in every lane that uses it.
 //! - A change of the pool's groups is made in all lanes or in none: the first lane decides,
 //!   and drives of a group are free when all lanes have left it ([`accord`]).
+//! - Lanes that ask each other for zones do not exchange them without end (`requests`).
 //! - Zones of all lanes differ in their incarnations, so that sums of one are never
 //!   taken for another's.
 //!
@@ -23,12 +24,14 @@ mod accord;
 pub mod fullness;
 mod owners;
 mod registry;
+mod requests;
 pub mod steps;
 mod view;
 
 pub use crate::label::{LANES_MAX, Part};
 pub use accord::Departure;
-pub use registry::{LaneRegistry, ZoneTaken};
+pub use registry::{LaneRegistry, ZoneRequest, ZoneTaken};
+pub use requests::Purpose;
 pub use view::View;
 
 /// Which lane of a pool, and what it shares with the others.

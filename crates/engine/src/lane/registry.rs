@@ -8,6 +8,7 @@
 use super::accord::{Accord, Departure};
 use super::fullness::Judged;
 use super::owners::Owners;
+use super::requests::{Purpose, Rank, Requests};
 use crate::label::GroupEntry;
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,12 +47,8 @@ struct Table {
     groups: BTreeMap<u16, Vec<Range<u32>>>,
     /// What they do about groups together.
     accord: Accord,
-    /// Lanes that want a zone, and those that have none to give since.
-    wants: BTreeMap<u16, BTreeSet<u16>>,
-    /// Zones that a lane has emptied for others, and which lane.
-    lent: BTreeMap<u32, u16>,
-    /// Lanes that answer no more.
-    silent: BTreeSet<u16>,
+    /// Who asks others for zones.
+    requests: Requests,
     /// Of each lane, pages taken or promised, and those that its zones give.
     spaces: BTreeMap<u16, (u64, i64)>,
     /// What was last said of how full the pool is.
@@ -59,13 +56,11 @@ struct Table {
 }
 
 impl Table {
-    /// The first of `zones` that nobody has, and that the lane has not lent.
+    /// The first of `zones` that nobody has, and that is not lent to another lane.
     fn first_free(&self, lane: u16, mut zones: Range<u32>) -> Option<u32> {
-        let mut wants = self.wants.keys();
-        let is_wanted = wants.any(|other| *other != lane && !self.silent.contains(other));
         loop {
             let free = self.zones.first_free(zones.clone())?;
-            if !is_wanted || self.lent.get(&free) != Some(&lane) {
+            if !self.requests.is_for_another(lane, free) {
                 return Some(free);
             }
             zones.start = free + 1;
@@ -94,17 +89,24 @@ pub struct ZoneTaken {
     pub other: u16,
 }
 
-/// Somebody in a lane wants a zone of another's. Others in the same lane may, too: they ask
-/// again when this is dropped.
+/// A request for zones of other lanes, until it is dropped (`requests`).
 #[derive(Debug)]
-pub struct Want {
+pub struct ZoneRequest {
     registry: LaneRegistry,
-    lane: u16,
+    rank: Rank,
 }
 
-impl Drop for Want {
+impl ZoneRequest {
+    /// The waiter needs a zone still. Whether all other lanes have said no since its lane took one.
+    pub fn is_refused(&self) -> bool {
+        let lanes = self.registry.lanes;
+        self.registry.table().requests.is_refused(self.rank, lanes)
+    }
+}
+
+impl Drop for ZoneRequest {
     fn drop(&mut self) {
-        self.registry.table().wants.remove(&self.lane);
+        self.registry.table().requests.end(self.rank);
     }
 }
 
@@ -184,15 +186,14 @@ impl LaneRegistry {
         }
         let free = table.first_free(lane, zones)?;
         table.zones.set(free, lane);
-        table.lent.remove(&free);
-        table.wants.remove(&lane);
+        table.requests.note_taken(lane, free);
         Some(free)
     }
 
-    /// A lane has emptied this zone, and has it no more, for others that want one: it does not
-    /// take the zone back as long as any of them does.
+    /// A lane is about to give this zone back, which it has emptied for the request that ranks
+    /// first: only its lane may take the zone then.
     pub fn lend_zone(&self, lane: u16, zone: u32) {
-        self.table().lent.insert(zone, lane);
+        self.table().requests.lend(lane, zone);
     }
 
     /// A lane has this zone no more.
@@ -410,48 +411,32 @@ impl LaneRegistry {
         visit(&mut self.table().judged)
     }
 
-    /// A lane has no free pages left and wants a zone of another's, until the want is dropped.
+    /// A lane asks the others for a zone.
     #[must_use]
-    pub fn want_zone(&self, lane: u16) -> Want {
-        self.table().wants.entry(lane).or_default();
+    pub fn request_zone(&self, lane: u16, purpose: Purpose) -> ZoneRequest {
+        let rank = self.table().requests.begin(lane, purpose);
         let registry = self.clone();
-        Want { registry, lane }
+        ZoneRequest { registry, rank }
     }
 
-    /// Whether somebody else wants a zone, and has not been told no by this lane yet.
+    /// Whether this lane is to answer a request.
     pub fn is_wanted_of(&self, lane: u16) -> bool {
-        let table = self.table();
-        let mut others = table.wants.iter().filter(|(other, _)| **other != lane);
-        others.any(|(_, refused)| !refused.contains(&lane))
+        self.table().requests.is_wanted_of(lane)
     }
 
-    /// This lane has no zone to give.
+    /// Whether a write of this lane has asked for a zone, and has no page yet.
+    pub fn has_waiting_write(&self, lane: u16) -> bool {
+        self.table().requests.has_write(lane)
+    }
+
+    /// This lane has no zone to lend.
     pub fn refuse_zone(&self, lane: u16) {
-        for (other, refused) in &mut self.table().wants {
-            if *other != lane {
-                refused.insert(lane);
-            }
-        }
+        self.table().requests.refuse(lane);
     }
 
-    /// This lane answers no more.
+    /// This lane answers no more. Its own requests are answered as ever.
     pub fn fall_silent(&self, lane: u16) {
-        self.table().silent.insert(lane);
-    }
-
-    /// Whether all others have said that they have no zone to give; the want is over
-    /// then. One that was met, for somebody else in this lane, is there again.
-    pub fn all_refused(&self, lane: u16) -> bool {
-        let mut table = self.table();
-        let others = usize::from(self.lanes) - 1;
-        let silent = table.silent.clone();
-        let answers = table.wants.entry(lane).or_default();
-        let silent = silent.iter().filter(|other| **other != lane);
-        let refused = answers.union(&silent.copied().collect()).count() == others;
-        if refused {
-            table.wants.remove(&lane);
-        }
-        refused
+        self.table().requests.fall_silent(lane);
     }
 }
 
@@ -575,69 +560,5 @@ mod tests {
         registry.set_standings(1, stands, BTreeSet::from([drive]), BTreeSet::new());
         assert_eq!(registry.user_beside(0, drive), None);
         assert_eq!(registry.user_beside(0, spare), None);
-    }
-
-    #[test]
-    fn nobody_waits_for_a_lane_that_answers_no_more() {
-        let registry = LaneRegistry::new(3);
-        let first = registry.want_zone(0);
-        registry.refuse_zone(2);
-        assert!(!registry.all_refused(0));
-        registry.fall_silent(1);
-        assert!(registry.all_refused(0));
-        drop(first);
-        let _second = registry.want_zone(0);
-        assert!(!registry.all_refused(0), "lane 2 is asked again");
-        registry.fall_silent(2);
-        registry.refuse_zone(1);
-        assert!(registry.all_refused(0));
-    }
-
-    #[test]
-    fn who_wants_a_zone_hears_from_all_others() {
-        let registry = LaneRegistry::new(3);
-        let want = registry.want_zone(0);
-        assert!(!registry.is_wanted_of(0));
-        assert!(registry.is_wanted_of(1));
-        registry.refuse_zone(1);
-        assert!(!registry.is_wanted_of(1) && registry.is_wanted_of(2));
-        assert!(!registry.all_refused(0));
-        registry.refuse_zone(2);
-        assert!(registry.all_refused(0));
-        assert!(!registry.is_wanted_of(2));
-        assert!(!registry.all_refused(0), "it is asked again");
-        assert!(registry.is_wanted_of(2));
-        drop(want);
-        assert!(!registry.is_wanted_of(2));
-    }
-
-    #[test]
-    fn who_lends_a_zone_does_not_take_it_back_while_it_is_wanted() {
-        let registry = LaneRegistry::new(2);
-        for (lane, zone) in [(0, 0), (1, 1)] {
-            registry.open(lane, [zone].into_iter()).unwrap();
-        }
-        let lends = || {
-            registry.give_zone_back(1, 1);
-            registry.lend_zone(1, 1);
-        };
-        let want = registry.want_zone(0);
-        lends();
-        assert_eq!(registry.take_zone(1, 0..2), None);
-        assert_eq!(registry.take_zone(1, 0..3), Some(2), "one that nobody had");
-        assert_eq!(registry.take_zone(0, 0..2), Some(1));
-        drop(want);
-        // Nobody wants it any more, or can.
-        registry.give_zone_back(0, 1);
-        assert_eq!(registry.take_zone(1, 0..2), Some(1));
-        let want = registry.want_zone(0);
-        lends();
-        assert_eq!(registry.take_zone(1, 0..2), None);
-        drop(want);
-        assert_eq!(registry.take_zone(1, 0..2), Some(1));
-        let _want = registry.want_zone(0);
-        lends();
-        registry.fall_silent(0);
-        assert_eq!(registry.take_zone(1, 0..2), Some(1));
     }
 }

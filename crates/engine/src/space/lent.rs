@@ -2,6 +2,7 @@
 
 use super::{Claim, LaneState};
 use crate::error::PoolError;
+use crate::lane::Purpose;
 use crate::world::World;
 use base::PhysPage;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ pub(crate) const WAIT: Duration = Duration::from_millis(2);
 pub(crate) const WAITS: u32 = 60_000;
 
 impl<W: World> LaneState<W> {
-    /// Takes pages of a zone that another lane gives; none when no lane can, or does in
+    /// Takes pages of a zone that another lane lends; none when no lane can, or does in
     /// time.
     ///
     /// # Errors
@@ -28,12 +29,13 @@ impl<W: World> LaneState<W> {
         if lane.registry.lanes() == 1 {
             return Ok(None);
         }
-        let _want = lane.registry.want_zone(lane.index);
+        let request = lane.registry.request_zone(lane.index, Purpose::Write);
         for _ in 0..WAITS {
-            let answered = lane.registry.all_refused(lane.index);
-            // What came between the answer and now counts, too.
+            let answered = request.is_refused();
+            // What came between the answer and now counts, too. A zone that was too small does not
+            // end it.
             let taken = self.take_pages(max, claim).await?;
-            if taken.is_some() || answered {
+            if taken.is_some() || answered && request.is_refused() {
                 return Ok(taken);
             }
             self.world.sleep(WAIT).await;

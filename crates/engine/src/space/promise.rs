@@ -13,6 +13,7 @@
 use super::VolumeCore;
 use super::lent::{WAIT, WAITS};
 use crate::error::{PoolError, PoolErrorKind};
+use crate::lane::Purpose;
 use crate::space::LaneState;
 use crate::world::World;
 use base::size::human_pair;
@@ -98,7 +99,7 @@ impl<W: World> LaneState<W> {
     /// When the pool has stopped.
     pub(crate) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
-        let (mut asked, mut want) = (0, None);
+        let (mut asked, mut request) = (0, None);
         let waits = match self.world.planted("lanes are not waited for") {
             true => WAITS / 12,
             false => WAITS,
@@ -109,7 +110,7 @@ impl<W: World> LaneState<W> {
                 return Ok(true);
             }
             let others = lane.registry.lanes() > 1;
-            if others && self.open_another().await? || self.stop_emptying() {
+            if others && self.open_another().await? || self.stop_emptying_for(pages) {
                 continue;
             }
             if self.zone_changes.are_pages_moving() {
@@ -120,9 +121,9 @@ impl<W: World> LaneState<W> {
             if !others || asked == waits {
                 return Ok(false);
             }
-            want.get_or_insert_with(|| lane.registry.want_zone(lane.index));
             asked += 1;
-            let answered = lane.registry.all_refused(lane.index);
+            let ask = || lane.registry.request_zone(lane.index, Purpose::Promise);
+            let answered = request.get_or_insert_with(ask).is_refused();
             // What came between the answer and now counts, too.
             if !self.open_another().await? {
                 if answered {
@@ -149,13 +150,26 @@ impl<W: World> LaneState<W> {
         self.pages.promise(core);
     }
 
-    fn can_promise(&self, pages: u64) -> bool {
-        let own = self.own_unopened();
-        let (free, all) = {
+    /// Has the zone that is being emptied give out its free pages again, if these are what is missing
+    /// to promise so many. False when nothing has changed.
+    fn stop_emptying_for(&self, pages: u64) -> bool {
+        let free = {
             let space = self.space();
-            (space.free() + own, space.pages() + own)
+            space.pages() - space.used()
         };
-        free >= self.promised_pages() + kept_of(all) + pages
+        self.can_promise_of(free, pages) && self.stop_emptying()
+    }
+
+    fn can_promise(&self, pages: u64) -> bool {
+        let free = self.space().free();
+        self.can_promise_of(free, pages)
+    }
+
+    /// As [`LaneState::can_promise`], if there were so many free pages.
+    fn can_promise_of(&self, free: u64, pages: u64) -> bool {
+        let own = self.own_unopened();
+        let all = self.space().pages() + own;
+        free + own >= self.promised_pages() + kept_of(all) + pages
     }
 
     async fn open_another(self: &Rc<Self>) -> Result<bool, PoolError> {

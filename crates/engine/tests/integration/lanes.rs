@@ -4,6 +4,7 @@
 mod bench;
 mod changes;
 mod lending;
+mod requests;
 mod salvage;
 mod spares;
 mod unlabel;

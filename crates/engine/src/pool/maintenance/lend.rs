@@ -1,15 +1,23 @@
-//! Lending zones to other lanes of the pool.
+//! Lending zones to other lanes of the pool: the side that is asked.
 //!
-//! A lane that has no free page left, and finds no zone that nobody has, asks the others.
-//! Who has one that the rest of its own could take in empties it and gives it away; so
-//! the pool is full only when no lane could. Who is asked answers between two zones of
-//! whatever it is about, also of two that are being rebuilt, once the drives have answered
-//! that it waits for: who asks waits for that.
+//! A lane that has no free page left, and finds no zone that nobody has, asks the others. A lane that
+//! can spare a zone empties and lends it. So the pool is full only when no lane could. Who is asked
+//! answers between two zones of whatever it is about, also of two that are being rebuilt, once the
+//! drives have answered that it waits for: who asks waits for that.
+//!
+//! Invariants (`lane::requests` says what follows from them):
+//! - What is left after a zone is lent covers what the lane has promised and keeps back.
+//! - A lane lends nothing while a write of its own has asked for a zone. If it could spare one, this
+//!   write finds its page at the next look, and the lane answers after that.
+//! - A write or a promise calls the emptying of a zone off only if that gives it pages. So the lane
+//!   can't spare a zone any more, and says no.
 
-use super::zones::Emptied;
+use super::zones::{Emptied, Use};
 use super::{Task, TaskKind};
+use crate::drives::Zone;
 use crate::pool::PoolError;
 use crate::space::LaneState;
+use crate::space::promise::kept_of;
 use crate::world::World;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -41,43 +49,59 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     }
 }
 
+/// The way it was: a zone that had just come for a write was lent on before the write had its page.
+const HASTY: &str = "zone lent on that a write waits for";
+
+/// A lane whose own write waits does not even say that it has nothing to lend.
+const MUTE: &str = "lanes with writes that wait do not answer each other";
+
 impl<W: World> LaneState<W> {
-    /// Gives another lane a zone, or says that there is none to give, if one is asked
-    /// for.
+    /// Lends another lane a zone, or says that there is none to lend, if one is asked for.
     pub(super) async fn lend(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         if !lane.registry.is_wanted_of(lane.index) {
             return Ok(());
         }
-        let promised = self.promised_pages();
-        let least = {
-            let space = self.space();
-            let zones = self.drives.zones().into_iter();
-            zones
-                .min_by_key(|zone| space.used_in(zone.shape.zone))
-                .filter(|zone| {
-                    let number = zone.shape.zone;
-                    let left = space.free() - space.free_in(number);
-                    left >= space.used_in(number) + promised
-                })
-        };
-        let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
-        let given = match &least {
-            // Somebody waits for it, and a zone is soon empty: no drive goes first.
-            Some(zone) => self.empty_zone(zone, &unseen, true).await,
-            None => Ok(Emptied::CalledOff),
-        };
-        match (&given, &least) {
-            (Ok(Emptied::Done), Some(zone)) => {
-                lane.registry.lend_zone(lane.index, zone.shape.zone);
-                self.world.reached("lane gives a zone to another");
-            }
-            _ => lane.registry.refuse_zone(lane.index),
+        let has_waiting_write = lane.registry.has_waiting_write(lane.index);
+        if has_waiting_write && self.world.planted(MUTE) {
+            return Ok(());
         }
-        if let Err(error) = given {
-            self.go_on()?;
-            self.background().note_lending_failure(error);
+        let Some(zone) = self.zone_to_lend() else {
+            lane.registry.refuse_zone(lane.index);
+            return Ok(());
+        };
+        if has_waiting_write && !self.world.planted(HASTY) {
+            return Ok(());
+        }
+        let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
+        match self.empty_zone(&zone, &unseen, Use::Lent).await {
+            Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
+            Ok(Emptied::CalledOff | Emptied::PutOff) => lane.registry.refuse_zone(lane.index),
+            Err(error) => {
+                lane.registry.refuse_zone(lane.index);
+                self.go_on()?;
+                self.background().note_lending_failure(error);
+            }
         }
         Ok(())
+    }
+
+    /// The zone with the fewest pages in use, of those that the lane can spare: the others have room
+    /// for what is in it, and for all that is promised and kept back.
+    fn zone_to_lend(&self) -> Option<Rc<Zone<W>>> {
+        let space = self.space();
+        let kept = match self.world.planted(HASTY) {
+            true => 0,
+            false => kept_of(space.pages()),
+        };
+        let held = self.promised_pages() + kept;
+        let mut zones = self.drives.zones();
+        zones.retain(|zone| {
+            let number = zone.shape.zone;
+            let left = space.free() - space.free_in(number);
+            left >= space.used_in(number) + held
+        });
+        let zones = zones.into_iter();
+        zones.min_by_key(|zone| space.used_in(zone.shape.zone))
     }
 }

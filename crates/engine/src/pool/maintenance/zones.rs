@@ -43,6 +43,15 @@ pub(super) enum Emptied {
     PutOff,
 }
 
+/// What an emptied zone is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Any lane takes it.
+    Free,
+    /// A lane has asked for it.
+    Lent,
+}
+
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
 
 /// What came of the pages that a zone had at one look.
@@ -99,7 +108,7 @@ impl<W: World> LaneState<W> {
                 self.background().has_room();
                 return Ok(());
             };
-            match self.empty_zone(&zone, task, false).await {
+            match self.empty_zone(&zone, task, Use::Free).await {
                 Ok(Emptied::Done) => {}
                 Ok(Emptied::CalledOff | Emptied::PutOff) => return Ok(()),
                 // Others may have all that they need.
@@ -120,20 +129,20 @@ impl<W: World> LaneState<W> {
         pages.sum::<u64>() * self.page_bytes()
     }
 
-    /// Empties a zone and takes it out of use; drives that are wanting go before that, but
-    /// where it is `urgent`.
+    /// Empties a zone and takes it out of use. Drives that are wanting go before that, but where
+    /// another lane waits: the zone is soon empty.
     pub(super) async fn empty_zone(
         self: &Rc<Self>,
         zone: &Rc<Zone<W>>,
         task: &super::Task,
-        urgent: bool,
+        purpose: Use,
     ) -> Result<Emptied, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
         let changes = self.zone_changes();
         drop(changes.settle().await);
         changes.begin_emptying(number);
-        let emptied = self.move_out(number, task, urgent).await;
+        let emptied = self.move_out(number, task, purpose).await;
         let is_ours = changes.end_emptying(number);
         // Others may have been promised its pages meanwhile.
         let can_go = is_ours && self.keeps_promises();
@@ -150,6 +159,9 @@ impl<W: World> LaneState<W> {
         self.drives.zone_off(number);
         changes.remove(number);
         let lane = self.drives.lane();
+        if purpose == Use::Lent {
+            lane.registry.lend_zone(lane.index, number);
+        }
         lane.registry.give_zone_back(lane.index, number);
         for member in zone.group.places() {
             member.rebuilt().borrow_mut().remove(&number);
@@ -163,7 +175,7 @@ impl<W: World> LaneState<W> {
         self: &Rc<Self>,
         zone: u32,
         task: &super::Task,
-        urgent: bool,
+        purpose: Use,
     ) -> Result<Emptied, PoolError> {
         loop {
             let owned = self.owned_in(zone).await?;
@@ -179,7 +191,7 @@ impl<W: World> LaneState<W> {
                 }
                 self.rest_after_moves(some.len() as u64, task, began)
                     .await?;
-                if !urgent && self.is_drive_wanting() {
+                if purpose == Use::Free && self.is_drive_wanting() {
                     self.wake_background();
                     return Ok(Emptied::PutOff);
                 }

@@ -3,7 +3,7 @@
 use super::bench::{Bench, LANES, Lanes};
 use crate::common::{PAGE, bytes, content, thin};
 use base::VolumeOffset;
-use engine::lane::LaneSlot;
+use engine::lane::{LaneSlot, Purpose};
 use engine::pool::maintenance::Rates;
 use engine::pool::{PoolError, PoolErrorKind};
 use engine::{Level, Provisioning, Volume, VolumeSpec, World};
@@ -90,13 +90,13 @@ fn write_over_without_room(bug: Option<&str>) {
         for page in [0, 1, 4, 5] {
             volume.clear(place(page), PAGE as u64).await.unwrap();
         }
-        let want = registry.want_zone(2);
+        let request = registry.request_zone(2, Purpose::Write);
         while lanes.info().free_zones_bytes == 0 {
             world.sleep(Duration::from_millis(100)).await;
         }
         let data = content(world, 2, PAGE);
         volume.write(place(2), data).await.unwrap();
-        drop(want);
+        drop(request);
         let read = volume.read(place(2), PAGE).await.unwrap();
         assert!(read.to_vec() == bytes(2, PAGE));
         lanes.close().await;
