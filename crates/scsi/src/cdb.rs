@@ -33,6 +33,9 @@ pub(crate) const RESERVE_LIST_BYTES_MAX: u32 = 64 << 10;
 /// Parameter data of READ CAPACITY(10), which has no allocation length.
 const READ_CAPACITY10_BYTES: u32 = 8;
 
+/// Of a service action of the table that nothing here decodes: a test finds it.
+const UNKNOWN_ACTION: Sense = Sense::invalid_field(1, Some(4));
+
 /// A block that repeats is written in pieces of this many bytes.
 pub(crate) const WRITE_SAME_PIECE_BYTES: u64 = 1 << 20;
 
@@ -98,7 +101,8 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
                 immediate: cdb[1] & 0x80 != 0,
                 may_exit: cdb[1] & 0x20 != 0,
             }),
-            _ => Command::SanitizeExit,
+            0x1f => Command::SanitizeExit,
+            _ => return Err(UNKNOWN_ACTION),
         },
         0x35 => Command::SynchronizeCache(extent10()),
         0x91 => Command::SynchronizeCache(extent16()),
@@ -127,7 +131,8 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         0x1c | 0x37 | 0xb7 => inform(cdb),
         0x1d => send_diagnostic(cdb),
         0x4d => log_sense(cdb),
-        0x5e | 0x5f => reserve(cdb),
+        0x5e => reserve_in(cdb)?,
+        0x5f => reserve_out(cdb)?,
         0x25 => read_capacity10(cdb)?,
         0x41 => write_same(extent10(), 7, cdb[1] & !1)?,
         0x93 => write_same(extent16(), 10, cdb[1])?,
@@ -315,35 +320,37 @@ fn log_sense(cdb: &[u8; 16]) -> Command {
     })
 }
 
-/// PERSISTENT RESERVE IN and OUT, of a service action that there is.
-fn reserve(cdb: &[u8; 16]) -> Command {
-    let action = cdb[1] & 0x1f;
-    if cdb[0] == 0x5e {
-        let action = match action {
-            0 => ReserveIn::Keys,
-            1 => ReserveIn::Reservation,
-            2 => ReserveIn::Capabilities,
-            _ => ReserveIn::FullStatus,
-        };
-        return Command::Inform {
-            what: Inform::ReserveIn { action },
-            allocation: u32::from(be16(cdb, 7)),
-        };
-    }
-    Command::ReserveOut(ReserveOutOrder {
-        action: match action {
-            0 => ReserveOut::Register,
-            1 => ReserveOut::Reserve,
-            2 => ReserveOut::Release,
-            3 => ReserveOut::Clear,
-            4 => ReserveOut::Preempt,
-            5 => ReserveOut::PreemptAndAbort,
-            6 => ReserveOut::RegisterAndIgnore,
-            _ => ReserveOut::RegisterAndMove,
-        },
+fn reserve_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
+    let action = match cdb[1] & 0x1f {
+        0 => ReserveIn::Keys,
+        1 => ReserveIn::Reservation,
+        2 => ReserveIn::Capabilities,
+        3 => ReserveIn::FullStatus,
+        _ => return Err(UNKNOWN_ACTION),
+    };
+    Ok(Command::Inform {
+        what: Inform::ReserveIn { action },
+        allocation: u32::from(be16(cdb, 7)),
+    })
+}
+
+fn reserve_out(cdb: &[u8; 16]) -> Result<Command, Sense> {
+    let action = match cdb[1] & 0x1f {
+        0 => ReserveOut::Register,
+        1 => ReserveOut::Reserve,
+        2 => ReserveOut::Release,
+        3 => ReserveOut::Clear,
+        4 => ReserveOut::Preempt,
+        5 => ReserveOut::PreemptAndAbort,
+        6 => ReserveOut::RegisterAndIgnore,
+        7 => ReserveOut::RegisterAndMove,
+        _ => return Err(UNKNOWN_ACTION),
+    };
+    Ok(Command::ReserveOut(ReserveOutOrder {
+        action,
         scope_and_kind: cdb[2],
         list_bytes: be32(cdb, 5),
-    })
+    }))
 }
 
 fn write_same(extent: Extent, length_byte: u16, flags: u8) -> Result<Command, Sense> {
@@ -369,7 +376,7 @@ fn service_action_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
             lba: Lba(be64(cdb, 2)),
             allocation,
         }),
-        _ => Err(Sense::invalid_field(1, Some(4))),
+        _ => Err(UNKNOWN_ACTION),
     }
 }
 
@@ -439,7 +446,8 @@ fn maintenance_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
             },
             allocation,
         }),
-        _ => report_opcodes(cdb),
+        0x0c => report_opcodes(cdb),
+        _ => Err(UNKNOWN_ACTION),
     }
 }
 

@@ -344,17 +344,34 @@ impl Command {
 
     /// Whether it changes what the medium holds.
     pub(crate) fn writes_medium(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Command::Write(_)
-                | Command::WriteVerify { .. }
-                | Command::WriteSame(_)
-                | Command::WriteAtomic(_)
-                | Command::CompareAndWrite(_)
-                | Command::OrWrite(_)
-                | Command::Unmap { .. }
-                | Command::Sanitize(_)
-                | Command::Offload(offload::Order::WriteUsingToken { .. })
-        )
+            | Command::WriteVerify { .. }
+            | Command::WriteSame(_)
+            | Command::WriteAtomic(_)
+            | Command::CompareAndWrite(_)
+            | Command::OrWrite(_)
+            | Command::Unmap { .. }
+            | Command::Sanitize(_) => true,
+            Command::Offload(order) => matches!(order, offload::Order::WriteUsingToken { .. }),
+            // Each by its name, so that a new one is not forgotten.
+            Command::TestUnitReady
+            | Command::ModeSense(_)
+            | Command::Read(_)
+            | Command::Verify { .. }
+            | Command::Prefetch(_)
+            | Command::SanitizeExit
+            | Command::SynchronizeCache(_)
+            | Command::GetLbaStatus { .. }
+            | Command::StartStopUnit { .. }
+            | Command::PreventAllowMediumRemoval { .. }
+            | Command::ModeSelect(_)
+            | Command::LogSense(_)
+            | Command::SendDiagnostic(_)
+            | Command::Reserve
+            | Command::Release
+            | Command::ReserveOut(_)
+            | Command::Inform { .. } => false,
+        }
     }
 }
