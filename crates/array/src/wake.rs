@@ -35,6 +35,37 @@ impl Wake {
     }
 }
 
+/// Is set once, and stays so; wakes all who wait for that.
+#[derive(Debug, Default)]
+pub struct Flag {
+    is_set: AtomicBool,
+    event: Event,
+}
+
+impl Flag {
+    /// Sets it for good, and wakes all who wait.
+    pub fn set(&self) {
+        self.is_set.store(true, SeqCst);
+        self.event.notify(usize::MAX);
+    }
+
+    /// Whether somebody has set it.
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(SeqCst)
+    }
+
+    /// Ends once it is set.
+    pub async fn wait(&self) {
+        while !self.is_set() {
+            let listener = self.event.listen();
+            if self.is_set() {
+                return;
+            }
+            listener.await;
+        }
+    }
+}
+
 /// Whoever tells the time and wakes for it: a world, or a thread that has none.
 pub trait Clock: Clone + 'static {
     /// Time since the clock began.

@@ -49,4 +49,9 @@ impl Runtime for Executor {
         };
         ended.boxed()
     }
+
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, Result<(), String>> {
+        let done = self.0.spawn_blocking(work);
+        async move { done.await.map_err(|error| error.to_string()) }.boxed()
+    }
 }

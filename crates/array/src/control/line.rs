@@ -1,27 +1,46 @@
-//! A line that people stand in: one of them has its turn, those behind in the order they came.
+//! A line that people stand in: one of them has its turn, or a few, those behind in the order they
+//! came.
 
 use futures_channel::oneshot;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The line.
-#[derive(Debug, Default)]
-pub(super) struct Line(Mutex<Standing>);
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Of so many places at its head.
+    places: usize,
+    standing: Mutex<Standing>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Line::with_places(1)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Standing {
-    is_taken: bool,
+    taken: usize,
     behind: VecDeque<oneshot::Sender<LinePlace>>,
 }
 
-/// The place at the head of a line. Dropped, it goes to the next.
+/// A place at the head of a line. Dropped, it goes to the next.
 #[derive(Debug)]
 pub(super) struct LinePlace(Arc<Line>);
 
 impl Line {
+    /// A line in which so many have their turn at once.
+    pub(super) fn with_places(places: usize) -> Self {
+        Line {
+            places,
+            standing: Mutex::default(),
+        }
+    }
+
     // Whoever panicked with this lock held has left a whole line behind.
     fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends at the head of the line. Who goes away before is passed over.
@@ -29,8 +48,8 @@ impl Line {
         loop {
             let comes = {
                 let mut standing = self.standing();
-                if !standing.is_taken {
-                    standing.is_taken = true;
+                if standing.taken < self.places {
+                    standing.taken += 1;
                     return LinePlace(Arc::clone(self));
                 }
                 let (next, comes) = oneshot::channel();
@@ -49,7 +68,7 @@ impl Drop for LinePlace {
         let next = {
             let mut standing = self.0.standing();
             let next = standing.behind.pop_front();
-            standing.is_taken = next.is_some();
+            standing.taken -= usize::from(next.is_none());
             next
         };
         // One who has gone away drops the place at once, and so gives it on.
@@ -88,5 +107,19 @@ mod tests {
             line.stand().now_or_never().is_some(),
             "nobody is there any more"
         );
+    }
+
+    #[test]
+    fn as_many_have_their_turn_as_there_are_places() {
+        let line = Arc::new(Line::with_places(2));
+        let first = line.stand().now_or_never().expect("nobody is there");
+        let second = line.stand().now_or_never().expect("one place is free");
+        let mut third = Box::pin(line.stand());
+        assert!(third.as_mut().now_or_never().is_none());
+        drop(first);
+        let third = third.now_or_never().expect("it is its turn");
+        assert!(line.stand().now_or_never().is_none());
+        drop((second, third));
+        assert!(line.stand().now_or_never().is_some());
     }
 }

@@ -1,8 +1,8 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`]. Its edges are three traits: [`Runtime`] (time and tasks), [`Store`]
-//! (the record of exports, hosts and settings) and [`Jobs`] (the jobs that are under way); it reaches
-//! shards by their [`ShardHandle`]s.
+//! It runs over any [`World`]. Its edges are four traits: [`Runtime`] (time and tasks), [`Store`]
+//! (the record of exports, hosts and settings), [`jobs::JobStore`] (that of jobs) and
+//! [`jobs::ImageWork`] (files with images); it reaches shards by their [`ShardHandle`]s.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -52,7 +52,6 @@ pub use consistency::ConsistencyGroup;
 pub use exports::Export;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
-pub use jobs::{JobWork, Jobs, NoJobs, PendingJob};
 pub use luns::NewLun;
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use one_thread::OneThread;
@@ -69,6 +68,7 @@ use crate::offload::Offload;
 use crate::shard::ShardHandle;
 use base::Time;
 use engine::World;
+use jobs::{ImageWork, Jobs};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -92,7 +92,8 @@ pub struct ControlPlane<W: World> {
     is_complete: AtomicBool,
     /// The configuration was lost once.
     was_lost: AtomicBool,
-    jobs: Arc<dyn Jobs>,
+    jobs: Jobs,
+    images: Arc<dyn ImageWork<W>>,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<Site>>,
     /// Names of the volumes that the site file describes; none without a file.
@@ -106,7 +107,8 @@ pub struct ControlPlane<W: World> {
 
 impl<W: World> ControlPlane<W> {
     /// An array whose pools are open on `shards`, each on those that `homes` says, without exports
-    /// and hosts. `site` is what it was told of pools and volumes.
+    /// and hosts. `jobs` are those on record, and `images` does the work of those that need files.
+    /// `site` is what it was told of pools and volumes.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -114,7 +116,7 @@ impl<W: World> ControlPlane<W> {
         runtime: Arc<dyn Runtime>,
         (shards, homes): (Vec<ShardHandle<W>>, BTreeMap<String, Vec<usize>>),
         (directory, offload): (Arc<Directory>, Arc<Offload<W>>),
-        (store, jobs): (Arc<dyn Store>, Arc<dyn Jobs>),
+        (store, jobs, images): (Arc<dyn Store>, Jobs, Arc<dyn ImageWork<W>>),
         site: &Site,
     ) -> Arc<Self> {
         assert!(
@@ -134,6 +136,7 @@ impl<W: World> ControlPlane<W> {
             is_complete: AtomicBool::new(false),
             was_lost: AtomicBool::new(false),
             jobs,
+            images,
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),
             schedules: Mutex::default(),
@@ -166,6 +169,11 @@ impl<W: World> ControlPlane<W> {
     /// Its shards, by index.
     pub fn shards(&self) -> &[ShardHandle<W>] {
         &self.shards
+    }
+
+    /// Images on their way in and out, volumes that are moved or copied.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// The time of day, pauses and tasks.

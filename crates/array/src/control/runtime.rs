@@ -5,7 +5,7 @@
 use base::Time;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, ready, select};
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -27,6 +27,12 @@ pub trait Runtime: Send + Sync {
     /// Runs `task` to its end, also when nobody waits for that any more. A failed assertion in it is
     /// told to who waits.
     fn see_through(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<(), String>>;
+
+    /// Does `work`, which takes the processor for long, where no task waits for that.
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, Result<(), String>> {
+        work();
+        ready(Ok(())).boxed()
+    }
 
     /// As [`engine::World::reached`].
     fn reached(&self, mark: &'static str) {

@@ -1,6 +1,7 @@
 //! A control plane over one pool of one lane, in virtual time.
 
-use array::control::{Configuration, ControlPlane, NoJobs, OneThread, Runtime, Store};
+use array::control::jobs::{Job, JobStore, Jobs, NoImages};
+use array::control::{Configuration, ControlPlane, OneThread, Runtime, Store};
 use array::directory::Directory;
 use array::offload::Offload;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
@@ -46,6 +47,12 @@ struct Nothing;
 
 impl Store for Nothing {
     fn keep(&self, _: Configuration) -> BoxFuture<'static, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+impl JobStore for Nothing {
+    fn keep(&self, _: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
     }
 }
@@ -108,7 +115,8 @@ async fn begin(
     let offload = Arc::new(Offload::new(None, Default::default()));
     offload.set_shards(&shards);
     let homes = BTreeMap::from([("p".to_owned(), vec![0])]);
-    let edges = (store, Arc::new(NoJobs) as Arc<_>);
+    let jobs = Jobs::new(Arc::clone(&runtime), Arc::new(Nothing), Vec::new());
+    let edges = (store, jobs, Arc::new(NoImages) as Arc<_>);
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
     let array = ControlPlane::new(runtime, (shards, homes), shared, edges, &site);

@@ -4,7 +4,8 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::volumes::volume;
 use crate::array::{Array, NewPlace};
-use crate::images::{self, NewCopy, NewExport, NewImport, NewMove};
+use crate::images::{self, NewExport, NewImport};
+use ::array::control::jobs::{NewCopy, NewMove};
 use api::{Job, Problem, Provisioning, Volume, VolumeCopy, VolumeExport, VolumeImport, VolumeMove};
 use axum::Json;
 use axum::extract::State;
@@ -99,7 +100,7 @@ pub(super) async fn move_volume(
         },
         rate_bytes_per_s: rate(wanted.rate_bytes_per_s)?,
     };
-    let job = images::move_volume(&array, new).await?;
+    let job = array.move_volume(new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
@@ -159,7 +160,7 @@ pub(super) async fn copy_volume(
         live: copy.live,
         rate_bytes_per_s: rate(copy.rate_bytes_per_s)?,
     };
-    let job = images::copy_volume(&array, new).await?;
+    let job = array.copy_to_volume(new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 

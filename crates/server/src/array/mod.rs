@@ -21,12 +21,11 @@ mod waiting;
 
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
-    AttributeChange, ClosedPool, ConsistencyGroup, CopyPlace, Deleted, Deletion, Export, Glance,
-    Host, HostChange, HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume,
-    Present, Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, in_brief, lanes_on,
-    merged,
+    AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, Export, Glance, Host,
+    HostChange, HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume, Present,
+    Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, in_brief, lanes_on, merged,
 };
-pub(crate) use ::array::control::{Jobs, attributes, consistency, hosts, schedule};
+pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
 pub(crate) use groups::NewGroup;
 pub(crate) use history::{History, PoolEvent};
 pub(crate) use losses::Loss;
@@ -39,16 +38,28 @@ pub(crate) use waiting::Waiting;
 use crate::data_dir::DataDir;
 use crate::directory::Directory;
 use crate::front::Portals;
+use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
-use ::array::control::ControlPlane;
+use ::array::control::jobs::{ImageWork, Job, Jobs};
+use ::array::control::{ControlPlane, Runtime};
 use engine::pool::{MemberInfo, PoolInfo};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 use world_real::RealWorld;
+
+/// What an array has to do with jobs.
+pub(crate) struct JobEdges {
+    pub(crate) file: JobFile,
+    /// Those on record.
+    pub(crate) kept: Vec<Job>,
+    pub(crate) image_places: Arc<ImagePlaces>,
+    /// The work of jobs on images.
+    pub(crate) images: Arc<dyn ImageWork<RealWorld>>,
+}
 
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
 /// data path.
@@ -58,7 +69,7 @@ pub struct Array {
     recorder: events::Recorder,
     drives: DrivePlaces,
     roster: Roster,
-    jobs: Arc<crate::jobs::Jobs>,
+    image_places: Arc<ImagePlaces>,
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
     /// Opens and closes portals, once there is a front.
@@ -88,19 +99,20 @@ impl Array {
         homes: BTreeMap<String, Vec<usize>>,
         shared: (Arc<Directory>, Arc<Offload>),
         (store, history): (Arc<dyn Store>, History),
-        (drives, roster, jobs): (DrivePlaces, Roster, crate::jobs::Jobs),
+        (drives, roster, jobs): (DrivePlaces, Roster, JobEdges),
         (site, data): (&site::Site, Weak<DataDir>),
     ) -> Arc<Self> {
-        let (runtime, jobs) = (Arc::new(Executor::current()), Arc::new(jobs));
-        let of_jobs = Arc::clone(&jobs) as Arc<dyn Jobs>;
-        let control = ControlPlane::new(runtime, (shards, homes), shared, (store, of_jobs), site);
+        let runtime: Arc<dyn Runtime> = Arc::new(Executor::current());
+        let kept = Jobs::new(Arc::clone(&runtime), Arc::new(jobs.file), jobs.kept);
+        let edges = (store, kept, jobs.images);
+        let control = ControlPlane::new(runtime, (shards, homes), shared, edges, site);
         Arc::new(Array {
             name,
             control,
             recorder: events::Recorder::new(history),
             drives,
             roster,
-            jobs,
+            image_places: jobs.image_places,
             data,
             portals: OnceLock::new(),
         })
@@ -125,9 +137,9 @@ impl Array {
         self.data.upgrade().ok_or_else(ended)
     }
 
-    /// Images on their way in and out, volumes that are moved or copied.
-    pub(crate) fn jobs(&self) -> &crate::jobs::Jobs {
-        &self.jobs
+    /// Where images may be.
+    pub(crate) fn image_places(&self) -> &ImagePlaces {
+        &self.image_places
     }
 
     /// Seconds since it was brought up.

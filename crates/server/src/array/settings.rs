@@ -98,7 +98,7 @@ impl Array {
         configuration.settings = Some(Arc::clone(&settings));
         self.keep(configuration).await?;
         self.drives.follow(&settings);
-        self.jobs
+        self.image_places
             .set_directories(settings.images.directories.clone());
         self.directory().allow_algorithms(&settings.chap);
         self.settings_are(settings);

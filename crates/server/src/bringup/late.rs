@@ -18,7 +18,6 @@ use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, DriveContent};
-use crate::images;
 use crate::openings::made::Made;
 use crate::openings::pools::{self, Known, Outcome};
 use crate::shard::{ShardHandle, ShardState};
@@ -315,7 +314,7 @@ impl Looker {
         let mut note = |done: Result<(), BringUpError>| {
             wrong.extend(done.err().map(|error| error.to_string()));
         };
-        note(images::settle(array).await.map_err(BringUpError::from));
+        note(array.settle_jobs().await.map_err(BringUpError::from));
         let offload = array.offload();
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
         note(forgotten.map_err(BringUpError::from));
@@ -330,7 +329,7 @@ impl Looker {
         let learned = array.learn_all_schedules().await;
         note(learned.map_err(BringUpError::from));
         array.follow_departures().await;
-        images::resume(array);
+        array.resume_jobs();
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(wrong),

@@ -25,12 +25,12 @@ use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
+use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
-use crate::images;
-use crate::jobs::Jobs;
+use crate::images::Images;
+use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload;
 use crate::openings::{made, pool_changes, pools, unlisted};
 use crate::overcommitment::{Sizes, warnings};
@@ -171,7 +171,7 @@ async fn furnish(
     let site = &described;
     let added = array::added(data.path())?;
     let roster = Roster::read(data.path());
-    let jobs = Jobs::read(site.images.directories.clone(), data.path())?;
+    let jobs = jobs_of(site, data)?;
     let known = pools::Known {
         site,
         data,
@@ -210,7 +210,7 @@ async fn furnish(
             pools::take_note(plan, outcome, &array, shards).await?;
         }
     }
-    images::settle(&array).await?;
+    array.settle_jobs().await?;
     shared.1.forget_leftovers(shards, None).await?;
     for left in array.settle_moves(None).await? {
         let (volume, error) = (&left.volume, &left.error);
@@ -257,7 +257,7 @@ async fn furnish(
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
-    images::resume(&array);
+    array.resume_jobs();
     Ok((array, front, described))
 }
 
@@ -285,6 +285,23 @@ fn tell_renamed(renamed: &BTreeMap<String, String>) {
              exports and groups"
         );
     }
+}
+
+/// Jobs of before, and what they need of this machine.
+///
+/// # Errors
+/// Their record can't be read or understood.
+fn jobs_of(site: &Site, data: &DataDir) -> Result<JobEdges, BringUpError> {
+    let file = JobFile::new(data.path());
+    let kept = file.read()?;
+    let directories = site.images.directories.clone();
+    let image_places = Arc::new(ImagePlaces::new(directories, data.path()));
+    Ok(JobEdges {
+        file,
+        kept,
+        images: Arc::new(Images(Arc::clone(&image_places))),
+        image_places,
+    })
 }
 
 /// Makes the volumes of the site file, and has them be what it says.

@@ -1,9 +1,9 @@
-//! Sources that jobs read content from: a file, an image, a volume.
+//! Sources that jobs read content from: a file or an image.
 
 use super::header::{Block, Layer, Vhdx};
 use super::nbd::Client;
 use super::qemu::Served;
-use super::volume::Reached;
+use ::array::control::jobs::copy;
 use api::Format;
 use base::Buf;
 use site::human_pair;
@@ -28,8 +28,6 @@ enum From {
     Vhdx(Arc<Vec<Vhdx>>),
     /// An image that QEMU has open.
     Nbd(Box<(Served, Client)>),
-    /// A volume.
-    Volume(Reached),
 }
 
 impl Source {
@@ -44,35 +42,15 @@ impl Source {
             Err(why) => Err(format!("{name}: {why}")),
         }
     }
+}
 
-    /// A volume.
-    pub(super) fn volume(volume: Reached) -> Self {
-        Source {
-            name: "reading the volume".to_owned(),
-            from: From::Volume(volume),
-        }
-    }
-
-    /// Whether there may be data at `at`, which lies before the end, and how many bytes
-    /// from there on are alike.
-    ///
-    /// # Errors
-    /// Of what is below.
-    pub(super) async fn extent(&mut self, at: u64) -> Result<(bool, u64), String> {
+impl copy::Source for Source {
+    async fn extent(&mut self, at: u64) -> Result<(bool, u64), String> {
         let extent = self.from.extent(at).await;
         extent.map_err(|why| format!("{}: {why}", self.name))
     }
 
-    /// Reads what is at `at` into a part of `buf`.
-    ///
-    /// # Errors
-    /// It can't be read.
-    pub(super) async fn read(
-        &mut self,
-        at: u64,
-        buf: Buf,
-        part: Range<usize>,
-    ) -> Result<Buf, String> {
+    async fn read(&mut self, at: u64, buf: Buf, part: Range<usize>) -> Result<Buf, String> {
         let read = self.from.read(at, buf, part).await;
         read.map_err(|why| format!("{}: {why}", self.name))
     }
@@ -109,10 +87,6 @@ impl From {
                     .await
             }
             From::Nbd(served) => served.1.extent(at).await,
-            From::Volume(volume) => {
-                let mapping = volume.mapping(at).await?;
-                Ok((mapping.is_mapped, mapping.len_bytes))
-            }
         }
     }
 
@@ -136,15 +110,6 @@ impl From {
                 .await
             }
             From::Nbd(served) => served.1.read(at, buf, part).await,
-            From::Volume(volume) => {
-                let payload = volume.read(at, part.len()).await?;
-                let mut from = part.start;
-                for slice in &payload.parts {
-                    buf.put(from, slice);
-                    from += slice.len();
-                }
-                Ok(buf)
-            }
         }
     }
 }

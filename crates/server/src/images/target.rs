@@ -1,11 +1,11 @@
-//! Targets that jobs write content to: a file, an image, a volume.
+//! Targets that jobs write content to: a file or an image.
 //!
 //! Each of them reads as zeroes before the first write.
 
 use super::nbd::Client;
 use super::qemu::Served;
 use super::source::off;
-use super::volume::Reached;
+use ::array::control::jobs::copy;
 use api::Format;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::FutureExt;
@@ -16,9 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Writes on their way to a volume at once.
-const WRITES_MAX: usize = 4;
-
 /// Zeroes are left out of images of other formats in runs of this many bytes, which is
 /// what most of them allocate by.
 const IMAGE_GRAIN_BYTES: usize = 64 << 10;
@@ -28,9 +25,7 @@ pub(super) enum Target {
     /// A raw image.
     Raw(Arc<File>),
     /// An image that QEMU has open.
-    Nbd(Served, Arc<Mutex<Client>>),
-    /// A volume.
-    Volume(Reached),
+    Nbd(Box<Served>, Arc<Mutex<Client>>),
 }
 
 impl Target {
@@ -50,28 +45,52 @@ impl Target {
             return Ok(Target::Raw(Arc::new(off(open).await?)));
         }
         let (served, client) = Served::to_write(path, format, home).await?;
-        Ok(Target::Nbd(served, Arc::new(Mutex::new(client))))
+        Ok(Target::Nbd(Box::new(served), Arc::new(Mutex::new(client))))
     }
 
-    /// Runs of zeroes that begin and end at multiples of this are not written.
-    pub(super) fn grain_bytes(&self) -> usize {
+    /// Ends when all that was written is on stable media.
+    ///
+    /// # Errors
+    /// It can't be.
+    pub(super) async fn flush(&self) -> Result<(), String> {
+        match self {
+            Target::Raw(file) => {
+                let file = Arc::clone(file);
+                off(move || file.sync_data().map_err(|error| error.to_string())).await
+            }
+            Target::Nbd(_, client) => client.lock().await.flush().await,
+        }
+    }
+
+    /// As [`Target::flush`], and the image is closed.
+    ///
+    /// # Errors
+    /// It can't be.
+    pub(super) async fn finish(self) -> Result<(), String> {
+        self.flush().await?;
+        match self {
+            Target::Nbd(served, client) => {
+                let client = Arc::into_inner(client).ok_or("a write is still on its way")?;
+                served.close(client.into_inner()).await
+            }
+            Target::Raw(_) => Ok(()),
+        }
+    }
+}
+
+impl copy::Target for Target {
+    fn grain_bytes(&self) -> usize {
         match self {
             Target::Raw(_) => BLOCK_BYTES,
             Target::Nbd(..) => IMAGE_GRAIN_BYTES,
-            Target::Volume(volume) => volume.page_bytes as usize,
         }
     }
 
-    /// How many writes may be on their way at once.
-    pub(super) fn depth(&self) -> usize {
-        match self {
-            Target::Volume(_) => WRITES_MAX,
-            Target::Raw(_) | Target::Nbd(..) => 1,
-        }
+    fn depth(&self) -> usize {
+        1
     }
 
-    /// Writes `data` at `at`.
-    pub(super) fn write(&self, at: u64, data: Slice) -> BoxFuture<'static, Result<(), String>> {
+    fn write(&self, at: u64, data: Slice) -> BoxFuture<'static, Result<(), String>> {
         match self {
             Target::Raw(file) => {
                 let file = Arc::clone(file);
@@ -89,41 +108,6 @@ impl Target {
                 };
                 write.boxed()
             }
-            Target::Volume(volume) => {
-                let volume = volume.clone();
-                async move { volume.write(at, data).await }.boxed()
-            }
-        }
-    }
-
-    /// Ends when all that was written is on stable media.
-    ///
-    /// # Errors
-    /// It can't be.
-    pub(super) async fn flush(&self) -> Result<(), String> {
-        match self {
-            Target::Raw(file) => {
-                let file = Arc::clone(file);
-                off(move || file.sync_data().map_err(|error| error.to_string())).await
-            }
-            Target::Nbd(_, client) => client.lock().await.flush().await,
-            // What a volume has acknowledged is.
-            Target::Volume(_) => Ok(()),
-        }
-    }
-
-    /// As [`Target::flush`], and the image is closed.
-    ///
-    /// # Errors
-    /// It can't be.
-    pub(super) async fn finish(self) -> Result<(), String> {
-        self.flush().await?;
-        match self {
-            Target::Nbd(served, client) => {
-                let client = Arc::into_inner(client).ok_or("a write is still on its way")?;
-                served.close(client.into_inner()).await
-            }
-            Target::Raw(_) | Target::Volume(_) => Ok(()),
         }
     }
 }

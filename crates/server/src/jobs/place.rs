@@ -3,8 +3,10 @@
 //! Invariant: what is given out is a path without links, under an allowed directory. Who
 //! may write to these directories is trusted not to change them at the same moment.
 
+use ::array::control::jobs::Seen;
 use ::array::control::{ArrayError, ArrayErrorKind};
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The directories that images may be in.
@@ -116,32 +118,23 @@ impl Directories {
     }
 }
 
-/// What a file was when it was looked at: a file that is another one, or was written to
-/// since, shows.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Seen {
-    path: PathBuf,
-    size_bytes: u64,
-    modified_ns: i128,
-    inode: u64,
+/// The file at `path`, as it is now.
+///
+/// # Errors
+/// It can't be opened.
+pub(crate) fn seen_now(path: &Path) -> std::io::Result<Seen> {
+    let found = File::open(path)?.metadata()?;
+    Ok(Seen {
+        path: path.to_owned(),
+        size_bytes: found.len(),
+        modified_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
+        inode: found.ino(),
+    })
 }
 
-impl Seen {
-    /// The file at `path`, now.
-    pub(crate) fn now(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let found = File::open(path)?.metadata()?;
-        Ok(Seen {
-            path: path.to_owned(),
-            size_bytes: found.len(),
-            modified_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
-            inode: found.ino(),
-        })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
+/// Whether a file is still what it was when it was looked at.
+pub(crate) fn is_unchanged(seen: &Seen) -> bool {
+    seen_now(&seen.path).is_ok_and(|now| now == *seen)
 }
 
 #[cfg(test)]

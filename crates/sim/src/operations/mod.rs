@@ -24,7 +24,8 @@ use crate::config::{Theme, themes};
 use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use array::control::{ArrayError, ControlPlane, NoJobs, OneThread, Runtime};
+use array::control::jobs::{Job, Jobs, NoImages};
+use array::control::{ArrayError, Configuration, ControlPlane, OneThread, Runtime};
 use array::directory::Directory;
 use array::offload::Offload;
 use base::Prng;
@@ -37,7 +38,7 @@ use record::{Record, Writer};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use world_sim::{Media, SimWorld};
 
@@ -83,7 +84,8 @@ struct Books {
     /// What the array was when nothing was under way last.
     model: RefCell<Model>,
     under_way: RefCell<Vec<UnderWay>>,
-    record: Record,
+    record: Record<Configuration>,
+    job_record: Record<Vec<Job>>,
     /// One write of it in so many fails.
     record_fails_one_of: u64,
     /// At one message in so many a shard stalls.
@@ -151,12 +153,22 @@ impl Books {
             model: RefCell::default(),
             under_way: RefCell::default(),
             record: Record::default(),
+            job_record: Record::default(),
             record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
             stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             next: Cell::new(1),
             operations: Cell::new(0),
         }
+    }
+
+    /// The jobs that a start finds.
+    fn jobs(&self, world: &SimWorld, runtime: &Arc<dyn Runtime>) -> Jobs {
+        let prng = &mut world.prng("record of jobs");
+        let kept = self.job_record.read(prng);
+        let writes = prng.stream("writes");
+        let store = Writer::new(&self.job_record, runtime, writes, 0);
+        Jobs::new(Arc::clone(runtime), Arc::new(store), kept)
     }
 
     fn excuses(&self, now_unix_s: u64) -> Excuses {
@@ -216,17 +228,16 @@ impl Boot {
         let began_unix_s = runtime.unix_s();
         let prng = &mut world.prng("record");
         let found = books.record.read(prng);
-        let store = Writer {
-            record: books.record.clone(),
-            runtime: Arc::clone(&runtime),
-            prng: Mutex::new(prng.stream("writes")),
-            fails_one_of: if first { 0 } else { books.record_fails_one_of },
-        };
+        let writes = prng.stream("writes");
+        let fails_one_of = if first { 0 } else { books.record_fails_one_of };
+        let store = Writer::new(&books.record, &runtime, writes, fails_one_of);
         let directory = Arc::new(Directory::new());
         let offload = Arc::new(Offload::new(None, Default::default()));
         offload.set_shards(&shards.handles);
         let shared = (Arc::clone(&directory), offload);
-        let edges = (Arc::new(store) as Arc<_>, Arc::new(NoJobs) as Arc<_>);
+        let jobs = books.jobs(world, &runtime);
+        let images = Arc::new(NoImages) as Arc<_>;
+        let edges = (Arc::new(store) as Arc<_>, jobs, images);
         let handles = (shards.handles.clone(), homes);
         let array = ControlPlane::new(runtime, handles, shared, edges, &site()?);
         let started = begin(&array, found, first).await;
@@ -379,7 +390,7 @@ impl Boot {
 /// What a server's start does once pools are open.
 async fn begin(
     array: &Arc<ControlPlane<SimWorld>>,
-    found: array::control::Configuration,
+    found: Configuration,
     first: bool,
 ) -> Result<(), ArrayError> {
     array.settle_moves(None).await?;

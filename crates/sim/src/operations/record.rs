@@ -1,6 +1,7 @@
-//! The record of the configuration, which survives power cuts: the old one or the new one, and
-//! nothing between.
+//! The records of the configuration and of jobs, which survive power cuts: the old one or the new
+//! one, and nothing between.
 
+use array::control::jobs::{Job, JobStore};
 use array::control::{Configuration, Runtime, Store};
 use base::Prng;
 use futures_util::FutureExt;
@@ -16,27 +17,27 @@ pub(super) const UNWRITTEN: &str = "the record can't be written";
 
 /// What is on media. It outlives boots.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Record(Arc<Mutex<Media>>);
+pub(super) struct Record<T>(Arc<Mutex<Media<T>>>);
 
 #[derive(Debug, Default)]
-struct Media {
-    kept: Option<Configuration>,
+struct Media<T> {
+    kept: Option<T>,
     /// Being written: a power cut leaves this, or what is kept.
-    coming: Option<Configuration>,
+    coming: Option<T>,
     /// Writes that failed since somebody asked.
     failures: u64,
     /// When the last one failed, in seconds since 1970.
     failed_unix_s: u64,
 }
 
-impl Record {
-    fn media(&self) -> MutexGuard<'_, Media> {
+impl<T: Clone + Default> Record<T> {
+    fn media(&self) -> MutexGuard<'_, Media<T>> {
         // Whole after each step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a start finds.
-    pub(super) fn read(&self, prng: &mut Prng) -> Configuration {
+    pub(super) fn read(&self, prng: &mut Prng) -> T {
         let mut media = self.media();
         let coming = media.coming.take().filter(|_| prng.chance(1, 2));
         media.failures = 0;
@@ -47,7 +48,7 @@ impl Record {
     }
 
     /// What is on media now.
-    pub(super) fn kept(&self) -> Configuration {
+    pub(super) fn kept(&self) -> T {
         self.media().kept.clone().unwrap_or_default()
     }
 
@@ -63,16 +64,43 @@ impl Record {
 }
 
 /// Writes the record, in one boot. Now and then it fails.
-pub(super) struct Writer {
-    pub(super) record: Record,
-    pub(super) runtime: Arc<dyn Runtime>,
-    pub(super) prng: Mutex<Prng>,
+pub(super) struct Writer<T> {
+    record: Record<T>,
+    runtime: Arc<dyn Runtime>,
+    prng: Mutex<Prng>,
     /// One write in so many fails; none for 0.
-    pub(super) fails_one_of: u64,
+    fails_one_of: u64,
 }
 
-impl Store for Writer {
+impl Store for Writer<Configuration> {
     fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
+        self.write(configuration)
+    }
+}
+
+impl JobStore for Writer<Vec<Job>> {
+    fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
+        self.write(jobs)
+    }
+}
+
+impl<T: Clone + Default + Send + 'static> Writer<T> {
+    /// Writes `record`; one write in `fails_one_of` fails, and none for 0.
+    pub(super) fn new(
+        record: &Record<T>,
+        runtime: &Arc<dyn Runtime>,
+        prng: Prng,
+        fails_one_of: u64,
+    ) -> Self {
+        Writer {
+            record: record.clone(),
+            runtime: Arc::clone(runtime),
+            prng: Mutex::new(prng),
+            fails_one_of,
+        }
+    }
+
+    fn write(&self, content: T) -> BoxFuture<'static, Result<(), String>> {
         let (takes, fails, is_written) = {
             let mut prng = self.prng.lock().unwrap_or_else(PoisonError::into_inner);
             let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX));
@@ -82,13 +110,13 @@ impl Store for Writer {
         };
         let (record, slept) = (self.record.clone(), self.runtime.sleep(takes));
         let clock = Arc::clone(&self.runtime);
-        record.media().coming = Some(configuration.clone());
+        record.media().coming = Some(content.clone());
         let written = async move {
             slept.await;
             let mut media = record.media();
             media.coming = None;
             if is_written {
-                media.kept = Some(configuration);
+                media.kept = Some(content);
             }
             match fails {
                 true => {

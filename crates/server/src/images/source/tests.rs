@@ -4,6 +4,7 @@ use super::*;
 use crate::images::header::inspect;
 use crate::images::header::vhdx::made::{Content, disk};
 use crate::jobs::Directories;
+use ::array::control::jobs::copy::Source as _;
 use Content::{Absent, Full, Part, Zero};
 use base::BufPool;
 

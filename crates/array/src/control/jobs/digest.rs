@@ -27,14 +27,14 @@ static ZEROES: [[u8; BLOCK]; 1024] = [[0; BLOCK]; 1024];
 
 /// The digest of the first `len_bytes` bytes of a content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Digest {
+pub struct Digest {
     state: [u32; 8],
     len_bytes: u64,
 }
 
 impl Digest {
-    /// Of nothing.
-    pub(crate) fn new() -> Self {
+    /// The digest of a content without a byte.
+    pub fn empty() -> Self {
         Digest {
             state: INITIAL,
             len_bytes: 0,
@@ -42,7 +42,7 @@ impl Digest {
     }
 
     /// How much it is of.
-    pub(crate) fn len_bytes(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
@@ -50,7 +50,7 @@ impl Digest {
     ///
     /// # Panics
     /// When that is not whole sectors.
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         assert!(bytes.len().is_multiple_of(SECTOR_BYTES), "whole sectors");
         let (blocks, _) = bytes.as_chunks::<BLOCK>();
         compress256(&mut self.state, blocks);
@@ -61,7 +61,7 @@ impl Digest {
     ///
     /// # Panics
     /// When that is not whole sectors.
-    pub(crate) fn add_zeroes(&mut self, len: u64) {
+    pub fn add_zeroes(&mut self, len: u64) {
         assert!(len.is_multiple_of(SECTOR_BYTES as u64), "whole sectors");
         let mut left = len / BLOCK as u64;
         while left > 0 {
@@ -73,7 +73,7 @@ impl Digest {
     }
 
     /// The sum as people write it.
-    pub(crate) fn hex(&self) -> String {
+    pub fn hex(&self) -> String {
         // Clause 5.1.1: a bit, zeroes, and the length in bits, which is one block here.
         let mut last = [0; BLOCK];
         last[0] = 0x80;
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn known_sums() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(Digest::new().hex(), empty);
+        assert_eq!(Digest::empty().hex(), empty);
         // As `head -c 1048576 /dev/zero | sha256sum` says.
         let zeroes = "30e14955ebf1352266dc2ff8067e68104607e750abb9d3b36582b8af909fcb58";
-        let mut digest = Digest::new();
+        let mut digest = Digest::empty();
         digest.add_zeroes(1 << 20);
         assert_eq!(digest.hex(), zeroes);
     }
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn it_goes_on_after_it_was_kept() {
         let bytes: Vec<u8> = (0..2048u32).map(|n| ((n * 7) >> 3) as u8).collect();
-        let mut whole = Digest::new();
+        let mut whole = Digest::empty();
         whole.add(&bytes);
         whole.add_zeroes(512);
-        let mut first = Digest::new();
+        let mut first = Digest::empty();
         first.add(&bytes[..512]);
         let kept = serde_json::to_string(&first).unwrap();
         let mut second: Digest = serde_json::from_str(&kept).unwrap();

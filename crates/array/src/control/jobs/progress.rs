@@ -1,14 +1,16 @@
 //! The progress of a job, as it runs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use crate::control::Runtime;
+use base::Time;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A rate is of at least so long.
 const RATE_OVER: Duration = Duration::from_millis(500);
 
 /// How far a job is; read by whoever asks, written by the job.
-#[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
+    runtime: Arc<dyn Runtime>,
     now: Mutex<Now>,
 }
 
@@ -16,29 +18,31 @@ pub(crate) struct Progress {
 struct Now {
     at: At,
     /// When the rate was last looked at, and how far it was then.
-    seen: (Instant, u64),
+    seen: (Time, u64),
 }
 
 /// How far a job is, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct At {
+pub struct At {
     /// Size of the disk.
-    pub(crate) size_bytes: u64,
+    pub size_bytes: u64,
     /// Gone through, holes included.
-    pub(crate) done_bytes: u64,
+    pub done_bytes: u64,
     /// Written, since the job was begun or gone on with.
-    pub(crate) data_bytes: u64,
+    pub data_bytes: u64,
     /// Gone through in a second, of late.
-    pub(crate) bytes_per_s: u64,
+    pub bytes_per_s: u64,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    /// Of a job that has not begun.
+    pub(super) fn new(runtime: Arc<dyn Runtime>) -> Self {
         let now = Now {
             at: At::default(),
-            seen: (Instant::now(), 0),
+            seen: (runtime.now(), 0),
         };
         Progress {
+            runtime,
             now: Mutex::new(now),
         }
     }
@@ -49,32 +53,32 @@ impl Progress {
     }
 
     /// It goes through a disk of `size_bytes`, from `done_bytes` on.
-    pub(crate) fn begin(&self, done_bytes: u64, size_bytes: u64) {
+    pub fn begin(&self, done_bytes: u64, size_bytes: u64) {
         let mut now = self.now();
         now.at.size_bytes = size_bytes;
         now.at.done_bytes = done_bytes;
         now.at.bytes_per_s = 0;
-        now.seen = (Instant::now(), done_bytes);
+        now.seen = (self.runtime.now(), done_bytes);
     }
 
     /// It has gone through `len` bytes more, with so much data.
-    pub(crate) fn advance(&self, len: u64, data_bytes: u64) {
+    pub fn advance(&self, len: u64, data_bytes: u64) {
         let mut now = self.now();
         now.at.done_bytes += len;
         now.at.data_bytes += data_bytes;
-        let took = now.seen.0.elapsed();
+        let took = self.runtime.now().since(now.seen.0);
         if took >= RATE_OVER {
             let fresh = ((now.at.done_bytes - now.seen.1) as f64 / took.as_secs_f64()) as u64;
             now.at.bytes_per_s = match now.at.bytes_per_s {
                 0 => fresh,
                 before => before / 2 + fresh / 2,
             };
-            now.seen = (Instant::now(), now.at.done_bytes);
+            now.seen = (self.runtime.now(), now.at.done_bytes);
         }
     }
 
     /// How far it is.
-    pub(crate) fn at(&self) -> At {
+    pub fn at(&self) -> At {
         self.now().at
     }
 }

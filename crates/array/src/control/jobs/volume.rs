@@ -1,32 +1,49 @@
 //! A volume as jobs reach it: by messages to the shard that it is on.
 
-use crate::array::{Array, ArrayError};
+use super::copy::{Source, Target};
+use crate::control::{ArrayError, ControlPlane};
 use crate::shard::{ShardGone, ShardHandle};
-use base::{Payload, Slice, VolumeOffset};
+use base::{Buf, Payload, Slice, Uuid, VolumeOffset};
 use engine::volume::Mapping;
-use engine::{IoError, Volume};
-use world_real::RealWorld;
+use engine::{IoError, Volume, World};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::ops::Range;
+
+/// Writes on their way to a volume at once.
+const WRITES_MAX: usize = 4;
 
 /// A volume, from any thread.
-#[derive(Clone, Debug)]
-pub(super) struct Reached {
-    home: ShardHandle,
+#[derive(Debug)]
+pub struct Reached<W: World> {
+    home: ShardHandle<W>,
     pool: String,
     lane: u16,
     name: String,
-    uuid: base::Uuid,
-    pub(super) size_bytes: u64,
-    pub(super) page_bytes: u64,
+    uuid: Uuid,
+    size_bytes: u64,
+    page_bytes: u64,
     /// What offsets count from.
     base: u64,
 }
 
-impl Reached {
+impl<W: World> Clone for Reached<W> {
+    fn clone(&self) -> Self {
+        Reached {
+            home: self.home.clone(),
+            pool: self.pool.clone(),
+            name: self.name.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<W: World> Reached<W> {
     /// The volume called `name`.
     ///
     /// # Errors
     /// There is none.
-    pub(super) async fn find(array: &Array, name: &str) -> Result<Self, ArrayError> {
+    pub async fn find(array: &ControlPlane<W>, name: &str) -> Result<Self, ArrayError> {
         let placed = array.volume(name).await?;
         let home = array.home_of(&placed)?;
         Ok(Reached {
@@ -41,25 +58,30 @@ impl Reached {
         })
     }
 
+    /// How large it is.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
     /// A part of it, which begins at `base`.
     pub(super) fn from(self, base: u64) -> Self {
         Reached { base, ..self }
     }
 
     /// Whether both are in one lane.
-    pub(super) fn is_beside(&self, other: &Reached) -> bool {
+    pub(super) fn is_beside(&self, other: &Reached<W>) -> bool {
         (&self.pool, self.lane) == (&other.pool, other.lane)
     }
 
-    /// Its identity.
-    pub(super) fn uuid(&self) -> base::Uuid {
+    /// Which volume it is, whatever it is called.
+    pub fn uuid(&self) -> Uuid {
         self.uuid
     }
 
     async fn visit<T, F, Fut>(&self, visit: F) -> Result<T, String>
     where
         T: Send + 'static,
-        F: FnOnce(Volume<RealWorld>) -> Fut + Send + 'static,
+        F: FnOnce(Volume<W>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, IoError>> + 'static,
     {
         let (pool, lane, name) = (self.pool.clone(), self.lane, self.name.clone());
@@ -75,19 +97,19 @@ impl Reached {
             .map_err(|ShardGone(shard)| format!("shard {shard} has stopped"))?
     }
 
-    pub(super) async fn read(&self, at: u64, len: usize) -> Result<Payload, String> {
+    async fn read_at(&self, at: u64, len: usize) -> Result<Payload, String> {
         let at = VolumeOffset(self.base + at);
         self.visit(move |volume| async move { volume.read(at, len).await })
             .await
     }
 
-    pub(super) async fn write(&self, at: u64, data: Slice) -> Result<(), String> {
+    async fn write_at(&self, at: u64, data: Slice) -> Result<(), String> {
         let at = VolumeOffset(self.base + at);
         self.visit(move |volume| async move { volume.write(at, data).await })
             .await
     }
 
-    pub(super) async fn mapping(&self, at: u64) -> Result<Mapping, String> {
+    async fn mapping(&self, at: u64) -> Result<Mapping, String> {
         let at = VolumeOffset(self.base + at);
         self.visit(move |volume| async move { volume.mapping(at) })
             .await
@@ -103,7 +125,7 @@ impl Reached {
     /// Copies from another volume of its lane, as [`Volume::copy_from`] does.
     pub(super) async fn copy_from(
         &self,
-        source: &Reached,
+        source: &Reached<W>,
         (from, to): (u64, u64),
         len: u64,
         goes_on: impl FnMut(u64) -> bool + Send + 'static,
@@ -122,5 +144,41 @@ impl Reached {
         });
         call.await
             .map_err(|ShardGone(shard)| format!("shard {shard} has stopped"))?
+    }
+}
+
+impl<W: World> Source for Reached<W> {
+    async fn extent(&mut self, at: u64) -> Result<(bool, u64), String> {
+        let mapping = self.mapping(at).await.map_err(unread)?;
+        Ok((mapping.is_mapped, mapping.len_bytes))
+    }
+
+    async fn read(&mut self, at: u64, mut buf: Buf, part: Range<usize>) -> Result<Buf, String> {
+        let payload = self.read_at(at, part.len()).await.map_err(unread)?;
+        let mut from = part.start;
+        for slice in &payload.parts {
+            buf.put(from, slice);
+            from += slice.len();
+        }
+        Ok(buf)
+    }
+}
+
+fn unread(why: String) -> String {
+    format!("reading the volume: {why}")
+}
+
+impl<W: World> Target for Reached<W> {
+    fn grain_bytes(&self) -> usize {
+        self.page_bytes as usize
+    }
+
+    fn depth(&self) -> usize {
+        WRITES_MAX
+    }
+
+    fn write(&self, at: u64, data: Slice) -> BoxFuture<'static, Result<(), String>> {
+        let volume = self.clone();
+        async move { volume.write_at(at, data).await }.boxed()
     }
 }

@@ -1,0 +1,333 @@
+//! Jobs of the array: which there are, what they are at work on, and their record.
+//!
+//! - [`job`], [`digest`]: a job as its record has it; content, on record as far as it is written.
+//! - [`enter`], [`checks`]: how a job comes to be, and what one at work forbids others.
+//! - [`run`]: from a job's beginning to its end, over restarts. [`moves`], [`volume_copy`]: what
+//!   those do that need volumes only; images are the work of an [`ImageWork`].
+//! - [`copy`]: content from a source to a target, which [`volume`]s are, and images.
+//!
+//! Invariants:
+//! - A job is on record before it changes anything, so that whatever it has made is known
+//!   after a crash.
+//! - A volume under import is nobody's but its job's: it is exported, resized and deleted
+//!   only once it is whole. A volume under export is neither resized nor deleted.
+//! - What ends early takes back what it has made.
+
+mod checks;
+pub mod copy;
+mod digest;
+mod enter;
+mod job;
+mod moves;
+mod progress;
+mod run;
+pub mod volume;
+mod volume_copy;
+
+pub use digest::Digest;
+pub use job::{CopyOf, Job, Order, Seen};
+pub use moves::NewMove;
+pub use progress::{At, Progress};
+pub use run::{ImageWork, NoImages};
+pub use volume_copy::NewCopy;
+
+use super::line::{Line, LinePlace};
+use super::{ArrayError, ArrayErrorKind, Runtime};
+use crate::wake::Flag;
+use api::JobState;
+use futures_util::future::{BoxFuture, join_all};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Jobs that copy at once; others wait for their turn.
+const RUNNING_MAX: usize = 2;
+/// Jobs that have not ended.
+const PENDING_MAX: usize = 64;
+/// Jobs that have ended, and are told about still.
+const ENDED_MAX: usize = 100;
+
+/// Jobs have so long to rest when the server stops.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// Where the record of jobs is kept.
+pub trait JobStore: Send + Sync {
+    /// Keeps all jobs on record; the record is the old one or this, whatever happens.
+    fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// The jobs of an array.
+pub struct Jobs {
+    runtime: Arc<dyn Runtime>,
+    store: Arc<dyn JobStore>,
+    jobs: Mutex<BTreeMap<u64, Entry>>,
+    /// The number of the next job.
+    next: AtomicU64,
+    /// Its head writes the record: the newest is written last.
+    saving: Arc<Line>,
+    turns: Arc<Line>,
+    stopping: Arc<Flag>,
+}
+
+struct Entry {
+    job: Job,
+    progress: Arc<Progress>,
+    cancel: Arc<Flag>,
+    /// Ends with its task.
+    task: Option<BoxFuture<'static, Result<(), String>>>,
+    /// How much of it is on record.
+    kept_bytes: u64,
+    /// It is of before this start, and nobody has gone on with it yet. All others belong to
+    /// whoever entered them.
+    is_left: bool,
+}
+
+impl Entry {
+    fn of(job: Job, runtime: Arc<dyn Runtime>) -> Self {
+        Entry {
+            kept_bytes: 0,
+            job,
+            progress: Arc::new(Progress::new(runtime)),
+            cancel: Arc::default(),
+            task: None,
+            is_left: false,
+        }
+    }
+
+    /// A job that was on record when the server started.
+    fn of_before(job: Job, runtime: Arc<dyn Runtime>) -> Self {
+        Entry {
+            is_left: !job.state.is_ended(),
+            kept_bytes: job.checkpoint_bytes(),
+            ..Entry::of(job, runtime)
+        }
+    }
+}
+
+impl Jobs {
+    /// The jobs `kept` on record, which `store` keeps from now on.
+    pub fn new(runtime: Arc<dyn Runtime>, store: Arc<dyn JobStore>, mut kept: Vec<Job>) -> Self {
+        for job in kept.iter_mut().filter(|job| !job.state.is_ended()) {
+            job.state = JobState::Queued;
+            job.resumed_bytes = Some(job.checkpoint_bytes());
+        }
+        let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
+        let entry = |job: Job| (job.id, Entry::of_before(job, Arc::clone(&runtime)));
+        Jobs {
+            jobs: Mutex::new(kept.into_iter().map(entry).collect()),
+            runtime,
+            store,
+            next: AtomicU64::new(next),
+            saving: Arc::default(),
+            turns: Arc::new(Line::with_places(RUNNING_MAX)),
+            stopping: Arc::default(),
+        }
+    }
+
+    // Whoever panicked with this lock held has left whole jobs behind.
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All jobs that are known, oldest first.
+    pub fn list(&self) -> Vec<api::Job> {
+        self.entries().values().map(info).collect()
+    }
+
+    /// The job of this number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn job(&self, id: u64) -> Result<api::Job, ArrayError> {
+        let entries = self.entries();
+        entries.get(&id).map(info).ok_or_else(|| no_job(id))
+    }
+
+    /// Ends the job of this number, which takes back what it has made; one that has ended
+    /// is forgotten.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn cancel(&self, id: u64) -> Result<(), ArrayError> {
+        let ended = {
+            let mut entries = self.entries();
+            let entry = entries.get_mut(&id).ok_or_else(|| no_job(id))?;
+            if entry.job.state.is_ended() {
+                entries.remove(&id);
+                None
+            } else {
+                entry.cancel.set();
+                Some(entry.task.take())
+            }
+        };
+        match ended {
+            None => self.save().await,
+            Some(Some(task)) => {
+                // However it ended: its state says so.
+                let _ = task.await;
+                Ok(())
+            }
+            // Somebody else waits for it already.
+            Some(None) => Ok(()),
+        }
+    }
+
+    /// Has all jobs rest, to be gone on with at the next start; takes no new ones.
+    pub async fn stop(&self) {
+        self.stopping.set();
+        let tasks: Vec<_> = {
+            let mut entries = self.entries();
+            entries
+                .values_mut()
+                .filter_map(|entry| entry.task.take())
+                .collect()
+        };
+        // However they end.
+        let ended = self.runtime.in_time(STOP_MAX, join_all(tasks)).await;
+        if ended.is_none() {
+            tracing::warn!("jobs that do not rest are left: a drive may hang");
+        }
+    }
+
+    /// Jobs of before this start that nobody has gone on with yet.
+    fn left(&self) -> Vec<Job> {
+        let entries = self.entries();
+        let left = entries.values().filter(|entry| entry.is_left);
+        left.map(|entry| entry.job.clone())
+            .filter(|job| !job.state.is_ended())
+            .collect()
+    }
+
+    /// The task of a job is at work.
+    fn goes_on(&self, id: u64, task: BoxFuture<'static, Result<(), String>>) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.task = Some(task);
+            entry.is_left = false;
+        }
+    }
+
+    fn get(&self, id: u64) -> Option<Job> {
+        self.entries().get(&id).map(|entry| entry.job.clone())
+    }
+
+    /// Changes what is known of a job; not durably yet.
+    pub fn change(&self, id: u64, change: impl FnOnce(&mut Job)) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            change(&mut entry.job);
+        }
+    }
+
+    /// Says what becomes of a job; not durably yet.
+    pub fn set_state(&self, id: u64, state: JobState, error: Option<String>) {
+        self.change(id, |job| {
+            job.state = state;
+            job.error = error;
+        });
+    }
+
+    /// How far a job is.
+    pub fn progress(&self, id: u64) -> Option<Arc<Progress>> {
+        let entries = self.entries();
+        Some(Arc::clone(&entries.get(&id)?.progress))
+    }
+
+    /// Set when somebody has ended a job.
+    fn cancelled(&self, id: u64) -> Option<Arc<Flag>> {
+        let entries = self.entries();
+        Some(Arc::clone(&entries.get(&id)?.cancel))
+    }
+
+    /// Waits until a job may copy.
+    async fn turn(&self) -> LinePlace {
+        self.turns.stand().await
+    }
+
+    /// Keeps on record how much of a job is written for certain.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub async fn keep(&self, id: u64, digest: Digest) -> Result<(), ArrayError> {
+        self.change(id, |job| job.checkpoint = Some(digest));
+        self.save().await
+    }
+
+    /// Takes a job off the record that never began.
+    async fn forget(&self, id: u64) -> Result<(), ArrayError> {
+        self.entries().remove(&id);
+        self.save().await
+    }
+
+    /// Writes the record.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub async fn save(&self) -> Result<(), ArrayError> {
+        let _turn = self.saving.stand().await;
+        let jobs = {
+            let mut entries = self.entries();
+            let ended = entries.values().filter(|entry| entry.job.state.is_ended());
+            let ended: Vec<u64> = ended.map(|entry| entry.job.id).collect();
+            for id in ended.iter().rev().skip(ENDED_MAX) {
+                entries.remove(id);
+            }
+            let jobs = entries.values().map(|entry| entry.job.clone());
+            jobs.collect::<Vec<_>>()
+        };
+        let kept = jobs.iter().map(|job| (job.id, job.checkpoint_bytes()));
+        let kept: Vec<(u64, u64)> = kept.collect();
+        let failed = |context| ArrayError::new(ArrayErrorKind::Internal, context);
+        self.store.keep(jobs).await.map_err(failed)?;
+        let mut entries = self.entries();
+        for (id, kept_bytes) in kept {
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.kept_bytes = kept_bytes;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn no_job(id: u64) -> ArrayError {
+    ArrayError::new(ArrayErrorKind::NotFound, format!("there is no job {id}"))
+}
+
+fn invalid(context: impl Into<String>) -> ArrayError {
+    ArrayError::new(ArrayErrorKind::Invalid, context.into())
+}
+
+fn info(entry: &Entry) -> api::Job {
+    let (job, at) = (&entry.job, entry.progress.at());
+    let kept_bytes = entry.kept_bytes;
+    let is_at_work = matches!(job.state, JobState::Running | JobState::Verifying);
+    let done_bytes = match job.state {
+        JobState::Done => job.size_bytes,
+        _ if at.size_bytes > 0 => at.done_bytes,
+        _ => kept_bytes,
+    };
+    let bytes_per_s = if is_at_work { at.bytes_per_s } else { 0 };
+    let left = job.size_bytes.saturating_sub(done_bytes);
+    api::Job {
+        id: job.id,
+        kind: job.order.kind,
+        state: job.state,
+        volume: job.order.volume.clone(),
+        pool: job.order.pool.clone(),
+        to_pool: job.order.to_pool.clone(),
+        source: job.order.copy.as_ref().map(|copy| copy.source.clone()),
+        file: job.order.file.display().to_string(),
+        format: job.order.format,
+        format_unrecognised: job.order.is_unrecognised,
+        began_unix_s: job.began_unix_s,
+        size_bytes: job.size_bytes,
+        done_bytes,
+        data_bytes: at.data_bytes,
+        kept_bytes,
+        resumed_bytes: job.resumed_bytes,
+        bytes_per_s,
+        left_s: (bytes_per_s > 0).then(|| left.div_ceil(bytes_per_s.max(1))),
+        sha256: job.sha256.clone(),
+        stall_us: job.stall_us,
+        error: job.error.clone(),
+    }
+}
