@@ -248,4 +248,11 @@ pub const BUGS: &[&str] = &[
     "turn that was given away is not taken back",
     "lanes with writes that wait do not answer each other",
     "zone lent on that a write waits for",
+    "job begins before it is on record",
+    "cancelled move leaves its copy",
+    "cancelled job is not waited for",
+    "move that has arrived is begun again",
+    "move is entered beside other changes",
+    "copy is entered beside other changes",
+    "job is not told what became of its volume",
 ];

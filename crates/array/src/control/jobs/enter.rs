@@ -45,8 +45,11 @@ impl Jobs {
             entries.insert(id, Entry::of(job, Arc::clone(&self.runtime)));
             id
         };
+        if self.runtime.planted("job begins before it is on record") {
+            return Ok(id);
+        }
         if let Err(error) = self.save().await {
-            self.entries().remove(&id);
+            self.is_none(id);
             return Err(error);
         }
         Ok(id)

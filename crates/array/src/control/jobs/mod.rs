@@ -74,13 +74,24 @@ struct Entry {
     job: Job,
     progress: Arc<Progress>,
     cancel: Arc<Flag>,
-    /// Ends with its task.
-    task: Option<BoxFuture<'static, Result<(), String>>>,
+    /// It has a task.
+    is_at_work: bool,
+    /// Set when its task has ended, or it has none and never will.
+    rests: Arc<Flag>,
     /// How much of it is on record.
     kept_bytes: u64,
     /// It is of before this start, and nobody has gone on with it yet. All others belong to
     /// whoever entered them.
     is_left: bool,
+}
+
+/// The task of a job. Dropped when that has ended, also by a failed assertion.
+struct AtWork(Arc<Flag>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.set();
+    }
 }
 
 impl Entry {
@@ -90,7 +101,8 @@ impl Entry {
             job,
             progress: Arc::new(Progress::new(runtime)),
             cancel: Arc::default(),
-            task: None,
+            is_at_work: false,
+            rests: Arc::default(),
             is_left: false,
         }
     }
@@ -150,7 +162,7 @@ impl Jobs {
     /// # Errors
     /// There is none.
     pub async fn cancel(&self, id: u64) -> Result<(), ArrayError> {
-        let ended = {
+        let rests = {
             let mut entries = self.entries();
             let entry = entries.get_mut(&id).ok_or_else(|| no_job(id))?;
             if entry.job.state.is_ended() {
@@ -158,33 +170,34 @@ impl Jobs {
                 None
             } else {
                 entry.cancel.set();
-                Some(entry.task.take())
+                if entry.is_left {
+                    // It waits for its pool, and ends when that is open.
+                    return Ok(());
+                }
+                Some(Arc::clone(&entry.rests))
             }
         };
-        match ended {
+        match rests {
             None => self.save().await,
-            Some(Some(task)) => {
-                // However it ended: its state says so.
-                let _ = task.await;
+            Some(rests) => {
+                if !self.runtime.planted("cancelled job is not waited for") {
+                    rests.wait().await;
+                }
                 Ok(())
             }
-            // Somebody else waits for it already.
-            Some(None) => Ok(()),
         }
     }
 
     /// Has all jobs rest, to be gone on with at the next start; takes no new ones.
     pub async fn stop(&self) {
         self.stopping.set();
-        let tasks: Vec<_> = {
-            let mut entries = self.entries();
-            entries
-                .values_mut()
-                .filter_map(|entry| entry.task.take())
-                .collect()
+        let at_work: Vec<Arc<Flag>> = {
+            let entries = self.entries();
+            let at_work = entries.values().filter(|entry| entry.is_at_work);
+            at_work.map(|entry| Arc::clone(&entry.rests)).collect()
         };
-        // However they end.
-        let ended = self.runtime.in_time(STOP_MAX, join_all(tasks)).await;
+        let rest = join_all(at_work.iter().map(|rests| rests.wait()));
+        let ended = self.runtime.in_time(STOP_MAX, rest).await;
         if ended.is_none() {
             tracing::warn!("jobs that do not rest are left: a drive may hang");
         }
@@ -199,12 +212,13 @@ impl Jobs {
             .collect()
     }
 
-    /// The task of a job is at work.
-    fn goes_on(&self, id: u64, task: BoxFuture<'static, Result<(), String>>) {
-        if let Some(entry) = self.entries().get_mut(&id) {
-            entry.task = Some(task);
-            entry.is_left = false;
-        }
+    /// A job has a task from now on, which ends when what this gives is dropped.
+    fn goes_on(&self, id: u64) -> Option<AtWork> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(&id)?;
+        entry.is_at_work = true;
+        entry.is_left = false;
+        Some(AtWork(Arc::clone(&entry.rests)))
     }
 
     fn get(&self, id: u64) -> Option<Job> {
@@ -254,8 +268,15 @@ impl Jobs {
 
     /// Takes a job off the record that never began.
     async fn forget(&self, id: u64) -> Result<(), ArrayError> {
-        self.entries().remove(&id);
+        self.is_none(id);
         self.save().await
+    }
+
+    /// A job that never began is none; not durably yet.
+    fn is_none(&self, id: u64) {
+        if let Some(entry) = self.entries().remove(&id) {
+            entry.rests.set();
+        }
     }
 
     /// Writes the record.

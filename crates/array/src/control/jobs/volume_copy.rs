@@ -50,6 +50,29 @@ impl<W: World> ControlPlane<W> {
     /// snapshot, or hosts may write to it;
     /// or what making it says. Nothing has changed then.
     pub async fn copy_to_volume(self: &Arc<Self>, new: NewCopy) -> Result<api::Job, ArrayError> {
+        let (id, made) = self
+            .enter_in_turn("copy is entered beside other changes", |array| async move {
+                array.enter_copy(new).await
+            })
+            .await?;
+        let Some((new, pool, size_bytes)) = made else {
+            self.begin_job(id);
+            return self.jobs.job(id);
+        };
+        let spec = VolumeSpec {
+            name: new.target,
+            size_bytes,
+            provisioning: new.provisioning,
+        };
+        let made = self.create_volume_beside(pool, spec, new.source, id).await;
+        self.begin_made(id, made).await
+    }
+
+    /// Puts it on record; gives the pool and the size of a volume that is to be made.
+    async fn enter_copy(
+        &self,
+        new: NewCopy,
+    ) -> Result<(u64, Option<(NewCopy, String, u64)>), ArrayError> {
         let jobs = &self.jobs;
         let source = self.volume(&new.source).await?;
         jobs.check_whole(&new.source)?;
@@ -70,46 +93,16 @@ impl<W: World> ControlPlane<W> {
             }
             None => new.pool.clone().unwrap_or_else(|| source.pool.clone()),
         };
-        let order = order(&new, pool, &source, there.is_none());
-        match there {
-            Some(there) => {
-                self.check_quiet(&new).await?;
-                let uuid = Some(there.info.uuid.to_string());
-                let id = jobs.enter(order, len, uuid, Vec::new()).await?;
-                self.begin_job(id);
-                jobs.job(id)
-            }
-            None => self.copy_to_new(new, order, len).await,
+        let order = order(&new, pool.clone(), &source, there.is_none());
+        if let Some(there) = there {
+            self.check_quiet(&new).await?;
+            let uuid = Some(there.info.uuid.to_string());
+            return Ok((jobs.enter(order, len, uuid, Vec::new()).await?, None));
         }
-    }
-
-    /// Makes the volume, and begins to copy to it.
-    async fn copy_to_new(
-        self: &Arc<Self>,
-        new: NewCopy,
-        order: Order,
-        len: u64,
-    ) -> Result<api::Job, ArrayError> {
-        let pool = order.pool.clone();
         self.check_new(&pool, &new.target).await?;
-        let end = new.to_bytes.checked_add(len);
-        let size_bytes = end.filter(|size| site::is_volume_size(*size));
-        let size_bytes = size_bytes.ok_or_else(|| {
-            let (len, to) = (human(len), human(new.to_bytes));
-            let rule = site::VOLUME_SIZES.rule();
-            invalid(format!(
-                "{}: found {len} from {to} on; allowed for a volume: {rule}",
-                new.target
-            ))
-        })?;
-        let id = self.jobs.enter(order, len, None, Vec::new()).await?;
-        let spec = VolumeSpec {
-            name: new.target,
-            size_bytes,
-            provisioning: new.provisioning,
-        };
-        let made = self.create_volume_beside(pool, spec, new.source, id).await;
-        self.begin_made(id, made).await
+        let size_bytes = new_size_bytes(&new, len)?;
+        let id = jobs.enter(order, len, None, Vec::new()).await?;
+        Ok((id, Some((new, pool, size_bytes))))
     }
 
     /// Complains when hosts are logged in to the target's target.
@@ -169,6 +162,20 @@ impl<W: World> ControlPlane<W> {
         let sum = through.run(source, Some(&target), checkpoint).await?;
         Ok(Some(sum))
     }
+}
+
+/// How large a volume is that is made for `len` bytes.
+fn new_size_bytes(new: &NewCopy, len: u64) -> Result<u64, ArrayError> {
+    let end = new.to_bytes.checked_add(len);
+    let size_bytes = end.filter(|size| site::is_volume_size(*size));
+    size_bytes.ok_or_else(|| {
+        let (len, to) = (human(len), human(new.to_bytes));
+        let rule = site::VOLUME_SIZES.rule();
+        invalid(format!(
+            "{}: found {len} from {to} on; allowed for a volume: {rule}",
+            new.target
+        ))
+    })
 }
 
 fn order(new: &NewCopy, pool: String, source: &PlacedVolume, makes: bool) -> Order {

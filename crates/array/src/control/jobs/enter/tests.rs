@@ -48,7 +48,8 @@ fn only_jobs_of_before_are_left_to_be_gone_on_with() {
         jobs.enter(order("c"), 1, None, Vec::new()).await.unwrap();
         let left: Vec<u64> = jobs.left().iter().map(|job| job.id).collect();
         assert_eq!(left, [before]);
-        jobs.goes_on(before, ready(Ok(())).boxed());
+        let at_work = jobs.goes_on(before);
+        assert!(at_work.is_some());
         assert!(jobs.left().is_empty());
     });
 }
