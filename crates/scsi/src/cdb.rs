@@ -96,14 +96,7 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         }),
         0x34 => Command::Prefetch(extent10()),
         0x90 => Command::Prefetch(extent16()),
-        0x48 => match cdb[1] & 0x1f {
-            0x02 => Command::Sanitize(Sanitize {
-                immediate: cdb[1] & 0x80 != 0,
-                may_exit: cdb[1] & 0x20 != 0,
-            }),
-            0x1f => Command::SanitizeExit,
-            _ => return Err(UNKNOWN_ACTION),
-        },
+        0x48 => sanitize(cdb)?,
         0x35 => Command::SynchronizeCache(extent10()),
         0x91 => Command::SynchronizeCache(extent16()),
         0x12 => inquiry(cdb)?,
@@ -236,6 +229,17 @@ fn list_bytes(command: Command) -> u32 {
         Command::ReserveOut(order) => order.list_bytes.min(RESERVE_LIST_BYTES_MAX + 1),
         Command::Offload(order) => order.list_bytes(),
         _ => 0,
+    }
+}
+
+fn sanitize(cdb: &[u8; 16]) -> Result<Command, Sense> {
+    match cdb[1] & 0x1f {
+        0x02 => Ok(Command::Sanitize(Sanitize {
+            immediate: cdb[1] & 0x80 != 0,
+            may_exit: cdb[1] & 0x20 != 0,
+        })),
+        0x1f => Ok(Command::SanitizeExit),
+        _ => Err(UNKNOWN_ACTION),
     }
 }
 
