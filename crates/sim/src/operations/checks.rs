@@ -53,6 +53,29 @@ impl Boot {
         }
     }
 
+    /// Volumes are on their way between pools where jobs move them, and nowhere else.
+    pub(super) fn check_copies(&self) {
+        if self.books.stalls_one_of.is_some() {
+            return;
+        }
+        let pending: BTreeSet<Uuid> = self
+            .array
+            .jobs()
+            .pending()
+            .iter()
+            .filter_map(|job| job.uuid())
+            .collect();
+        for lane in self.shards.states.iter().flat_map(|state| state.pools()) {
+            let transits = lane.transits().into_iter();
+            let mut left = transits.filter(|(info, _)| !pending.contains(&info.uuid));
+            if let Some((info, transit)) = left.next() {
+                let (name, stage, pool) = (info.name, transit.stage, lane.name());
+                let what = format!("no job moves {name}, which pool {pool} has as {stage:?}");
+                return self.books.fail(&self.world, what);
+            }
+        }
+    }
+
     /// Targets show the volumes that their exports name, and no others.
     pub(super) fn check_luns(&self) {
         for export in self.array.exports() {

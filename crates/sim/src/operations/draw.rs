@@ -35,6 +35,13 @@ pub(super) struct Drawing<'a> {
     pub(super) pools: &'a [String],
 }
 
+impl<'a> Drawing<'a> {
+    /// Asks an array that is so, which has these pools.
+    pub(super) fn of(prng: &'a mut Prng, model: &'a Model, pools: &'a [String]) -> Self {
+        Drawing { prng, model, pools }
+    }
+}
+
 impl Drawing<'_> {
     /// One of those that are there, or, now and then, any.
     fn some_of<'a>(&mut self, there: impl Iterator<Item = &'a String>, all: &[&str]) -> String {
@@ -123,6 +130,29 @@ impl Drawing<'_> {
             6 | 7 => self.of_groups(),
             8 => self.of_exports(),
             _ => self.of_hosts(),
+        }
+    }
+
+    /// A request of jobs; `ended` are those that have.
+    pub(super) fn of_jobs(&mut self, ended: &[u64]) -> Request {
+        let model = self.model;
+        match self.prng.below(10) {
+            0..=3 => Request::Move {
+                volume: self.volume(),
+                to: self.some_of(model.pools.iter(), &["a", "b", "c"]),
+                leave_snapshots: self.prng.chance(1, 2),
+            },
+            4..=6 => Request::Copy {
+                source: self.any(),
+                target: self.new_name(),
+                pool: self.maybe(|this| this.prng.pick(this.pools).clone()),
+            },
+            7 if !ended.is_empty() => Request::ForgetJob {
+                id: *self.prng.pick(ended),
+            },
+            _ => Request::CancelJob {
+                volume: self.some_of(model.jobs.keys(), &VOLUMES),
+            },
         }
     }
 

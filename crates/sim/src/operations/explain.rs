@@ -73,10 +73,20 @@ impl UnderWay {
         self.has_failed() && error.context.contains("the change is made")
     }
 
+    /// Whether it ended a job that was refused in the end: while its record is written, it is listed.
+    fn ends_none(&self, before: &Model, excuses: Excuses) -> bool {
+        let Request::CancelJob { volume } = &self.request else {
+            return false;
+        };
+        let may_be_refused = excuses.record_fails || excuses.shards_stall;
+        may_be_refused && !before.jobs.contains_key(volume)
+    }
+
     /// The states after it, of one before it.
     fn next(&self, before: &Model, excuses: Excuses) -> Vec<Model> {
         let outcomes = || self.request.outcomes(before, self.number);
         match &self.outcome {
+            Outcome::Done if self.ends_none(before, excuses) => vec![before.clone()],
             Outcome::Done => outcomes(),
             Outcome::Refused(_) if self.is_made() => outcomes(),
             Outcome::Refused(_) => match self.is_excused(excuses)
@@ -89,7 +99,7 @@ impl UnderWay {
             Outcome::Open => {
                 let mut all = outcomes();
                 all.push(before.clone());
-                all.extend(self.request.halfway(before));
+                all.extend(self.request.halfway(before, self.number));
                 all
             }
         }

@@ -5,6 +5,7 @@
 //!   configuration is kept.
 //! - `model`: what the array is to be; `observe`: what it says that it is; `explain`: which orders of
 //!   changes lead from one to the other.
+//! - `jobs`: what jobs do while nobody asks.
 //! - `checks`: what holds whenever nothing is under way.
 //!
 //! What is checked: after each round, and after each start, some order of the changes explains what
@@ -14,6 +15,7 @@
 mod checks;
 mod draw;
 mod explain;
+mod jobs;
 mod model;
 mod observe;
 mod perform;
@@ -25,7 +27,7 @@ use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::jobs::{Job, Jobs, NoImages};
-use array::control::{ArrayError, Configuration, ControlPlane, OneThread, Runtime};
+use array::control::{ArrayError, ArrayErrorKind, Configuration, ControlPlane, OneThread, Runtime};
 use array::directory::Directory;
 use array::offload::Offload;
 use base::Prng;
@@ -50,6 +52,9 @@ const VOLUMES_MAX: u32 = 200;
 
 /// Among so many seeds one has such a run.
 const ONE_OF: u64 = 4;
+
+/// In a round so many administrators ask for something of jobs as well.
+const JOBS_MAX: u64 = 2;
 
 /// When time begins, in seconds since 1970.
 const BEGAN_UNIX_S: u64 = 1_800_000_000;
@@ -94,6 +99,7 @@ struct Books {
     /// Number of the next request.
     next: Cell<u64>,
     operations: Cell<u64>,
+    jobs: jobs::Seen,
 }
 
 /// Whether a seed has such a run beside its other one.
@@ -159,6 +165,7 @@ impl Books {
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             next: Cell::new(1),
             operations: Cell::new(0),
+            jobs: jobs::Seen::default(),
         }
     }
 
@@ -167,8 +174,21 @@ impl Books {
         let prng = &mut world.prng("record of jobs");
         let kept = self.job_record.read(prng);
         let writes = prng.stream("writes");
-        let store = Writer::new(&self.job_record, runtime, writes, 0);
+        let store = Writer::new(&self.job_record, runtime, writes, self.record_fails_one_of);
         Jobs::new(Arc::clone(runtime), Arc::new(store), kept)
+    }
+
+    /// Notes what somebody asks for, and gives its number.
+    fn ask(&self, request: &request::Request) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        self.operations.set(self.operations.get() + 1);
+        self.under_way.borrow_mut().push(UnderWay {
+            number,
+            request: request.clone(),
+            outcome: Outcome::Open,
+        });
+        number
     }
 
     fn excuses(&self, now_unix_s: u64) -> Excuses {
@@ -177,6 +197,21 @@ impl Books {
             record_fails: self.record_fails_one_of > 0,
             expired_unix_s: now_unix_s.saturating_sub(TRASH_S),
         }
+    }
+
+    /// How the array differs from all that it may be; `None` when it is one of them.
+    fn difference(&self, possible: &[Model], said: &Model, now_unix_s: u64) -> Option<String> {
+        let late_s = match self.stalls_one_of {
+            Some(_) => STALLED_S,
+            None => LATE_S,
+        };
+        let now = (now_unix_s, TRASH_S, late_s);
+        let mut differences = possible.iter().map(|one| one.differs(said, now));
+        if differences.clone().any(|difference| difference.is_none()) {
+            return None;
+        }
+        let first = differences.next().flatten();
+        Some(first.unwrap_or_else(|| "no order explains the answers".to_owned()))
     }
 
     fn fail(&self, world: &SimWorld, what: impl Into<String>) {
@@ -198,14 +233,14 @@ struct Boot {
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    let mut prng = world.prng("rounds");
+    let (mut prng, mut jobs) = (world.prng("rounds"), world.prng("jobs of rounds"));
     let boot = match Boot::start(&world, &books, first).await {
         Ok(boot) => boot,
         Err(what) => return books.fail(&world, what),
     };
     boot.settle(START).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !first && !last {
-        boot.round(&mut prng).await;
+        boot.round(&mut prng, &mut jobs).await;
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
 }
@@ -253,30 +288,25 @@ impl Boot {
     }
 
     /// Several administrators ask for something each.
-    async fn round(&self, prng: &mut Prng) {
+    async fn round(&self, prng: &mut Prng, jobs: &mut Prng) {
         let books = &self.books;
         let model = books.model.borrow().clone();
         let pools: Vec<String> = books.specs.iter().map(|spec| spec.name.clone()).collect();
-        let count = prng.between(1, 3);
         let mut ends = Vec::new();
-        for _ in 0..count {
-            let request = Drawing {
-                prng,
-                model: &model,
-                pools: &pools,
-            }
-            .request();
-            let number = books.next.get();
-            books.next.set(number + 1);
-            books.operations.set(books.operations.get() + 1);
-            let pause = Duration::from_nanos(prng.below(2_000_000));
-            books.under_way.borrow_mut().push(UnderWay {
-                number,
-                request: request.clone(),
-                outcome: Outcome::Open,
-            });
+        let mut ask = |drawing: &mut Drawing<'_>, of_jobs: bool| {
+            let request = match of_jobs {
+                true => drawing.of_jobs(&books.jobs.ended()),
+                false => drawing.request(),
+            };
+            let pause = Duration::from_nanos(drawing.prng.below(2_000_000));
+            let number = books.ask(&request);
             ends.push(self.begin(number, request, pause));
-        }
+        };
+        let (requests, of_jobs) = (prng.between(1, 3), jobs.between(0, JOBS_MAX));
+        let mut drawing = Drawing::of(prng, &model, &pools);
+        (0..requests).for_each(|_| ask(&mut drawing, false));
+        let mut drawing = Drawing::of(jobs, &model, &pools);
+        (0..of_jobs).for_each(|_| ask(&mut drawing, true));
         for end in ends {
             if end.await.is_err() {
                 books.fail(&self.world, "a request was dropped before its end");
@@ -319,6 +349,7 @@ impl Boot {
         small_pool::begin(&self.world, async move {
             world.sleep(pause).await;
             world.note(|| format!("request {number}: {request:?}"));
+            let made = request.job_of().cloned();
             let performed = array
                 .runtime()
                 .in_time(PATIENCE, perform::perform(&array, request));
@@ -326,6 +357,13 @@ impl Boot {
                 return books.fail(&world, format!("request {number} is not answered"));
             };
             world.note(|| format!("request {number} ends: {done:?}"));
+            let on_record = |volume: &String| {
+                let kept = books.job_record.kept();
+                kept.iter().any(|job| job.order.volume == *volume)
+            };
+            if let Some(volume) = made.filter(|volume| done.is_ok() && !on_record(volume)) {
+                books.fail(&world, format!("the job of {volume} is not on record"));
+            }
             let mut under_way = books.under_way.borrow_mut();
             let own = under_way.iter_mut().filter(|one| one.number == number);
             own.for_each(|one| {
@@ -348,33 +386,36 @@ impl Boot {
             Err(error) => return books.fail(&self.world, format!("looking at it: {error}")),
         };
         let now_unix_s = self.array.runtime().unix_s();
-        let before = books.model.borrow().clone();
+        let mut before = books.model.borrow().clone();
         let mut under_way = books.under_way.take();
         if when == START {
             under_way.iter_mut().for_each(UnderWay::forget_failure);
         }
-        let possible = explain(before, &under_way, books.excuses(now_unix_s));
-        let late_s = match books.stalls_one_of {
-            Some(_) => STALLED_S,
-            None => LATE_S,
-        };
-        let now = (now_unix_s, TRASH_S, late_s);
-        let mut differences = possible.iter().map(|one| one.differs(&said, now));
-        let explained = differences.clone().any(|difference| difference.is_none());
-        if !explained {
-            let difference = differences.next().flatten();
-            let difference =
-                difference.unwrap_or_else(|| "no order explains the answers".to_owned());
-            let asked: Vec<String> = under_way
-                .iter()
+        let excuses = books.excuses(now_unix_s);
+        if when == START {
+            before.jobs.extend(books.jobs.come_back(&self.array));
+        }
+        let forgotten = jobs::Seen::forgotten(&self.array, &before, &said, &under_way);
+        under_way.extend(forgotten);
+        under_way.extend(books.jobs.events(&self.array, &said, excuses));
+        let mut possible = explain(before, &under_way, excuses);
+        if when == START && excuses.record_fails {
+            // That jobs were cancelled may not have got onto the record.
+            possible.iter_mut().for_each(Model::forget_cancellations);
+        }
+        if let Some(difference) = books.difference(&possible, &said, now_unix_s) {
+            let asked = under_way.iter();
+            let asked: Vec<String> = asked
                 .map(|one| format!("{:?} -> {:?}", one.request, one.outcome))
                 .collect();
             let what = format!("{when}: {difference}; after {}", asked.join("; "));
             return books.fail(&self.world, what);
         }
+        books.jobs.note(&self.array);
         *books.model.borrow_mut() = said;
         self.check_access();
         self.check_luns();
+        self.check_copies();
     }
 
     /// A record that could not be written may be what a start finds all the same: it is written
@@ -383,6 +424,9 @@ impl Boot {
         while self.books.record.take_failures() > 0 && self.books.failure.borrow().is_none() {
             // However that ends, the next look says.
             let _ = self.array.settle_configuration(true).await;
+        }
+        while self.books.job_record.take_failures() > 0 {
+            let _ = self.array.jobs().save().await;
         }
     }
 }
@@ -393,13 +437,21 @@ async fn begin(
     found: Configuration,
     first: bool,
 ) -> Result<(), ArrayError> {
+    // A start that can't write the record of jobs ends; the next one tries again.
+    while let Err(error) = array.settle_jobs().await {
+        if error.kind != ArrayErrorKind::Internal {
+            return Err(error);
+        }
+    }
     array.settle_moves(None).await?;
     array.restore_configuration(found, first).await?;
     if first {
         array.settle_configuration(true).await?;
     }
     array.keep_trash().await?;
-    array.keep_schedules().await
+    array.keep_schedules().await?;
+    array.resume_jobs();
+    Ok(())
 }
 
 fn site() -> Result<site::Site, String> {

@@ -50,8 +50,32 @@ pub(super) struct Export {
     pub(super) host_groups: BTreeSet<String>,
 }
 
+/// What a job does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Move {
+        from: String,
+        to: String,
+        leaves_snapshots: bool,
+    },
+    /// Makes its volume.
+    Copy { source: String, size_bytes: u64 },
+}
+
+/// A job that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Job {
+    pub(super) task: Task,
+    /// Somebody has ended it, and was told so.
+    pub(super) is_cancelled: bool,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Model {
+    /// Never changes.
+    pub(super) pools: BTreeSet<String>,
+    /// By the name of its volume.
+    pub(super) jobs: BTreeMap<String, Job>,
     pub(super) volumes: BTreeMap<String, Volume>,
     pub(super) trash: Vec<Trashed>,
     pub(super) exports: BTreeMap<String, Export>,
@@ -69,6 +93,24 @@ impl Model {
         targets
             .find(|(_, export)| shows(export))
             .map(|(name, _)| name)
+    }
+
+    /// Nobody remembers that jobs were cancelled.
+    pub(super) fn forget_cancellations(&mut self) {
+        let jobs = self.jobs.values_mut();
+        jobs.for_each(|job| job.is_cancelled = false);
+    }
+
+    /// Whether a job moves a volume that has to be without snapshots.
+    pub(super) fn moves_without_snapshots(&self, volume: &str) -> bool {
+        let task = self.jobs.get(volume).map(|job| &job.task);
+        matches!(
+            task,
+            Some(Task::Move {
+                leaves_snapshots: false,
+                ..
+            })
+        )
     }
 
     /// Names of the volumes of a group.
@@ -113,12 +155,13 @@ impl Model {
         let mut ids = BTreeMap::new();
         self.volumes_differ(said, &mut ids)
             .or_else(|| self.trash_differs(said, &mut ids, (now, kept_s, late_s)))
+            .or_else(|| first_difference("job of", &self.jobs, &said.jobs))
             .or_else(|| first_difference("target", &self.exports, &said.exports))
             .or_else(|| first_difference("host", &self.hosts, &said.hosts))
             .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
     }
 
-    /// Whether some volume of the model is known to be self.
+    /// Whether some volume of the model is known to be this.
     fn knows(&self, id: Id) -> bool {
         let trashed = self.trash.iter().map(|one| &one.volume);
         let mut all = self.volumes.values().chain(trashed);

@@ -1,8 +1,9 @@
 //! The array as it says itself.
 
-use super::model::{Export, Id, Model, Trashed, Volume};
+use super::model::{Export, Id, Job, Model, Task, Trashed, Volume};
 use array::control::attributes::{description, tags};
 use array::control::consistency::group_of;
+use array::control::{self, jobs};
 use array::control::{ArrayError, ControlPlane, PlacedVolume, schedule};
 use array::directory::Initiators;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +16,27 @@ pub(super) fn is_by_schedule(name: &str) -> bool {
     own.is_some_and(|own| own.starts_with("auto") || own.starts_with("grp"))
 }
 
-/// What it says.
+/// What it says, when it says so twice: jobs go on meanwhile.
 ///
 /// # Errors
 /// A shard has stopped.
 pub(super) async fn observe(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> {
-    let mut model = Model::default();
+    let mut said = look(array).await?;
+    loop {
+        let again = look(array).await?;
+        if said == again {
+            return Ok(said);
+        }
+        said = again;
+    }
+}
+
+async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> {
+    let pools = array.pools().await?.into_iter();
+    let mut model = Model {
+        pools: pools.map(|(_, info)| info.name).collect(),
+        ..Model::default()
+    };
     for placed in array.volumes().await? {
         if !is_by_schedule(&placed.info.name) {
             model
@@ -37,24 +53,51 @@ pub(super) async fn observe(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model
             });
         }
     }
-    for one in array.exports() {
-        let initiators = match one.access.initiators {
-            Initiators::Named(names) => names,
-            Initiators::Any => BTreeSet::new(),
-        };
-        let export = Export {
-            luns: one.luns.into_iter().zip(one.volumes).collect(),
-            initiators,
-            hosts: one.access.hosts,
-            host_groups: one.access.host_groups,
-        };
-        model.exports.insert(one.target, export);
-    }
+    let exports = array.exports().into_iter();
+    model.exports = exports
+        .map(|one| (one.target.clone(), export(one)))
+        .collect();
     let hosts = array.hosts().into_iter();
     model.hosts = hosts.map(|host| (host.name, host.initiators)).collect();
     let groups = array.host_groups().into_iter();
     model.host_groups = groups.map(|group| (group.name, group.hosts)).collect();
+    let pending = array.jobs().pending().into_iter();
+    model.jobs = pending
+        .map(|one| (one.order.volume.clone(), job_of(one)))
+        .collect();
     Ok(model)
+}
+
+fn export(one: control::Export) -> Export {
+    let initiators = match one.access.initiators {
+        Initiators::Named(names) => names,
+        Initiators::Any => BTreeSet::new(),
+    };
+    Export {
+        luns: one.luns.into_iter().zip(one.volumes).collect(),
+        initiators,
+        hosts: one.access.hosts,
+        host_groups: one.access.host_groups,
+    }
+}
+
+/// A job that has not ended.
+pub(super) fn job_of(job: jobs::Job) -> Job {
+    let task = match (job.order.to_pool, job.order.copy) {
+        (Some(to), _) => Task::Move {
+            from: job.order.pool,
+            to,
+            leaves_snapshots: job.order.leave_snapshots,
+        },
+        (None, copy) => Task::Copy {
+            source: copy.map(|copy| copy.source).unwrap_or_default(),
+            size_bytes: job.size_bytes,
+        },
+    };
+    Job {
+        task,
+        is_cancelled: false,
+    }
 }
 
 fn volume(placed: &PlacedVolume) -> Volume {

@@ -2,9 +2,10 @@
 
 use super::request::Request;
 use array::control::attributes::NewAttributes;
+use array::control::jobs::{NewCopy, NewMove};
 use array::control::{
-    ArrayError, ControlPlane, Deletion, Export, Host, HostChange, HostGroup, NewLun, Present,
-    Restoring,
+    ArrayError, ControlPlane, Deletion, Export, Host, HostChange, HostGroup, NewLun, NewPlace,
+    Present, Restoring,
 };
 use array::directory::{Access, Initiators};
 use array::shard::UnitTraits;
@@ -196,7 +197,70 @@ async fn of_hosts(array: &Array, request: Request) -> Result<(), ArrayError> {
                 .await
         }
         Request::DeleteHostGroup { group } => array.delete_host_group(group).await,
-        other => unreachable!("{other:?} is none of hosts"),
+        other => of_jobs(array, other).await,
+    }
+}
+
+async fn of_jobs(array: &Array, request: Request) -> Result<(), ArrayError> {
+    let jobs = array.jobs();
+    match request {
+        Request::Move {
+            volume,
+            to,
+            leave_snapshots,
+        } => {
+            let new = move_of(volume, to, leave_snapshots);
+            array.move_volume(new).await.map(drop)
+        }
+        Request::Copy {
+            source,
+            target,
+            pool,
+        } => {
+            let new = copy_of(source, target, pool);
+            array.copy_to_volume(new).await.map(drop)
+        }
+        Request::CancelJob { volume } => {
+            let mut pending = jobs.pending().into_iter();
+            match pending.find(|job| job.order.volume == volume) {
+                Some(job) => jobs.cancel(job.id).await,
+                None => Err(ArrayError::no_volume(&volume)),
+            }
+        }
+        // One that is at work stays so: numbers come again.
+        Request::ForgetJob { id } => match jobs.job(id)?.state.is_ended() {
+            true => jobs.cancel(id).await,
+            false => Ok(()),
+        },
+        other => unreachable!("{other:?} is none of jobs"),
+    }
+}
+
+fn move_of(volume: String, pool: String, leave_snapshots: bool) -> NewMove {
+    NewMove {
+        volume,
+        to: NewPlace {
+            pool,
+            leave_snapshots,
+            force: false,
+        },
+        rate_bytes_per_s: None,
+    }
+}
+
+/// All of it, to a volume that is made.
+fn copy_of(source: String, target: String, pool: Option<String>) -> NewCopy {
+    NewCopy {
+        source,
+        target,
+        pool,
+        provisioning: Provisioning::Thin,
+        from_bytes: 0,
+        to_bytes: 0,
+        len_bytes: None,
+        overwrite: false,
+        live: false,
+        rate_bytes_per_s: None,
     }
 }
 

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The longest that writing takes, nanoseconds.
 const SLOW_NS_MAX: u64 = 3_000_000;
 
+/// A write is polled so often at the most: the power goes between two polls, in writes, too.
+const PARTS_MAX: u64 = 100;
+
 /// What a write says that fails.
 pub(super) const UNWRITTEN: &str = "the record can't be written";
 
@@ -101,18 +104,21 @@ impl<T: Clone + Default + Send + 'static> Writer<T> {
     }
 
     fn write(&self, content: T) -> BoxFuture<'static, Result<(), String>> {
-        let (takes, fails, is_written) = {
+        let (parts, takes, fails, is_written) = {
             let mut prng = self.prng.lock().unwrap_or_else(PoisonError::into_inner);
-            let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX));
+            let parts = prng.between(1, PARTS_MAX);
+            let takes = Duration::from_nanos(prng.below(SLOW_NS_MAX) / parts);
             let fails = self.fails_one_of > 0 && prng.chance(1, self.fails_one_of);
             // The last sync alone may have failed.
-            (takes, fails, !fails || prng.chance(1, 3))
+            (parts, takes, fails, !fails || prng.chance(1, 3))
         };
-        let (record, slept) = (self.record.clone(), self.runtime.sleep(takes));
+        let record = self.record.clone();
         let clock = Arc::clone(&self.runtime);
         record.media().coming = Some(content.clone());
         let written = async move {
-            slept.await;
+            for _ in 0..parts {
+                clock.sleep(takes).await;
+            }
             let mut media = record.media();
             media.coming = None;
             if is_written {

@@ -2,7 +2,10 @@
 
 mod access;
 mod groups;
+mod jobs;
 mod volumes;
+
+pub(super) use jobs::End;
 
 use super::model::{Export, Model, Volume};
 use std::collections::BTreeSet;
@@ -135,6 +138,34 @@ pub(super) enum Request {
     DeleteHostGroup {
         group: String,
     },
+    Move {
+        volume: String,
+        to: String,
+        leave_snapshots: bool,
+    },
+    /// To a volume that is made.
+    Copy {
+        source: String,
+        target: String,
+        pool: Option<String>,
+    },
+    /// The job that is at work on a volume.
+    CancelJob {
+        volume: String,
+    },
+    /// One that has ended.
+    ForgetJob {
+        id: u64,
+    },
+    /// Nobody asks for this: a volume that moves is where it goes.
+    Arrives {
+        volume: String,
+    },
+    /// Nor for this.
+    JobEnds {
+        volume: String,
+        end: End,
+    },
 }
 
 /// What a volume of these names would be called.
@@ -150,13 +181,14 @@ impl Request {
     }
 
     /// What it may be as well when a power cut ends the request in the middle.
-    pub(super) fn halfway(&self, before: &Model) -> Vec<Model> {
+    pub(super) fn halfway(&self, before: &Model, number: u64) -> Vec<Model> {
         match self {
             // It is back, and has the schedules that its group had when it went.
             Request::Recover { name, new } => {
                 let rejoins = false;
                 recovered(before, name, new.as_deref(), rejoins).unwrap_or_default()
             }
+            Request::Copy { .. } => self.without_its_volume(before, number),
             _ => Vec::new(),
         }
     }
@@ -164,6 +196,7 @@ impl Request {
     /// Whether it may be refused for something that a model does not know:
     /// - the lane of a volume, where a snapshot of another volume is restored;
     /// - names of snapshots that schedules took;
+    /// - snapshots that schedules took, which a volume that moves may not have;
     /// - what has gone from the trash since, of all that came before `expired_unix_s`.
     pub(super) fn may_be_refused(&self, before: &Model, expired_unix_s: u64) -> bool {
         let has_expired = |name: &String| {
@@ -182,6 +215,10 @@ impl Request {
             Request::Rename { .. } => true,
             Request::Recover { name, new } => new.is_some() || has_expired(name),
             Request::DeleteTrashed { name } => has_expired(name),
+            Request::Move {
+                leave_snapshots, ..
+            } => !leave_snapshots,
+            Request::ForgetJob { .. } => true,
             _ => false,
         }
     }
@@ -203,7 +240,8 @@ impl Request {
         let change = self
             .change_volumes(&mut after, number)
             .or_else(|| self.change_groups(&mut after))
-            .or_else(|| self.change_access(&mut after));
+            .or_else(|| self.change_access(&mut after))
+            .or_else(|| self.change_jobs(&mut after, number));
         (change == Some(Change::Done)).then(|| vec![after])
     }
 }

@@ -13,6 +13,7 @@ impl Request {
                 pool,
                 size_bytes,
             } => insert_new(model, name, new_volume(number, pool, *size_bytes)),
+            _ if self.is_in_the_way_of_a_job(model) => Change::Refused,
             Request::Resize { name, size_bytes } => with_volume(model, name, |volume| {
                 volume.size_bytes = *size_bytes;
             }),
@@ -42,6 +43,17 @@ impl Request {
             Request::Restore { volume, own, keep } => restore(model, volume, own, keep, number),
             _ => return None,
         })
+    }
+
+    /// Whether it changes a volume that a job is at work on.
+    fn is_in_the_way_of_a_job(&self, model: &Model) -> bool {
+        match self {
+            Request::Resize { name, .. }
+            | Request::Delete { name, .. }
+            | Request::Rename { name, .. }
+            | Request::Restore { volume: name, .. } => model.jobs.contains_key(name),
+            _ => false,
+        }
     }
 }
 
@@ -102,6 +114,9 @@ fn snapshot(model: &mut Model, volumes: &[String], own: &str, number: u64) -> Ch
         let Some(volume) = model.volumes.get(name).filter(|one| !one.is_snapshot) else {
             return Change::Refused;
         };
+        if model.moves_without_snapshots(name) {
+            return Change::Refused;
+        }
         let taken = taken(volume, number * 8 + nth as u64, true);
         if insert_new(model, &snapshot_name(name, own), taken) == Change::Refused {
             return Change::Refused;
@@ -129,7 +144,8 @@ fn restore(model: &mut Model, name: &str, own: &str, keep: &Option<String>, numb
     }
 }
 
-/// A volume and its snapshots, and what shows them, have other names.
+/// A volume and its snapshots, and what shows them, have other names. Snapshots that stayed in a pool
+/// which the volume has left keep theirs.
 fn rename(model: &mut Model, name: &str, new: &str) -> Change {
     let Some(volume) = model.volumes.get(name).filter(|one| !one.is_snapshot) else {
         return Change::Refused;
@@ -139,7 +155,8 @@ fn rename(model: &mut Model, name: &str, new: &str) -> Change {
     }
     let id = volume.id;
     let prefix = snapshot_name(name, "");
-    let follows = |other: &Volume| other.is_snapshot && other.of == Some(id);
+    let pool = volume.pool.clone();
+    let follows = |other: &Volume| other.is_snapshot && other.of == Some(id) && other.pool == pool;
     let renamed: Vec<(String, String)> = model
         .volumes
         .iter()
@@ -161,7 +178,7 @@ fn rename(model: &mut Model, name: &str, new: &str) -> Change {
         }
         show_as(model, &old, &new);
     }
-    rename_trashed(model, id, name, new);
+    rename_trashed(model, (id, &pool), name, new);
     Change::Done
 }
 
@@ -215,11 +232,11 @@ pub(super) fn recovered(
                 .retain(|number, _| !number.starts_with('g'));
             volume.schedules.extend(before.schedules_of(&group));
         }
-        let id = volume.id;
+        let (id, pool) = (volume.id, volume.pool.clone());
         if insert_new(&mut after, &called, volume) == Change::Refused {
             continue;
         }
-        if renames && !follow(&mut after, id, name, &called) {
+        if renames && !follow(&mut after, (id, &pool), name, &called) {
             continue;
         }
         all.push(after);
@@ -228,10 +245,11 @@ pub(super) fn recovered(
 }
 
 /// Snapshots of a volume that are in the trash follow its new name, too.
-fn rename_trashed(model: &mut Model, id: Id, old: &str, new: &str) {
+fn rename_trashed(model: &mut Model, (id, pool): (Id, &str), old: &str, new: &str) {
     let prefix = snapshot_name(old, "");
     for trashed in &mut model.trash {
-        let is_its = trashed.volume.is_snapshot && trashed.volume.of == Some(id);
+        let one = &trashed.volume;
+        let is_its = one.is_snapshot && one.of == Some(id) && one.pool == pool;
         if let Some(own) = trashed.name.strip_prefix(&prefix).filter(|_| is_its) {
             trashed.name = snapshot_name(new, own);
         }
@@ -249,14 +267,14 @@ fn show_as(model: &mut Model, old: &str, new: &str) {
 }
 
 /// Snapshots of a volume follow its new name. False when one can't.
-fn follow(model: &mut Model, id: Id, old: &str, new: &str) -> bool {
+fn follow(model: &mut Model, (id, pool): (Id, &str), old: &str, new: &str) -> bool {
     let prefix = snapshot_name(old, "");
     let names: Vec<String> = model.volumes.keys().cloned().collect();
     for name in names {
         let Some(own) = name.strip_prefix(&prefix) else {
             continue;
         };
-        let is_its = |one: &Volume| one.is_snapshot && one.of == Some(id);
+        let is_its = |one: &Volume| one.is_snapshot && one.of == Some(id) && one.pool == pool;
         if !model.volumes.get(&name).is_some_and(is_its) {
             continue;
         }
@@ -269,6 +287,6 @@ fn follow(model: &mut Model, id: Id, old: &str, new: &str) -> bool {
         }
         show_as(model, &name, &called);
     }
-    rename_trashed(model, id, old, new);
+    rename_trashed(model, (id, pool), old, new);
     true
 }
