@@ -182,6 +182,13 @@ impl Model {
                 ids.insert(trashed.volume.id, there.volume.id);
             }
         }
+        // What a volume was taken from may have come and gone since: only this says which it was.
+        for (name, volume) in &self.volumes {
+            let there = said.volumes.get(name).and_then(|there| there.of);
+            if let (Some(of @ Id::New(_)), Some(there)) = (volume.of, there) {
+                ids.entry(of).or_insert(there);
+            }
+        }
         let distinct: BTreeSet<&Id> = ids.values().collect();
         if distinct.len() < ids.len() {
             return Some(format!("two new volumes are one: {ids:?}"));

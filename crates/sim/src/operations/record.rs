@@ -134,9 +134,8 @@ impl<T: Clone + Default + Send + 'static> Writer<T> {
             }
         };
         // It is written to its end, whoever waits.
-        let ends = self.runtime.clone();
         let (answer, answered) = futures_channel::oneshot::channel();
-        ends.spawn(
+        self.runtime.spawn(
             async move {
                 let _ = answer.send(written.await);
             }
