@@ -104,7 +104,6 @@ pub const MARKS: &[&str] = &[
     "schedule takes snapshots of a group",
     "volume comes out of the trash",
     "change gives its turn away",
-    "start takes a change back",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the

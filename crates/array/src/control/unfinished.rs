@@ -177,7 +177,6 @@ impl<W: World> ControlPlane<W> {
                 array.unfinished.begin_with(Vec::new());
                 return array.keep_notes().await;
             }
-            array.runtime.reached("start takes a change back");
             let left = array.take_back(left).await;
             array.unfinished.begin_with(left);
             array.keep_notes().await
