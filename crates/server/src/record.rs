@@ -94,6 +94,20 @@ pub fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), RecordError> 
     })
 }
 
+/// Has `write` write a record where it holds up no task. `what` is written.
+///
+/// # Errors
+/// Why it can't be, for people.
+pub(crate) async fn write_aside(
+    what: &str,
+    write: impl FnOnce() -> Result<(), RecordError> + Send + 'static,
+) -> Result<(), String> {
+    match tokio::task::spawn_blocking(write).await {
+        Ok(outcome) => outcome.map_err(|error| error.to_string()),
+        Err(error) => Err(format!("writing {what} ended early: {error}")),
+    }
+}
+
 fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(&Out {
         format: FORMAT,

@@ -37,4 +37,18 @@ impl<W: World> ControlPlane<W> {
             format!("there is no session {tsih}"),
         ))
     }
+
+    /// The initiator that is logged in to the target which shows a volume, and that target; the first
+    /// of several.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn user_of(&self, volume: &str) -> Result<Option<(String, String)>, ArrayError> {
+        let Some((target, _)) = self.lun_of(volume, None) else {
+            return Ok(None);
+        };
+        let sessions = self.sessions().await?.into_iter();
+        let mut on_it = sessions.filter(|session| session.target == target);
+        Ok(on_it.next().map(|session| (session.initiator, target)))
+    }
 }

@@ -7,8 +7,8 @@
 //! - Writes rank before promises. Of one kind, the request that has waited longest ranks first.
 //! - A lane with a promise of its own does not answer promises that rank behind it. With a write of
 //!   its own it lends nothing (`pool::maintenance::lend`).
-//! - A lent zone is for the request that ranks first, also one of the lender. Until that ends, only its lane can take the
-//!   zone, and lanes whose own requests rank before it.
+//! - A lent zone is for the request that ranks first, also one of the lender. Until that request ends,
+//!   only its lane can take the zone, and lanes whose own requests rank before it.
 //! - When a lane takes a zone, what others answered its requests is void: these ask again. What the
 //!   lane itself answered is void, too: it may have a zone to lend now.
 //!

@@ -56,22 +56,18 @@ impl ImageWork<RealWorld> for Images {
 
 /// Complains when hosts may write to the volume of an export.
 pub(super) async fn check_still(array: &Control, order: &Order) -> Result<(), ArrayError> {
-    let Some((target, _)) = array.lun_of(&order.volume, None).filter(|_| !order.live) else {
+    if order.live {
+        return Ok(());
+    }
+    let volume = &order.volume;
+    let Some((host, target)) = array.user_of(volume).await? else {
         return Ok(());
     };
-    let sessions = array.sessions().await?;
-    let of_it = |session: &&crate::shard::SessionInfo| session.target == target;
-    match sessions.iter().find(of_it) {
-        None => Ok(()),
-        Some(session) => {
-            let (volume, host) = (&order.volume, &session.initiator);
-            let context = format!(
-                "{host} is logged in to {target} and may write to volume {volume}, so the image \
-                 would be of no one moment; export a snapshot of it, log it out, or say --live"
-            );
-            Err(ArrayError::new(ArrayErrorKind::Busy, context))
-        }
-    }
+    let context = format!(
+        "{host} is logged in to {target} and may write to volume {volume}, so the image would be of no \
+         one moment; export a snapshot of it, log it out, or say --live"
+    );
+    Err(ArrayError::new(ArrayErrorKind::Busy, context))
 }
 
 async fn import(array: &Control, places: &ImagePlaces, job: &Job) -> Result<Digest, String> {

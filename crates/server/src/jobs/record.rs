@@ -31,13 +31,7 @@ impl JobFile {
 impl JobStore for JobFile {
     fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
         let file = self.0.clone();
-        let written = async move {
-            match tokio::task::spawn_blocking(move || record::write(&file, &jobs)).await {
-                Ok(outcome) => outcome.map_err(|error| error.to_string()),
-                Err(error) => Err(format!("writing the jobs ended early: {error}")),
-            }
-        };
-        written.boxed()
+        record::write_aside("the jobs", move || record::write(&file, &jobs)).boxed()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Jobs that move a volume to another pool while it is used.
 //!
 //! Invariants:
-//! - Until the very end the volume stays where it is, whatever becomes of the job: what
-//!   ends early takes its copy back, and what a stop of the server interrupts leaves it for
-//!   the next start.
+//! - Until the very end the volume stays where it is, whatever becomes of the job.
+//! - A job that ends early takes its copy back. A job that a stop of the server interrupts leaves the
+//!   copy for the next start.
 //! - Nobody copies any more when a job has ended, or the server goes on to close its pools.
 
-use super::run::Asked;
+use super::run::{Asked, and_left};
 use super::{Job, Order, Progress};
 use crate::control::{ArrayError, ControlPlane, CopyPlace, NewPlace, PlacedVolume};
 use crate::wake::Flag;
@@ -89,18 +89,13 @@ impl<W: World> ControlPlane<W> {
         if state != JobState::Done
             && let Err(left) = self.take_back_move(job).await
         {
-            let why = error.map_or(String::new(), |why| why + "; ");
-            error = Some(format!("{why}its copy is left: {left}"));
+            error = Some(and_left(error, "its copy", &left));
         }
         tell_end(job, state, stood, error.as_deref());
         self.jobs.change(job.id, |job| {
-            job.state = state;
             job.stall_us = stood.map(|stood| u64::try_from(stood.as_micros()).unwrap_or(u64::MAX));
-            job.error = error;
         });
-        if let Err(error) = self.jobs.save().await {
-            tracing::error!("{error}");
-        }
+        self.jobs.end(job.id, state, error).await;
     }
 
     async fn go(self: &Arc<Self>, job: &Job, cancel: &Flag) -> Ended {

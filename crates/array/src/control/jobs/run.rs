@@ -53,6 +53,14 @@ impl Jobs {
         }
     }
 
+    /// A job has ended, and that goes on record.
+    pub(super) async fn end(&self, id: u64, state: JobState, error: Option<String>) {
+        self.set_state(id, state, error);
+        if let Err(error) = self.save().await {
+            tracing::error!("{error}");
+        }
+    }
+
     /// What comes of `work`, or why nobody waits for that any more: it is dropped where it is.
     pub(super) async fn unless_asked<T>(
         &self,
@@ -141,18 +149,11 @@ impl<W: World> ControlPlane<W> {
         if state != JobState::Done
             && let Err(left) = self.take_back_made(&job).await
         {
-            let why = error.map_or(String::new(), |why| why + "; ");
-            error = Some(format!("{why}what it had made is left: {left}"));
+            error = Some(and_left(error, "what it had made", &left));
         }
         tell_end(&job, state, error.as_deref());
-        jobs.change(id, |job| {
-            job.state = state;
-            job.sha256 = sha256;
-            job.error = error;
-        });
-        if let Err(error) = jobs.save().await {
-            tracing::error!("{error}");
-        }
+        jobs.change(id, |job| job.sha256 = sha256);
+        jobs.end(id, state, error).await;
     }
 
     async fn work_copy(self: &Arc<Self>, job: &Job) -> Result<Option<String>, String> {
@@ -245,6 +246,12 @@ impl<W: World> ControlPlane<W> {
         let is_copy = job.order.copy.is_some();
         named.any(|pool| self.is_closed(pool)) || is_copy && self.closed_names().is_some()
     }
+}
+
+/// Why a job ended, and that `what` is left of it.
+pub(super) fn and_left(error: Option<String>, what: &str, left: &str) -> String {
+    let why = error.map_or(String::new(), |why| why + "; ");
+    format!("{why}{what} is left: {left}")
 }
 
 /// For the log.

@@ -107,20 +107,17 @@ impl<W: World> ControlPlane<W> {
 
     /// Complains when hosts are logged in to the target's target.
     async fn check_quiet(&self, new: &NewCopy) -> Result<(), ArrayError> {
-        let Some((target, _)) = self.lun_of(&new.target, None).filter(|_| !new.live) else {
+        if new.live {
+            return Ok(());
+        }
+        let Some((initiator, target)) = self.user_of(&new.target).await? else {
             return Ok(());
         };
-        let sessions = self.sessions().await?;
-        match sessions.iter().find(|session| session.target == target) {
-            None => Ok(()),
-            Some(session) => {
-                let context = format!(
-                    "{} is logged in to {target} and would find other data on volume {}; log it out, or say --live",
-                    session.initiator, new.target
-                );
-                Err(ArrayError::new(ArrayErrorKind::Busy, context))
-            }
-        }
+        let context = format!(
+            "{initiator} is logged in to {target} and would find other data on volume {}; log it out, or say --live",
+            new.target
+        );
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
     /// Copies, to the end.

@@ -1,9 +1,10 @@
 //! Lending zones to other lanes of the pool: the side that is asked.
 //!
 //! A lane that has no free page left, and finds no zone that nobody has, asks the others. A lane that
-//! can spare a zone empties and lends it. So the pool is full only when no lane could. Who is asked
-//! answers between two zones of whatever it is about, also of two that are being rebuilt, once the
-//! drives have answered that it waits for: who asks waits for that.
+//! can spare a zone empties and lends it. So the pool is full only when no lane could.
+//!
+//! A lane that is asked answers between two zones of its present work, also of a rebuild. If that work
+//! waits for drives, the lane that asks waits for them, too.
 //!
 //! Invariants (`lane::requests` says what follows from them):
 //! - What is left after a zone is lent covers what the lane has promised and keeps back.
@@ -86,8 +87,8 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
-    /// The zone with the fewest pages in use, of those that the lane can spare: the others have room
-    /// for what is in it, and for all that is promised and kept back.
+    /// The zone with the fewest pages in use, of those that the lane can spare. It can spare a zone if
+    /// its other zones have room for that zone's pages, and for all that is promised and kept back.
     fn zone_to_lend(&self) -> Option<Rc<Zone<W>>> {
         let space = self.space();
         let kept = match self.world.planted(HASTY) {

@@ -62,13 +62,7 @@ impl Store for InFile {
     fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
         let file = self.clone();
         let write = move || file.write(&configuration);
-        let written = async move {
-            match tokio::task::spawn_blocking(write).await {
-                Ok(outcome) => outcome.map_err(|error| error.to_string()),
-                Err(error) => Err(format!("writing the configuration ended early: {error}")),
-            }
-        };
-        written.boxed()
+        record::write_aside("the configuration", write).boxed()
     }
 }
 
