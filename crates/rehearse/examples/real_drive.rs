@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use model::throttled::Throttled;
-use rehearse::drive::DriveKind;
+use rehearse::parts::drive::DriveKind;
 use std::time::Duration;
 use workload::kpi::Window;
 use workload::profile::Profile;
@@ -76,7 +76,7 @@ pub fn rehearse(point: Point) -> Rehearsed {
         start,
         end: start + MEASURE,
     };
-    let report = rehearse::raw::run(&profile, &DriveKind::Throttled(DRIVE), window, SEED);
+    let report = rehearse::run::raw::run(&profile, &DriveKind::Throttled(DRIVE), window, SEED);
     let total = match report {
         Ok(report) => report.total,
         Err(error) => panic!("{error}"),

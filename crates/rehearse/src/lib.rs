@@ -9,40 +9,15 @@
 //! outcome, byte by byte.
 
 pub mod advice;
-pub mod beside;
-pub mod brief;
-pub mod bus;
-pub mod catalog;
-pub mod confidence;
-pub mod controller;
-pub mod demand;
-pub mod disk;
-pub mod drive;
 pub mod error;
-pub mod finding;
-pub mod fit;
-pub mod gate;
-pub mod halt;
-pub mod host;
-pub mod laws;
-pub mod layout;
-pub mod limit;
-pub mod network;
-pub mod profiles;
-pub mod raw;
+pub mod findings;
+pub mod parts;
+pub mod plan;
 pub mod report;
-pub mod resident;
 pub mod rig;
 pub mod run;
 pub mod search;
-pub mod share;
-pub mod sizing;
-pub mod steady;
-pub mod summary;
-pub mod thumb;
 pub mod timeline;
-pub mod vm;
-pub mod world;
 
 pub use error::{RehearseError, RehearseErrorKind};
 pub use run::{Outcome, run};

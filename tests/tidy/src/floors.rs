@@ -9,7 +9,7 @@ use crate::{Complaint, File, Tree};
 use std::collections::BTreeSet;
 
 /// A crate, and its modules from the ground up.
-pub const FLOORS: [(&str, &[&str]); 4] = [
+pub const FLOORS: [(&str, &[&str]); 5] = [
     (
         "engine",
         &[
@@ -63,6 +63,13 @@ pub const FLOORS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
+    (
+        "rehearse",
+        &[
+            "error", "parts", "plan", "rig", "timeline", "run", "search", "findings", "advice",
+            "report",
+        ],
+    ),
     (
         "server",
         &[

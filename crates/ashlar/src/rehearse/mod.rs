@@ -11,11 +11,13 @@ use crate::site_file::wrong;
 use files::Files;
 use load::trace_file;
 use parallel::Progress;
-use rehearse::demand::Demand;
+use rehearse::findings::comparison;
+use rehearse::findings::summary::Rehearsal;
+use rehearse::plan::demand::Demand;
+use rehearse::plan::{fit, profiles, thumb};
 use rehearse::report::{self, schema::VariantReport};
-use rehearse::search::{self, Capped};
-use rehearse::summary::Rehearsal;
-use rehearse::{RehearseError, RehearseErrorKind, beside, fit, profiles, thumb};
+use rehearse::search::load_factor::{self, Capped};
+use rehearse::{RehearseError, RehearseErrorKind};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
 use workload::profile::Profile;
@@ -138,8 +140,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
 /// The rule of thumb beside what was rehearsed.
 fn by_rule_of_thumb(plan: &Plan, rehearsal: &Rehearsal) -> String {
     let pools = thumb::pools(plan, &Demand::of(plan, &profile));
-    let said = beside::beside(&pools, &rehearsal.outcomes[0]);
-    let lines: String = said.iter().map(|line| format!("  {line}\n")).collect();
+    let compared = comparison::comparison(&pools, &rehearsal.outcomes[0]);
+    let lines: String = compared.iter().map(|line| format!("  {line}\n")).collect();
     match lines.is_empty() {
         true => lines,
         false => format!("\nBeside the rule of thumb\n{lines}"),
@@ -218,7 +220,7 @@ fn rehearsed(args: &Args, chosen: &[Chosen]) -> Result<Vec<Rehearsal>, Failure> 
     let outcomes = parallel::all(&jobs, &progress, |(index, seed)| {
         let plan = &chosen[*index].plan;
         match steady {
-            true => rehearse::steady::run(plan, *seed, &profile),
+            true => rehearse::run::steady::run(plan, *seed, &profile),
             false => rehearse::run(plan, *seed, &profile),
         }
     });
@@ -263,7 +265,7 @@ fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<FoundLoads, Fai
     let progress = Progress::new(jobs.len());
     let found = parallel::all(&jobs, &progress, |index| {
         let plan = &chosen[*index].plan;
-        search::find(
+        load_factor::find(
             plan,
             (plan.run.seed, &profile),
             (cap.capped, cap.ms),

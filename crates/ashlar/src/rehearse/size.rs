@@ -6,8 +6,10 @@ use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
-use rehearse::sizing::{self, Contest, Sized, Trial, Windows};
-use rehearse::{brief, fit, report};
+use rehearse::plan::fit;
+use rehearse::report;
+use rehearse::search::brief;
+use rehearse::search::sizing::{self, Contest, Sized, Trial, Windows};
 use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
 use std::path::PathBuf;
@@ -61,11 +63,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let plan = described.base;
     let pool = pool(args, &plan)?;
     for model in &args.models {
-        if !rehearse::catalog::DRIVES
+        if !rehearse::plan::catalog::DRIVES
             .iter()
             .any(|(name, _)| name == model)
         {
-            let known: Vec<&str> = rehearse::catalog::DRIVES
+            let known: Vec<&str> = rehearse::plan::catalog::DRIVES
                 .iter()
                 .map(|(name, _)| *name)
                 .collect();

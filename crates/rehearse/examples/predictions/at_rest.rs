@@ -5,9 +5,9 @@ use super::run::Run;
 use base::VolumeOffset;
 use engine::{Volume, World};
 use model::migration::MEMORY_GB;
-use rehearse::profiles::shipped;
+use rehearse::parts::world::RigWorld;
+use rehearse::plan::profiles::shipped;
 use rehearse::rig::Rig;
-use rehearse::world::RigWorld;
 use site::Provisioning;
 
 /// A volume of so many GB in the first pool of a site, beside what is there.

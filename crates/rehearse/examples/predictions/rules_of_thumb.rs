@@ -6,8 +6,8 @@ use base::{DriveOffset, Prng, Time};
 use model::flash::{Flash, closed_loop as flash_loop};
 use model::hdd::{Hdd, State, closed_loop};
 use model::{Request, RequestKind};
-use rehearse::drive::DriveKind;
-use rehearse::thumb;
+use rehearse::parts::drive::DriveKind;
+use rehearse::plan::thumb;
 use site::Level;
 
 /// Small operations on a pool of twenty drives, behind a write cache that is soon full: what is

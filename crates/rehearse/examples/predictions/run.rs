@@ -1,11 +1,11 @@
 //! Runs of the sites, on all cores, and the figures that the lines read from them.
 
 use rehearse::Outcome;
-use rehearse::finding::finding;
-use rehearse::profiles::shipped;
-use rehearse::run::Undertook;
-use rehearse::search::{self, Capped};
-use rehearse::share::{Part, Share};
+use rehearse::findings::bottleneck::finding;
+use rehearse::plan::profiles::shipped;
+use rehearse::run::share::{Part, Share};
+use rehearse::search::load_factor::{self, Capped};
+use rehearse::timeline::log::Undertook;
 use site::plan::{self, Plan, Setting};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -79,13 +79,15 @@ impl Run {
             false => rehearse::run(&plan, 1, &shipped)
                 .map(|outcome| (1.0, outcome))
                 .map_err(|e| e.to_string()),
-            true => match search::find(&plan, (1, &shipped), (Capped::Mean, 20.0), |_, _| ()) {
-                Ok(search) => search
-                    .found
-                    .map(|found| (found.factor, found.outcome))
-                    .ok_or_else(|| "no load meets the cap".to_owned()),
-                Err(error) => Err(error.to_string()),
-            },
+            true => {
+                match load_factor::find(&plan, (1, &shipped), (Capped::Mean, 20.0), |_, _| ()) {
+                    Ok(search) => search
+                        .found
+                        .map(|found| (found.factor, found.outcome))
+                        .ok_or_else(|| "no load meets the cap".to_owned()),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
         }
     }
 }
@@ -247,7 +249,7 @@ impl Outcomes {
 
     /// Mean response time of random I/O.
     pub fn random_ms(&self, run: Run) -> Option<f64> {
-        search::response_ms(&self.of(run)?.load, Capped::Mean)
+        load_factor::response_ms(&self.of(run)?.load, Capped::Mean)
     }
 
     pub fn host_points(&self, iscsi: Run, fc: Run) -> Option<f64> {

@@ -2,7 +2,7 @@
 
 use crate::row::{Section, given};
 use crate::run::Run;
-use rehearse::share::Part;
+use rehearse::run::share::Part;
 
 const VNX: Run = Run::of("vnx5700", "", (20, 30));
 const VNX_LSI: Run = Run::of("vnx5700", "standalone with the LSI adapter", (20, 30));

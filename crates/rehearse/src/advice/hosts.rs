@@ -2,7 +2,7 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, NUMA, QUORUM, Scene, Seen, VCPUS};
-use crate::demand::Vm;
+use crate::plan::demand::Vm;
 use site::human;
 use site::plan::{Adapter, Machine, Plan};
 

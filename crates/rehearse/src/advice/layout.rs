@@ -2,9 +2,9 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, ENGINE, PAC, RULES, Scene, Seen, VBLOCK};
-use crate::catalog;
-use crate::drive::DriveKind;
-use crate::thumb::{drive_per_s, lot};
+use crate::parts::drive::DriveKind;
+use crate::plan::catalog;
+use crate::plan::thumb::{drive_per_s, lot};
 use site::Level;
 use site::plan::{Groups, Layout};
 use std::collections::BTreeSet;

@@ -17,9 +17,9 @@ mod table;
 
 pub use table::table;
 
-use crate::demand::Demand;
-use crate::profiles::Profiles;
-use crate::thumb::{self, PoolThumb};
+use crate::plan::demand::Demand;
+use crate::plan::profiles::Profiles;
+use crate::plan::thumb::{self, PoolThumb};
 use site::plan::{Described, Plan};
 
 /// How bad it is.

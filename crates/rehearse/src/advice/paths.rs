@@ -2,8 +2,8 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, FAN_IN, FS7500, IP_HASH, ISCSI, Scene, Seen};
-use crate::catalog;
-use crate::demand::Vm;
+use crate::plan::catalog;
+use crate::plan::demand::Vm;
 use site::plan::{Balance, Carries, Initiator, Luns, Machine, Network, NetworkKind, Plan, Ports};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -467,7 +467,7 @@ fn links_too_thin(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn flows(vm: &Vm) -> impl Iterator<Item = &crate::demand::Flow> {
+fn flows(vm: &Vm) -> impl Iterator<Item = &crate::plan::demand::Flow> {
     vm.disks.iter().flat_map(|disk| &disk.flows)
 }
 

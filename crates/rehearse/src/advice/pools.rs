@@ -2,9 +2,9 @@
 
 use super::Severity::{Info, Warning};
 use super::{COMMON, Check, RULES, SQL, Scene, Seen, VNX_RAID};
-use crate::catalog;
-use crate::demand::{Disk, Vm};
-use crate::thumb::{PLANNED_MOST, group_bytes, lot};
+use crate::plan::catalog;
+use crate::plan::demand::{Disk, Vm};
+use crate::plan::thumb::{PLANNED_MOST, group_bytes, lot};
 use site::plan::Layout;
 use site::{Level, Provisioning, human};
 use std::collections::BTreeSet;
@@ -288,7 +288,7 @@ fn streams_with_random(scene: &Scene<'_>, seen: &mut Seen) {
                 .disks_in(place)
                 .flat_map(|(vm, disk)| disk.flows.iter().map(move |flow| (vm, flow)))
         };
-        let is_stream = |(_, flow): &(&Vm, &crate::demand::Flow)| {
+        let is_stream = |(_, flow): &(&Vm, &crate::plan::demand::Flow)| {
             flow.random < 0.5 && flow.reads > 0.5 && flow.bytes() > 65_536.0
         };
         let streams = names(flows().filter(is_stream).map(|(vm, _)| vm));

@@ -2,7 +2,7 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, REHEARSAL, Scene, Seen};
-use crate::catalog;
+use crate::plan::catalog;
 use site::Level;
 use site::plan::{Event, Happening, Machine, Plan};
 use std::time::Duration;

@@ -5,14 +5,14 @@ use super::schema::{
     SeedReport, ShareReport, SourceReport, StageReport, SummaryReport, ToldReport, TriedReport,
     VariantReport,
 };
-use crate::catalog;
-use crate::confidence::Estimate;
-use crate::disk::Stage;
-use crate::finding::{Finding, finding};
+use crate::findings::bottleneck::{Finding, finding};
+use crate::findings::summary::{Rehearsal, Summary};
+use crate::parts::disk::Stage;
+use crate::plan::catalog;
+use crate::run::confidence::Estimate;
+use crate::run::share::Share;
 use crate::run::{Failed, Outcome};
-use crate::search::{Capped, Search};
-use crate::share::Share;
-use crate::summary::{Rehearsal, Summary};
+use crate::search::load_factor::{Capped, Search};
 use site::plan::Plan;
 use workload::report::page::VERSION;
 

@@ -10,7 +10,7 @@ pub use document::{document, rehearsed, searched};
 pub use proposal::{proposal, sized};
 pub use text::{assumed, compared, found, one};
 
-use crate::confidence::Estimate;
+use crate::run::confidence::Estimate;
 
 /// A figure with its interval: `7,812 ± 40`.
 pub fn figure(estimate: &Estimate) -> String {

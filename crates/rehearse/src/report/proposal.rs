@@ -6,11 +6,11 @@ use super::schema::{
     VariantReport,
 };
 use super::{figure, plain};
-use crate::brief;
-use crate::confidence::Estimate;
+use crate::findings::summary::Rehearsal;
 use crate::run::Outcome;
-use crate::sizing::{Sized, layout, ranked};
-use crate::summary::Rehearsal;
+use crate::run::confidence::Estimate;
+use crate::search::brief;
+use crate::search::sizing::{Sized, layout, ranked};
 use site::plan::Plan;
 use std::fmt::Write;
 

@@ -5,8 +5,11 @@
 //! from 0 to 1; a megabyte is 1,000,000 bytes. Nothing in it tells when or where it ran, so
 //! equal plans, seeds and programs give equal bytes.
 
-use crate::disk::Stage;
-use crate::share::Part;
+use crate::parts::disk::Stage;
+pub use crate::run::layout::{
+    BusLayout, ControllerLayout, HostLayout, LayoutReport, NetworkLayout, PoolLayout,
+};
+use crate::run::share::Part;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this schema.
@@ -129,78 +132,6 @@ pub struct VariantReport {
     pub seeds: Vec<SeedReport>,
     /// The search for the load that meets a cap, where one was asked for.
     pub search: Option<SearchReport>,
-}
-
-/// The parts of a site, as the page draws them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LayoutReport {
-    /// Each by itself, in the order of the file.
-    pub hosts: Vec<HostLayout>,
-    /// In the order of the file.
-    pub networks: Vec<NetworkLayout>,
-    /// In the order of the file.
-    pub controllers: Vec<ControllerLayout>,
-    /// In the order of the file.
-    pub buses: Vec<BusLayout>,
-    /// In the order of the file.
-    pub pools: Vec<PoolLayout>,
-}
-
-/// A host that runs VMs of the site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostLayout {
-    /// The name of the host in the file.
-    pub name: String,
-    /// Its ports: links are called so, with their direction.
-    pub ports: Vec<String>,
-    /// Names of its VMs.
-    pub vms: Vec<String>,
-}
-
-/// A network between hosts and controllers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NetworkLayout {
-    /// The name of the network in the file.
-    pub name: String,
-    /// Of each of its links, as it is sold.
-    pub bits_per_s: u64,
-    /// Its links to another network.
-    pub uplinks: Vec<String>,
-}
-
-/// A controller that serves pools.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ControllerLayout {
-    /// The name of the controller in the file.
-    pub name: String,
-    /// Whom it mirrors its write cache to.
-    pub partner: Option<String>,
-    /// Its ports: links are called so, with their direction.
-    pub ports: Vec<String>,
-}
-
-/// A bus between a controller and its drives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BusLayout {
-    /// The name of the bus in the file.
-    pub name: String,
-    /// Its directions, as they are told; one where both share them.
-    pub lanes: Vec<String>,
-}
-
-/// A pool with its groups and spares.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PoolLayout {
-    /// The name of the pool in the file.
-    pub name: String,
-    /// The name of the controller that serves it.
-    pub controller: String,
-    /// Its drives together, kind by kind, as they are told.
-    pub kinds: Vec<String>,
-    /// The drives of its groups.
-    pub drives: Vec<String>,
-    /// Drives that stand in for those that fail.
-    pub spares: Vec<String>,
 }
 
 /// What came of one seed.

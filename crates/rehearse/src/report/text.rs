@@ -1,12 +1,12 @@
 //! The report for a terminal.
 
 use super::{figure, grouped};
-use crate::catalog;
-use crate::disk::Stage;
-use crate::finding::finding;
-use crate::search::{Capped, Search};
-use crate::share::{Part, Share};
-use crate::summary::Rehearsal;
+use crate::findings::bottleneck::finding;
+use crate::findings::summary::Rehearsal;
+use crate::parts::disk::Stage;
+use crate::plan::catalog;
+use crate::run::share::{Part, Share};
+use crate::search::load_factor::{Capped, Search};
 use site::plan::{Assumption, Plan};
 use std::fmt::Write;
 

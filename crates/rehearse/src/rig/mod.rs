@@ -7,64 +7,28 @@
 mod network;
 mod pools;
 pub mod residents;
+pub mod vm;
 mod vms;
 pub mod wiring;
 
-use crate::bus::BusRig;
-use crate::catalog;
-use crate::controller::ControllerRig;
-use crate::disk::DiskRig;
-use crate::drive::DriveRig;
 use crate::error::RehearseError;
-use crate::host::HostRig;
-use crate::profiles::Profiles;
-use crate::vm::VmRig;
-use crate::world::RigWorld;
-use engine::{Lane, Provisioning, Volume, VolumeSpec};
+use crate::parts::bus::BusRig;
+use crate::parts::controller::ControllerRig;
+use crate::parts::disk::DiskRig;
+use crate::parts::drive::DriveRig;
+use crate::parts::host::HostRig;
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
+use crate::plan::catalog;
+use crate::plan::profiles::Profiles;
 use site::plan::Plan;
 use std::future::Future;
 use std::rc::Rc;
 use world_sim::Outcome;
 
+use self::vm::VmRig;
 pub use network::Fabric;
 pub use wiring::Wiring;
-
-/// A pool and its drives.
-pub struct PoolRig {
-    /// Unique over the site.
-    pub name: String,
-    /// The controller that serves it; another after a takeover.
-    pub controller: Rc<ControllerRig>,
-    /// The handle of the engine's open pool.
-    pub pool: Lane<RigWorld>,
-    /// The drives of its groups, then its spares.
-    pub drives: Vec<Rc<DriveRig>>,
-}
-
-impl PoolRig {
-    /// Makes an empty volume.
-    ///
-    /// # Errors
-    /// A sentence that names volume and pool.
-    pub async fn make_volume(
-        &self,
-        provisioning: site::Provisioning,
-        name: &str,
-        size_bytes: u64,
-    ) -> Result<Volume<RigWorld>, String> {
-        let provisioning = match provisioning {
-            site::Provisioning::Thin => Provisioning::Thin,
-            site::Provisioning::Thick => Provisioning::Thick,
-        };
-        let spec = VolumeSpec {
-            name: name.to_owned(),
-            size_bytes,
-            provisioning,
-        };
-        let made = self.pool.create_volume(spec).await;
-        made.map_err(|error| format!("volume {name:?} in pool {:?}: {error}", self.name))
-    }
-}
 
 /// All of a site.
 pub struct Rig {

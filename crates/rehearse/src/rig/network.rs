@@ -1,7 +1,7 @@
 //! Ports of all hosts and controllers, links between networks, and the ways over them.
 
-use crate::catalog;
-use crate::network::{PortPath, PortRig};
+use crate::parts::network::{PortPath, PortRig};
+use crate::plan::catalog;
 use site::plan::{Machine, Network, Plan, Ports};
 use std::collections::BTreeMap;
 use std::rc::Rc;

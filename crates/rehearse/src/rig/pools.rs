@@ -1,12 +1,13 @@
 //! Pools out of lots of drives, made by the engine.
 
-use super::{PoolRig, finish};
-use crate::bus::BusRig;
-use crate::catalog;
-use crate::controller::ControllerRig;
-use crate::drive::{DriveRig, Front, RigDrive, SumsAlong};
+use super::finish;
 use crate::error::RehearseError;
-use crate::world::RigWorld;
+use crate::parts::bus::BusRig;
+use crate::parts::controller::ControllerRig;
+use crate::parts::drive::{DriveRig, Front, RigDrive, SumsAlong};
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
+use crate::plan::catalog;
 use base::DriveOffset;
 use engine::{Lane, Level, NamedDrive, PoolSpec};
 use site::plan::{Lot, Plan};

@@ -1,10 +1,10 @@
 //! The load of VMs on their hosts beside their I/O: busy cores, and memory.
 
 use super::Rig;
+use super::vm::VmRig;
 use super::wiring::vm_group_of;
 use crate::error::RehearseError;
-use crate::host::HostRig;
-use crate::vm::VmRig;
+use crate::parts::host::HostRig;
 use model::vm::{Residents, Unfit, Vm};
 use site::plan::Plan;
 use std::rc::Rc;

@@ -1,17 +1,17 @@
 //! Hosts, and the VMs of the VM groups with their volumes.
 
+use super::vm::VmRig;
 use super::{Rig, residents};
-use crate::catalog;
-use crate::disk::DiskRig;
 use crate::error::RehearseError;
-use crate::gate::Gate;
-use crate::halt::Halt;
-use crate::host::HostRig;
-use crate::limit::IopsLimit;
-use crate::profiles::Profiles;
-use crate::resident;
-use crate::vm::VmRig;
-use crate::world::RigWorld;
+use crate::parts::disk::DiskRig;
+use crate::parts::gate::Gate;
+use crate::parts::halt::Halt;
+use crate::parts::host::HostRig;
+use crate::parts::limit::IopsLimit;
+use crate::parts::world::RigWorld;
+use crate::plan::catalog;
+use crate::plan::profiles::Profiles;
+use crate::plan::resident;
 use site::plan::{Initiator, Luns, Machine, Plan, VmGroup};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -186,7 +186,7 @@ impl Builder<'_> {
 
     fn volume(
         &self,
-        pool: &super::PoolRig,
+        pool: &crate::parts::pool::PoolRig,
         (disk, name): (usize, &str),
         size_bytes: u64,
     ) -> Result<engine::Volume<RigWorld>, RehearseError> {

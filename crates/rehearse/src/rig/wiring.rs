@@ -2,8 +2,8 @@
 //! them, so that a VM or volume that moves to another host, controller or pool finds its own.
 
 use super::network::Fabric;
-use crate::catalog;
-use crate::host::LunRig;
+use crate::parts::host::LunRig;
+use crate::plan::catalog;
 use model::link::multipath::Policy;
 use site::plan::{Balance, Luns, Machine, Plan, VmGroup};
 use std::cell::RefCell;

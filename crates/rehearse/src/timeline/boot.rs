@@ -2,8 +2,8 @@
 
 use super::Scene;
 use super::log::{Undertaking, count, rate, seconds};
-use crate::halt::together;
-use crate::vm::VmRig;
+use crate::parts::halt::together;
+use crate::rig::vm::VmRig;
 use engine::World;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

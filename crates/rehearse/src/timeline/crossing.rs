@@ -6,10 +6,10 @@
 //! commands, parity and log; what a controller spends on the way to another is not known.
 
 use super::Scene;
-use crate::controller::ControllerRig;
-use crate::disk::MESSAGE_BYTES;
-use crate::network::{Direction, PortPath};
-use crate::world::RigWorld;
+use crate::parts::controller::ControllerRig;
+use crate::parts::disk::MESSAGE_BYTES;
+use crate::parts::network::{Direction, PortPath};
+use crate::parts::world::RigWorld;
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
 use engine::{IoError, Provisioning, Volume, VolumeInfo};

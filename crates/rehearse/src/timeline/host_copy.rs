@@ -2,14 +2,14 @@
 //! its links and with its processor, so many pieces at a time.
 
 use super::Scene;
-use crate::catalog;
-use crate::disk::DiskRig;
-use crate::gate::Gate;
-use crate::halt::together;
-use crate::limit::IopsLimit;
-use crate::rig::PoolRig;
-use crate::vm::VmRig;
-use crate::world::RigWorld;
+use crate::parts::disk::DiskRig;
+use crate::parts::gate::Gate;
+use crate::parts::halt::together;
+use crate::parts::limit::IopsLimit;
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
+use crate::plan::catalog;
+use crate::rig::vm::VmRig;
 use base::{Time, VolumeOffset};
 use engine::Volume;
 use site::plan::HostCopy;

@@ -3,7 +3,7 @@
 use super::Scene;
 use super::log::count;
 use crate::error::RehearseError;
-use crate::vm::VmRig;
+use crate::rig::vm::VmRig;
 use std::rc::Rc;
 
 /// The VMs that an event means: all of a VM group, or the one that it names.

@@ -1,13 +1,36 @@
 //! The messages of a run, in the order of its time.
 
-use crate::run::{RunEvent, Undertook};
-use crate::world::RigWorld;
+use crate::parts::world::RigWorld;
 use base::Time;
 use engine::World;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEvent {
+    /// From the start of the run.
+    pub at: Duration,
+    /// A sentence for people, without the time.
+    pub text: String,
+}
+
+/// Something that took a time of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undertook {
+    /// Its name for people, such as the event of the plan.
+    pub what: String,
+    /// When it began, from the start of the run.
+    pub began: Duration,
+    /// How long it took, or until the end of the run.
+    pub took: Duration,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Whether it ended, and did not fail.
+    pub has_ended: bool,
+}
 
 /// Something under way: since when, what, and the bytes that it has moved.
 type Open = (Time, String, Rc<Cell<u64>>);

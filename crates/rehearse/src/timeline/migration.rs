@@ -12,11 +12,11 @@
 
 use super::Scene;
 use super::log::{Undertaking, amount, count, rate, seconds};
-use crate::halt::together;
-use crate::host::HostRig;
-use crate::network::{PortRig, between_hosts};
+use crate::parts::halt::together;
+use crate::parts::host::HostRig;
+use crate::parts::network::{PortRig, between_hosts};
 use crate::rig::residents;
-use crate::vm::VmRig;
+use crate::rig::vm::VmRig;
 use engine::World;
 use model::migration::{
     Activity, Method, Migrated, Outcome, Path, Round, Spread, Stop, Vm, migrate,

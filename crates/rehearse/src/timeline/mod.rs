@@ -11,7 +11,7 @@ mod cpu;
 mod crossing;
 mod host_copy;
 mod limits;
-mod log;
+pub mod log;
 mod migration;
 mod moves;
 mod outage;
@@ -24,7 +24,7 @@ pub use scene::Scene;
 
 use crate::error::RehearseError;
 use crate::rig::Rig;
-use crate::vm::{Ledger, StreamRun};
+use crate::rig::vm::{Ledger, StreamRun};
 use engine::World;
 use site::plan::{Event, Happening, Plan};
 use std::rc::Rc;

@@ -7,8 +7,8 @@
 use super::Scene;
 use super::boot;
 use super::log::{count, seconds};
+use crate::rig::vm::VmRig;
 use crate::rig::wiring::host_of;
-use crate::vm::VmRig;
 use engine::World;
 use model::availability::{
     Adjustment, Cluster, FailoverCluster, HypervisorRestart, Member, Outage, Service, Witness,

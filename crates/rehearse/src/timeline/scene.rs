@@ -1,14 +1,15 @@
 //! The scene that events act on: all of a rig, and the load.
 
 use super::log::Log;
+use super::log::{RunEvent, Undertook};
 use super::watch;
-use crate::controller::ControllerRig;
-use crate::host::HostRig;
+use crate::parts::controller::ControllerRig;
+use crate::parts::host::HostRig;
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
+use crate::rig::vm::{Ledger, StreamRun, VmRig};
 use crate::rig::wiring::vm_group_of;
-use crate::rig::{Fabric, PoolRig, Rig, Wiring, residents};
-use crate::run::{RunEvent, Undertook};
-use crate::vm::{Ledger, StreamRun, VmRig};
-use crate::world::RigWorld;
+use crate::rig::{Fabric, Rig, Wiring, residents};
 use base::Time;
 use engine::World;
 use site::plan::{Adapter, Plan};

@@ -2,9 +2,9 @@
 
 use super::Scene;
 use super::log::{count, seconds};
-use crate::disk::DiskRig;
-use crate::rig::PoolRig;
-use crate::vm::VmRig;
+use crate::parts::disk::DiskRig;
+use crate::parts::pool::PoolRig;
+use crate::rig::vm::VmRig;
 use engine::{PoolError, World};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! The parts of a plan that do not fit its workloads, with the exact message.
 
-use rehearse::demand::Demand;
-use rehearse::fit::{fit, fit_all};
-use rehearse::profiles::shipped;
+use rehearse::plan::demand::Demand;
+use rehearse::plan::fit::{fit, fit_all};
+use rehearse::plan::profiles::shipped;
 use rehearse::report;
 
 const GOOD: &str = r#"[site]

@@ -4,7 +4,7 @@
 use crate::common::plan;
 use crate::common::run;
 use rehearse::Outcome;
-use rehearse::disk::Stage;
+use rehearse::parts::disk::Stage;
 
 fn outcome(settings: &[&str]) -> Outcome {
     let all = [&["vm_group.vm.adapter=vmbus"], settings].concat();

@@ -3,11 +3,11 @@
 
 use crate::common::plan;
 use crate::common::{profile, run};
+use rehearse::findings::summary::Rehearsal;
 use rehearse::report::schema::{AssumptionReport, Document, SCHEMA, SourceReport, VariantReport};
 use rehearse::report::{compared, document, html, proposal, rehearsed, searched, sized};
-use rehearse::search::{self, Capped};
-use rehearse::sizing::{Candidate, Sized, Tried, built};
-use rehearse::summary::Rehearsal;
+use rehearse::search::load_factor::{self, Capped};
+use rehearse::search::sizing::{Candidate, Sized, Tried, built};
 use roxmltree::{Document as Page, Node, ParsingOptions};
 use site::Level;
 use std::sync::OnceLock;
@@ -161,7 +161,7 @@ fn a_search_keeps_what_it_tried_and_says_when_nothing_meets_the_cap() {
         "vm_group.vm.roles=[\"SQL01\"]",
     ]);
     let cap = (Capped::Mean, 20.0);
-    let search = search::find(&plan, (1, &profile), cap, |_, _| ()).unwrap();
+    let search = load_factor::find(&plan, (1, &profile), cap, |_, _| ()).unwrap();
     let found = search.found.as_ref().unwrap();
     assert!(found.response_ms <= 20.0 && search.tried.len() > 3);
     assert!(
@@ -177,7 +177,7 @@ fn a_search_keeps_what_it_tried_and_says_when_nothing_meets_the_cap() {
     let page = html::html(&of(&search));
     read(&page);
     assert!(page.contains("<b>found</b>") && page.contains("cap 20 ms"));
-    let none = search::Search {
+    let none = load_factor::Search {
         found: None,
         ..search.clone()
     };
@@ -264,14 +264,14 @@ fn a_drive_that_failed_is_marked_in_the_drawing() {
 }
 
 /// A search, and the cap that it is for.
-fn search() -> &'static (search::Search, (Capped, f64)) {
-    static SEARCH: OnceLock<(search::Search, (Capped, f64))> = OnceLock::new();
+fn search() -> &'static (load_factor::Search, (Capped, f64)) {
+    static SEARCH: OnceLock<(load_factor::Search, (Capped, f64))> = OnceLock::new();
     SEARCH.get_or_init(|| {
         // No read of these drives takes less than a millisecond.
         let plan = plan(&[QUICK[0], QUICK[1], "run.limit=\"1 ms\""]);
         let cap = (Capped::Mean, 30.0);
         (
-            search::find(&plan, (1, &profile), cap, |_, _| ()).unwrap(),
+            load_factor::find(&plan, (1, &profile), cap, |_, _| ()).unwrap(),
             cap,
         )
     })
@@ -297,7 +297,7 @@ fn a_search_is_judged_by_its_goal_and_not_by_the_limits_of_vms() {
     assert_eq!((failures, said(page.root()).contains("FAIL")), (0, false));
     let compared = with_class(page.root(), "above").len();
     assert!(compared > 0, "limits are still compared");
-    let none = search::Search {
+    let none = load_factor::Search {
         found: None,
         ..search.clone()
     };
@@ -321,7 +321,7 @@ fn the_load_that_was_found_is_marked_on_the_curve() {
         (of("cx"), of("cy"))
     };
     let dots: Vec<_> = with_class(chart, "dot").into_iter().map(place).collect();
-    let met = |tried: &&search::Tried| tried.response_ms.is_some();
+    let met = |tried: &&load_factor::Tried| tried.response_ms.is_some();
     assert_eq!(dots.len(), search.tried.iter().filter(met).count());
     let ring = spots[0]
         .descendants()

@@ -2,8 +2,8 @@
 
 use crate::common::run;
 use crate::common::{TINY, plan};
-use rehearse::confidence::estimate;
-use rehearse::share::{Part, Share};
+use rehearse::run::confidence::estimate;
+use rehearse::run::share::{Part, Share};
 use rehearse::{Outcome, RehearseErrorKind};
 
 fn iops(outcome: &Outcome) -> f64 {
@@ -225,7 +225,7 @@ fn a_slower_network_shows_as_slower() {
     // Two links of 100 Mb/s, less what frames take of them.
     let megabytes = slow.load.total.megabytes_per_s;
     assert!((20.0..25.0).contains(&megabytes), "{megabytes} MB/s");
-    let found = rehearse::finding::finding(&slow);
+    let found = rehearse::findings::bottleneck::finding(&slow);
     assert_eq!(found.first.unwrap().part, Part::Link);
 }
 

@@ -1,8 +1,8 @@
 //! The plans that ship fit their workloads, in every variant, and no check calls one wrong.
 
 use rehearse::advice::{Severity, advise, advise_all};
-use rehearse::fit::fit_all;
-use rehearse::profiles::shipped;
+use rehearse::plan::fit::fit_all;
+use rehearse::plan::profiles::shipped;
 use site::plan::{Described, Plan};
 use std::path::Path;
 

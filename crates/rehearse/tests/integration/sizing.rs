@@ -3,10 +3,10 @@
 
 use crate::common::plan;
 use crate::common::run;
-use rehearse::brief::{Fallen, Judged, judge};
-use rehearse::fit::fit;
-use rehearse::profiles::shipped;
-use rehearse::sizing::{
+use rehearse::plan::fit::fit;
+use rehearse::plan::profiles::shipped;
+use rehearse::search::brief::{Fallen, Judged, judge};
+use rehearse::search::sizing::{
     Candidate, Contest, Sized, Trial, Tried, Windows, built, candidates, fewest, ranked,
 };
 use rehearse::{Outcome, RehearseError};

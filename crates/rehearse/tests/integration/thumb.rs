@@ -1,7 +1,7 @@
 //! The classical arithmetic, with the worked example that it was published with.
 
-use rehearse::demand::Demand;
-use rehearse::thumb::{self, PoolThumb};
+use rehearse::plan::demand::Demand;
+use rehearse::plan::thumb::{self, PoolThumb};
 use site::Level;
 use site::plan::Plan;
 use workload::profile::{Compute, DiskProfile, Limits, Mix, Pacing, Profile, Stream, VmProfile};

@@ -230,8 +230,8 @@ fn move_event(offload: bool) -> String {
 
 /// How busy the drives of a pool were.
 fn busy(outcome: &Outcome, pool: &str) -> f64 {
-    let of = |share: &&rehearse::share::Share| {
-        share.part == rehearse::share::Part::Drives && share.name.starts_with(pool)
+    let of = |share: &&rehearse::run::share::Share| {
+        share.part == rehearse::run::share::Part::Drives && share.name.starts_with(pool)
     };
     outcome.shares.iter().find(of).unwrap().utilisation
 }
@@ -275,8 +275,9 @@ fn what_the_array_moves_crosses_what_is_between_the_controllers() {
     let copied = partners.undertook[0].bytes;
     assert!(copied > 1 << 30, "{copied}");
     let between = |outcome: &Outcome| {
-        let of =
-            |share: &&rehearse::share::Share| share.part == rehearse::share::Part::Interconnect;
+        let of = |share: &&rehearse::run::share::Share| {
+            share.part == rehearse::run::share::Part::Interconnect
+        };
         let all = outcome.shares.iter().filter(of);
         all.map(|share| share.utilisation).sum::<f64>()
     };

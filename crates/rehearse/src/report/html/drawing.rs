@@ -9,7 +9,7 @@ use super::{percent, short};
 use crate::report::schema::{
     BusLayout, ControllerLayout, FailedReport, HostLayout, LayoutReport, PoolLayout, ShareReport,
 };
-use crate::share::Part;
+use crate::run::share::Part;
 use std::collections::BTreeMap;
 use workload::report::page::{escape, put};
 

@@ -12,7 +12,7 @@ mod sizing;
 
 use super::schema::{AssumptionReport, Document, EstimateReport, SeedReport, VariantReport};
 use super::{figure, plain};
-use crate::confidence::Estimate;
+use crate::run::confidence::Estimate;
 use workload::report::page::{contents, escape, facts, page, tiles};
 use workload::report::{LimitColumn, kpi_table, over_time, vm_charts};
 

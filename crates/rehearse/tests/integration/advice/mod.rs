@@ -64,7 +64,7 @@ fn plan(text: &str) -> Plan {
 
 fn findings(text: &str) -> Vec<Finding> {
     let plan = plan(text);
-    let fits: Vec<String> = rehearse::fit::fit(&plan, &profiles)
+    let fits: Vec<String> = rehearse::plan::fit::fit(&plan, &profiles)
         .iter()
         .map(ToString::to_string)
         .collect();

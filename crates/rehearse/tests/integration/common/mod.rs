@@ -1,6 +1,6 @@
 //! A site of six drives and one host, rehearsed for seconds.
 
-use rehearse::profiles::find;
+use rehearse::plan::profiles::find;
 use rehearse::{Outcome, RehearseError};
 use site::plan::{Described, Plan, Setting, parse};
 use std::fs::File;

@@ -1,0 +1,270 @@
+//! A modelled drive as the engine sees it: behind its controller's processor and its bus.
+//!
+//! ```text
+//! command   processor ─► bus ─► drive ─► bus ─► done
+//! ```
+//!
+//! What is at its **front**, labels, metadata and logs, lies in the controller's write cache
+//! where that has one: a write there goes into the cache, mirrored or not, once for all
+//! drives that get it, and no drive is asked.
+//!
+//! Drives of 520-byte sectors take the **sums** of blocks along with their data: where a
+//! controller's are such, what the engine reads and writes of sums apart costs nothing.
+//!
+//! It keeps what is written with bytes, labels and metadata, and drops what has only a
+//! length; so a drive of any size costs what its metadata costs.
+
+mod device;
+mod model;
+
+pub use device::CommandCounts;
+pub(crate) use device::Device;
+pub(crate) use model::DriveModel;
+pub use model::{Busy, DriveKind};
+
+use crate::parts::bus::BusRig;
+use crate::parts::controller::ControllerRig;
+use crate::parts::world::RigWorld;
+use ::model::bus::Direction;
+use ::model::{Request, RequestKind};
+use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
+use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
+use std::cell::Cell;
+use std::rc::Rc;
+use world_sim::Blocks;
+
+/// The front of a drive that lies in a write cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// The first byte behind the front, which begins at byte 0.
+    pub end: DriveOffset,
+    /// Whether its copy is the one that counts: the others are the same bytes in the same
+    /// cache.
+    pub counts: bool,
+}
+
+/// Where the sums of blocks lie, on a drive that takes them along with the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SumsAlong {
+    /// The first zone begins here.
+    pub start: DriveOffset,
+    /// Bytes from one zone to the next.
+    pub stride_bytes: u64,
+    /// Bytes of sums at the beginning of each.
+    pub sums_bytes: u64,
+}
+
+impl SumsAlong {
+    fn holds(&self, at: DriveOffset) -> bool {
+        at >= self.start && (at.0 - self.start.0) % self.stride_bytes < self.sums_bytes
+    }
+}
+
+/// A drive, its bus and whose it is.
+pub struct DriveRig {
+    /// Unique over the site.
+    pub name: String,
+    kind: DriveKind,
+    capacity_bytes: u64,
+    world: RigWorld,
+    device: Rc<Device>,
+    bus: Rc<BusRig>,
+    controller: Rc<ControllerRig>,
+    /// Whether its pool's groups have parity, which the processor makes.
+    parity: bool,
+    front: Cell<Option<Front>>,
+    sums_along: Cell<Option<SumsAlong>>,
+    dead: Cell<bool>,
+    blocks: Blocks,
+}
+
+impl DriveRig {
+    /// A drive that holds nothing yet, behind its bus and controller. It offers as many bytes,
+    /// which may be less than its model has.
+    pub fn new(
+        world: &RigWorld,
+        name: String,
+        (kind, capacity_bytes): (DriveKind, u64),
+        (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),
+        parity: bool,
+    ) -> Rc<DriveRig> {
+        let model = DriveModel::new(&kind, world.prng(&name));
+        Rc::new(DriveRig {
+            name,
+            kind,
+            capacity_bytes,
+            world: world.clone(),
+            device: Device::new(world.clone(), model),
+            bus: Rc::clone(bus),
+            controller: Rc::clone(controller),
+            parity,
+            front: Cell::new(None),
+            sums_along: Cell::new(None),
+            dead: Cell::new(false),
+            blocks: Blocks::default(),
+        })
+    }
+
+    /// Puts its front into the controller's write cache.
+    pub fn set_front(&self, front: Front) {
+        self.front.set(Some(front));
+    }
+
+    /// Sums go along with the data.
+    pub fn set_sums_along(&self, sums: SumsAlong) {
+        self.sums_along.set(Some(sums));
+    }
+
+    /// It does not answer any more.
+    pub fn fail(&self) {
+        self.dead.set(true);
+        self.device.die();
+    }
+
+    /// The class and parameters of its model.
+    pub fn kind(&self) -> &DriveKind {
+        &self.kind
+    }
+
+    /// What its mechanism did so far.
+    pub fn busy(&self) -> Busy {
+        self.device.busy()
+    }
+
+    /// What commands took in it so far.
+    pub fn taken(&self) -> CommandCounts {
+        self.device.taken()
+    }
+
+    /// The front, if a run lies in it.
+    fn front(&self, at: DriveOffset, len_bytes: u64) -> Option<Front> {
+        let front = self.front.get()?;
+        (at.0 + len_bytes <= front.end.0).then_some(front)
+    }
+
+    async fn serve(&self, request: Request) -> Result<(), DriveError> {
+        self.check(request)?;
+        // Nothing that a drive says is volatile: no cache of its own is on.
+        if matches!(request.kind, RequestKind::Flush | RequestKind::Discard) {
+            return Ok(());
+        }
+        if let Some(front) = self.front(request.at, request.len_bytes) {
+            if front.counts && request.kind == RequestKind::Write {
+                self.controller.log(request.len_bytes).await;
+            }
+            return Ok(());
+        }
+        if self
+            .sums_along
+            .get()
+            .is_some_and(|sums| sums.holds(request.at))
+        {
+            return Ok(());
+        }
+        let (direction, parity_bytes) = match request.kind {
+            RequestKind::Write if self.parity => (Direction::ToDrives, request.len_bytes),
+            RequestKind::Write => (Direction::ToDrives, 0),
+            _ => (Direction::FromDrives, 0),
+        };
+        let (world, bus, len_bytes) = (&self.world, &self.bus, request.len_bytes);
+        self.controller.drive_command(parity_bytes).await;
+        if direction == Direction::ToDrives {
+            bus.transfer(world, direction, len_bytes).await;
+        }
+        let ended = self.device.submit(request).await;
+        if direction == Direction::FromDrives {
+            bus.transfer(world, direction, len_bytes).await;
+        }
+        ended.map_err(|_| self.error(request, DriveErrorKind::Gone))
+    }
+
+    fn check(&self, request: Request) -> Result<(), DriveError> {
+        let block = BLOCK_BYTES as u64;
+        let end = request.at.0.checked_add(request.len_bytes);
+        let inside = end.is_some_and(|end| end <= self.capacity_bytes);
+        let whole = request.at.0.is_multiple_of(block) && request.len_bytes.is_multiple_of(block);
+        if self.dead.get() {
+            return Err(self.error(request, DriveErrorKind::Gone));
+        }
+        match inside && whole {
+            true => Ok(()),
+            false => Err(self.error(request, DriveErrorKind::OutOfRange)),
+        }
+    }
+
+    fn error(&self, request: Request, kind: DriveErrorKind) -> DriveError {
+        let operation = match request.kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Flush => "flush",
+            RequestKind::Discard => "discard",
+        };
+        DriveError {
+            kind,
+            operation,
+            at: request.at,
+            len_bytes: request.len_bytes,
+            context: format!("modelled drive '{}'", self.name),
+        }
+    }
+}
+
+/// The engine's handle on a drive.
+pub struct RigDrive(pub Rc<DriveRig>);
+
+impl Drive for RigDrive {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            capacity_bytes: self.0.capacity_bytes,
+            rotational: self.0.kind.is_rotational(),
+            discards: !self.0.kind.is_rotational(),
+        }
+    }
+
+    async fn read(&self, at: DriveOffset, mut buf: Buf) -> (Buf, Result<(), DriveError>) {
+        let request = request(RequestKind::Read, at, buf.len());
+        let served = self.0.serve(request).await;
+        if served.is_ok()
+            && let Some(bytes) = buf.bytes_mut()
+        {
+            self.0.blocks.fill(at, bytes);
+        }
+        (buf, served)
+    }
+
+    async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        let request = request(RequestKind::Write, at, data.len());
+        self.0.serve(request).await?;
+        self.0.blocks.keep(at, &data);
+        Ok(())
+    }
+
+    async fn write_durable(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.write(at, data).await
+    }
+
+    async fn flush(&self) -> Result<(), DriveError> {
+        self.0
+            .serve(request(RequestKind::Flush, DriveOffset(0), 0))
+            .await
+    }
+
+    async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
+        let kind = RequestKind::Discard;
+        self.0
+            .serve(Request {
+                kind,
+                at,
+                len_bytes,
+            })
+            .await
+    }
+}
+
+fn request(kind: RequestKind, at: DriveOffset, len: usize) -> Request {
+    Request {
+        kind,
+        at,
+        len_bytes: len as u64,
+    }
+}

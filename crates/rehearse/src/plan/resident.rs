@@ -1,0 +1,34 @@
+//! The VMs of a VM group: the profile's, with the load, memory and disks that the VM group sets.
+//!
+//! Invariant: what a run does and what is added up without one ([`crate::plan::demand`]) come from
+//! here, so that both are of the same load.
+
+use site::plan::VmGroup;
+use std::sync::Arc;
+use workload::profile::{Pacing, VmProfile};
+
+/// `vm` as one of `vm_group`: rates, loops and traces times its scale. A loop has one operation
+/// under way at least.
+pub fn of(vm_group: &VmGroup, vm: &VmProfile) -> VmProfile {
+    let mut vm = vm.clone();
+    for stream in &mut vm.streams {
+        match &mut stream.pacing {
+            Pacing::Open { per_second } => *per_second *= vm_group.scale,
+            Pacing::Closed { outstanding } => {
+                let said = vm_group.outstanding.map_or(*outstanding, usize::from);
+                *outstanding = ((said as f64 * vm_group.scale).round() as usize).max(1);
+                stream.outstanding_max = *outstanding;
+            }
+        }
+        if let Some(trace) = &mut stream.trace {
+            Arc::make_mut(trace).speed *= vm_group.scale;
+        }
+    }
+    for (disk, bytes) in vm.disks.iter_mut().zip(&vm_group.disk_bytes) {
+        disk.nominal_bytes = *bytes;
+    }
+    if let Some(memory_bytes) = vm_group.memory_bytes {
+        vm.compute.memory_bytes = memory_bytes;
+    }
+    vm
+}

@@ -1,0 +1,153 @@
+//! Load search: one factor on the whole workload, so that the response time meets a cap.
+//!
+//! As published scaling studies do: the mean (or 95th percentile) of the random I/O's
+//! response time, reads and writes together, of the whole site. The factor scales the rates of
+//! open loops and what closed loops have under way. Found by doubling or halving until the
+//! cap lies between two factors, then by halving the distance until they are within
+//! [`PRECISION`] of each other; the answer is the larger that meets the cap.
+
+use crate::error::RehearseError;
+use crate::plan::profiles::Profiles;
+use crate::run::{Outcome, run};
+use site::plan::Plan;
+use workload::report::{Report, Verdict};
+
+/// Two factors are taken for one within this.
+pub const PRECISION: f64 = 0.02;
+
+/// The smallest and the largest factor that is tried.
+const FACTORS: (f64, f64) = (1.0 / 1024.0, 1024.0);
+
+/// The figure of the response time that the cap applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capped {
+    /// The arithmetic mean of all response times.
+    Mean,
+    /// 95 % of the operations are not longer.
+    Percentile95,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// Loads tried, in the order of trying.
+    pub tried: Vec<Tried>,
+    /// The largest that meets the cap; none when the smallest that was tried is slower.
+    pub found: Option<FoundLoad>,
+}
+
+/// A load that was tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// On the workload of the plan.
+    pub factor: f64,
+    /// Operations per second that came of it.
+    pub iops: f64,
+    /// The response time, milliseconds; none when what was due did not complete.
+    pub response_ms: Option<f64>,
+}
+
+/// The load that meets a cap.
+#[derive(Clone, Debug)]
+pub struct FoundLoad {
+    /// On the workload of the plan.
+    pub factor: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The response time, milliseconds.
+    pub response_ms: f64,
+}
+
+/// The response time of a run's random I/O, or of all where none is random; none when
+/// what was due did not complete, which is as long as it gets.
+pub fn response_ms(report: &Report, capped: Capped) -> Option<f64> {
+    if report.verdict == Verdict::Invalid || report.verdict == Verdict::Errors {
+        return None;
+    }
+    let streams = || report.vms.iter().flat_map(|vm| &vm.streams);
+    let is_random = streams().any(|stream| stream.random);
+    let kinds = streams()
+        .filter(|stream| stream.random == is_random)
+        .flat_map(|stream| [&stream.read.response, &stream.write.response]);
+    let (mut count, mut sum) = (0.0, 0.0);
+    for response in kinds {
+        let value = match capped {
+            Capped::Mean => response.mean_ms,
+            Capped::Percentile95 => response.p95_ms,
+        };
+        count += response.count as f64;
+        sum += response.count as f64 * value;
+    }
+    (count > 0.0).then_some(sum / count)
+}
+
+/// The plan with `factor` times its load.
+pub fn scaled(plan: &Plan, factor: f64) -> Plan {
+    let mut scaled = plan.clone();
+    for vm_group in &mut scaled.vm_groups {
+        vm_group.scale *= factor;
+    }
+    scaled
+}
+
+/// Finds the largest load whose response time is at most `cap_ms`.
+///
+/// # Errors
+/// As [`run`].
+pub fn find(
+    plan: &Plan,
+    (seed, profiles): (u64, Profiles<'_>),
+    (capped, cap_ms): (Capped, f64),
+    mut tell: impl FnMut(f64, Option<f64>),
+) -> Result<Search, RehearseError> {
+    let mut tried = Vec::new();
+    let mut best: Option<(f64, Outcome, f64)> = None;
+    let mut meets = |factor: f64| -> Result<bool, RehearseError> {
+        let outcome = run(&scaled(plan, factor), seed, profiles)?;
+        let response = response_ms(&outcome.load, capped);
+        tell(factor, response);
+        tried.push(Tried {
+            factor,
+            iops: outcome.load.total.reads_per_s + outcome.load.total.writes_per_s,
+            response_ms: response,
+        });
+        let met = response.filter(|response_ms| *response_ms <= cap_ms);
+        if let Some(response_ms) = met
+            && best.as_ref().is_none_or(|(least, ..)| factor > *least)
+        {
+            best = Some((factor, outcome, response_ms));
+        }
+        Ok(met.is_some())
+    };
+    let (mut low, mut high) = (1.0, 1.0);
+    if meets(1.0)? {
+        while high < FACTORS.1 {
+            high *= 2.0;
+            if !meets(high)? {
+                break;
+            }
+            low = high;
+        }
+    } else {
+        while low > FACTORS.0 {
+            low /= 2.0;
+            if meets(low)? {
+                break;
+            }
+            high = low;
+        }
+    }
+    while high / low > 1.0 + PRECISION {
+        let middle = (low * high).sqrt();
+        match meets(middle)? {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let found = best.map(|(factor, outcome, response_ms)| FoundLoad {
+        factor,
+        outcome,
+        response_ms,
+    });
+    Ok(Search { tried, found })
+}
