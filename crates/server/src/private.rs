@@ -44,21 +44,21 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<Vec<PathBuf>> {
 pub(crate) fn tighten(path: &Path) {
     // A link is followed: it is the file that is read. What can't be looked at is told of by
     // who needs it.
-    let about = fs::metadata(path).ok();
-    if let Some(about) = about.filter(Metadata::is_file) {
-        tighten_it(path, &about);
+    let properties = fs::metadata(path).ok();
+    if let Some(properties) = properties.filter(Metadata::is_file) {
+        tighten_it(path, &properties);
     }
 }
 
 /// Takes from others what they may do with a data directory, `is_ours` from before, and with the
 /// files in it.
 pub(crate) fn tighten_directory(path: &Path, is_ours: bool) {
-    let Ok(about) = fs::metadata(path) else {
+    let Ok(properties) = fs::metadata(path) else {
         return;
     };
-    if is_ours && about.mode() & STICKY == 0 {
-        tighten_it(path, &about);
-    } else if about.mode() & OF_OTHERS != 0 {
+    if is_ours && properties.mode() & STICKY == 0 {
+        tighten_it(path, &properties);
+    } else if properties.mode() & OF_OTHERS != 0 {
         let path = path.display();
         tracing::warn!("others than the array can look into its data directory {path}");
     }
@@ -72,8 +72,8 @@ pub(crate) fn tighten_directory(path: &Path, is_ours: bool) {
     }
 }
 
-fn tighten_it(path: &Path, about: &Metadata) {
-    let mode = about.mode() & 0o7777;
+fn tighten_it(path: &Path, properties: &Metadata) {
+    let mode = properties.mode() & 0o7777;
     if mode & OF_OTHERS == 0 {
         return;
     }

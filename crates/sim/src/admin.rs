@@ -62,7 +62,7 @@ async fn change(session: &Session, prng: &mut Prng) {
     }
     let words = session.books.config.words_of_16;
     if words > 0 && prng.chance(words, 16) {
-        crate::words::change(session, prng).await;
+        crate::attributes::change(session, prng).await;
         return;
     }
     let deletions = session.books.config.deletions_of_16;

@@ -246,7 +246,10 @@ impl Boot {
 
     fn find_volumes(&self, session: &Session) {
         let oracle = self.books.oracle.borrow();
-        for model in oracle.volumes().filter(|model| !model.words.is_trashed) {
+        for model in oracle
+            .volumes()
+            .filter(|model| !model.properties.is_trashed)
+        {
             match session.pool.volume(&model.name) {
                 Some(volume) => {
                     session.volumes.borrow_mut().insert(model.id, volume);

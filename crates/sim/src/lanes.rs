@@ -10,7 +10,7 @@ use array::pool::Pool;
 use base::Uuid;
 use engine::lane::LaneSlot;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
-use engine::volume::VolumeAttributes;
+use engine::volume::VolumeProperties;
 use engine::{
     Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
     World,
@@ -270,13 +270,13 @@ impl Lanes {
     }
 
     /// What is said of all volumes, in the trash and not.
-    pub fn said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
+    pub fn said(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
         let of_lane = |pool: &Lane<SimWorld>| {
-            let about = |info: VolumeInfo| {
-                let about = pool.volume_of(info.uuid).map(|volume| volume.about());
-                (info, about.unwrap_or_default())
+            let properties = |info: VolumeInfo| {
+                let properties = pool.volume_of(info.uuid).map(|volume| volume.properties());
+                (info, properties.unwrap_or_default())
             };
-            let seen: Vec<_> = pool.volumes().into_iter().map(about).collect();
+            let seen: Vec<_> = pool.volumes().into_iter().map(properties).collect();
             [seen, pool.trash()].concat()
         };
         self.pools.iter().flat_map(of_lane).collect()
@@ -286,7 +286,7 @@ impl Lanes {
     ///
     /// # Errors
     /// As the pool's.
-    pub async fn change_words(
+    pub async fn change_attributes(
         &self,
         name: &str,
         change: &AttributesChange,
@@ -296,7 +296,7 @@ impl Lanes {
         if let Some((info, new)) = volume.zip(change.name.as_deref()) {
             self.check_free(lane, &info, new)?;
         }
-        lane.change_words(name, change).await
+        lane.change_attributes(name, change).await
     }
 
     /// That no other lane has a volume that is called as this one is to be, or as one of
@@ -310,8 +310,8 @@ impl Lanes {
         let prefix = format!("{}{SNAPSHOT_MARK}", volume.name);
         // Only its own snapshots keep up with its name, not those of one that was called so.
         let is_of = |info: &VolumeInfo| {
-            let about = lane.volume(&info.name).map(|volume| volume.about());
-            let origin = about.and_then(|about| about.origin);
+            let properties = lane.volume(&info.name).map(|volume| volume.properties());
+            let origin = properties.and_then(|properties| properties.origin);
             info.read_only && origin.is_some_and(|origin| origin.uuid == volume.uuid)
         };
         let follower = |info: VolumeInfo| {
@@ -343,7 +343,7 @@ impl Lanes {
     }
 
     /// What is in the trash.
-    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
+    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
         self.pools.iter().flat_map(Lane::trash).collect()
     }
 

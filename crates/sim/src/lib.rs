@@ -21,6 +21,7 @@
 pub mod admin;
 mod agreement;
 pub mod answers;
+mod attributes;
 mod boot;
 pub mod client;
 pub mod config;
@@ -49,4 +50,3 @@ mod small_pool;
 mod snapshots;
 mod themes;
 mod transit;
-mod words;

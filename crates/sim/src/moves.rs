@@ -289,8 +289,8 @@ impl Session {
         let uuid = there.info().uuid;
         self.world
             .note(|| format!("move of {name} to {} begins", b.name()));
-        let (info, about, own) = (there.info(), there.about(), transit::other(a));
-        let copy = b.begin_arrival(&info, &about, &own).await;
+        let (info, properties, own) = (there.info(), there.properties(), transit::other(a));
+        let copy = b.begin_arrival(&info, &properties, &own).await;
         let Some(copy) = self.expect("a copy", copy) else {
             return;
         };
@@ -314,12 +314,12 @@ impl Session {
         let pause = Duration::from_micros(prng.below(1_000));
         self.world.sleep(pause).await;
         let refuses = prng.chance(1, 8);
-        let arrive = async |info, about| match refuses {
+        let arrive = async |info, properties| match refuses {
             true => Err(PoolError {
                 kind: PoolErrorKind::Failed,
                 context: "not now".to_owned(),
             }),
-            false => b.arrive(&info, &about).await,
+            false => b.arrive(&info, &properties).await,
         };
         let stood = a.hand_over(uuid, &transit::other(b), arrive).await;
         if refuses || (cancels.is_some() && stood.is_err()) {

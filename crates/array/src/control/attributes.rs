@@ -7,7 +7,7 @@
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, TakeBack};
 use engine::pool::{AttributesChange, SNAPSHOT_MARK};
-use engine::volume::VolumeAttributes;
+use engine::volume::VolumeProperties;
 use engine::{Lane, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ const DESCRIPTION: [&str; 4] = [
 const PART_BYTES: usize = 64;
 // What the site file and people may say is what the engine takes.
 const _: () = assert!(
-    site::TAG_KEY_BYTES_MAX == engine::meta::words::KEY_BYTES_MAX
+    site::TAG_KEY_BYTES_MAX == engine::meta::properties::KEY_BYTES_MAX
         && site::TAG_VALUE_BYTES_MAX == PART_BYTES
-        && PART_BYTES == engine::meta::words::VALUE_BYTES_MAX
+        && PART_BYTES == engine::meta::properties::VALUE_BYTES_MAX
         && site::DESCRIPTION_BYTES_MAX < DESCRIPTION.len() * PART_BYTES
 );
 
 /// People's tags among the attributes.
-pub fn tags(about: &VolumeAttributes) -> BTreeMap<String, String> {
-    let all = about.attributes.iter();
+pub fn tags(properties: &VolumeProperties) -> BTreeMap<String, String> {
+    let all = properties.attributes.iter();
     let of_people = all.filter(|(key, _)| !key.starts_with(OWN));
     of_people
         .map(|(key, value)| (key.clone(), value.clone()))
@@ -43,10 +43,10 @@ pub fn tags(about: &VolumeAttributes) -> BTreeMap<String, String> {
 }
 
 /// The description among the attributes.
-pub fn description(about: &VolumeAttributes) -> String {
+pub fn description(properties: &VolumeProperties) -> String {
     let parts = DESCRIPTION
         .iter()
-        .filter_map(|key| about.attributes.get(*key));
+        .filter_map(|key| properties.attributes.get(*key));
     parts.map(String::as_str).collect()
 }
 
@@ -75,21 +75,21 @@ pub struct NewAttributes {
 }
 
 impl<W: World> ControlPlane<W> {
-    /// Says something else of the volume called `name`. Its snapshots keep up with its
+    /// Changes name and attributes of the volume called `name`. Its snapshots keep up with its
     /// name, and so do exports.
     ///
     /// # Errors
     /// No such volume, the new name is taken, or what the pool says.
-    pub async fn change_words(
+    pub async fn change_attributes(
         self: &Arc<Self>,
         name: String,
-        words: NewAttributes,
+        wanted: NewAttributes,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
-            let new = words.name.clone().filter(|new| *new != name);
-            let mut attributes = words.tags;
-            attributes.extend(words.description.iter().flat_map(|text| parts(text)));
+            let new = wanted.name.clone().filter(|new| *new != name);
+            let mut attributes = wanted.tags;
+            attributes.extend(wanted.description.iter().flat_map(|text| parts(text)));
             if let Some(new) = &new {
                 check_rename(&there, new)?;
                 array.jobs.check_name_stays(&name)?;
@@ -100,7 +100,7 @@ impl<W: World> ControlPlane<W> {
                 name: new.clone(),
                 attributes,
             };
-            let said = array.say(there, change).await?;
+            let said = array.change_attributes_of(there, change).await?;
             if let Some(new) = new {
                 array.follow_rename(&name, &new).await;
             }
@@ -109,23 +109,23 @@ impl<W: World> ControlPlane<W> {
         .await
     }
 
-    /// Says it, for one whose turn it is to change the array.
-    pub(super) async fn say(
+    /// Changes them, for a caller whose turn it is to change the array.
+    pub(super) async fn change_attributes_of(
         &self,
         there: PlacedVolume,
         change: AttributesChange,
     ) -> Result<PlacedVolume, ArrayError> {
         let (uuid, name) = (there.info.uuid, there.info.name.clone());
         let visit = move |_, pool: Lane<W>| async move {
-            pool.change_words(&name, &change).await?;
+            pool.change_attributes(&name, &change).await?;
             let volume = pool.volume_of(uuid);
-            let said = volume.map(|volume| (volume.info(), volume.about()));
+            let said = volume.map(|volume| (volume.info(), volume.properties()));
             said.ok_or_else(|| ArrayError::no_volume(&name))
         };
-        let (info, about) = self.with_lane(&there.pool, there.lane, visit).await?;
+        let (info, properties) = self.with_lane(&there.pool, there.lane, visit).await?;
         Ok(PlacedVolume {
             info,
-            about,
+            properties,
             ..there
         })
     }
@@ -161,7 +161,7 @@ impl<W: World> ControlPlane<W> {
                 name: None,
                 attributes: attributes(volume),
             };
-            let said = self.say(volume.clone(), change).await?;
+            let said = self.change_attributes_of(volume.clone(), change).await?;
             self.learn_schedules(&said);
             done.push(said);
         }
@@ -171,7 +171,7 @@ impl<W: World> ControlPlane<W> {
     /// The note of what the site file calls a volume that is going to be renamed, if it
     /// describes it. An array that was started without a file can't tell, and notes it.
     fn site_name(&self, there: &PlacedVolume, new: &str) -> Option<(String, String)> {
-        let noted = there.about.attributes.get(SITE_NAME);
+        let noted = there.properties.attributes.get(SITE_NAME);
         let may_describe = |name: &String| self.of_site.is_empty() || self.of_site.contains(name);
         let now = Some(&there.info.name).filter(|name| may_describe(name));
         let old = noted.or(now).filter(|_| !there.is_snapshot())?;
@@ -251,13 +251,13 @@ mod tests {
         });
         let most: String = fitting.collect();
         for text in ["", "one line", most.as_str()] {
-            let mut about = VolumeAttributes::default();
+            let mut properties = VolumeProperties::default();
             for (key, value) in parts(text) {
                 assert!(value.len() <= PART_BYTES);
-                about.attributes.insert(key, value);
+                properties.attributes.insert(key, value);
             }
-            assert_eq!(description(&about), text);
-            assert!(tags(&about).is_empty(), "it is no tag");
+            assert_eq!(description(&properties), text);
+            assert!(tags(&properties).is_empty(), "it is no tag");
         }
     }
 }

@@ -455,7 +455,7 @@ pub(super) fn show_on<W: World>(
             volume.ok_or_else(gone)?.into()
         } else {
             let at = (placed.pool, placed.lane);
-            let memo = placed.about.whole_memo();
+            let memo = placed.properties.whole_memo();
             Disk::There(Rc::new(
                 RemoteVolume::new(home, at, placed.info).with_memo(memo),
             ))

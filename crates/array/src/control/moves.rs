@@ -78,7 +78,7 @@ impl<W: World> ControlPlane<W> {
             let why = format!("volume {volume} is in pool {} already", to.pool);
             return no(ArrayErrorKind::Invalid, why);
         }
-        if there.about.transit.is_some() {
+        if there.properties.transit.is_some() {
             let why = format!(
                 "volume {volume} was on its way between pools: serve both of them, or end that \
                  with `ashlar volume move {volume} --abandon`"
@@ -153,7 +153,9 @@ impl<W: World> ControlPlane<W> {
                 (None, None) => array.emptiest_lane(&to).await?,
             };
             let visit = move |_, pool: Lane<W>| async move {
-                let copy = pool.begin_arrival(&there.info, &there.about, &from).await?;
+                let copy = pool
+                    .begin_arrival(&there.info, &there.properties, &from)
+                    .await?;
                 Ok(copy.info())
             };
             let info = array.with_lane(&to, lane, visit).await?;
@@ -252,7 +254,7 @@ impl<W: World> ControlPlane<W> {
             let home = home.ok_or_else(|| ArrayError::no_pool(&copy.pool))?.clone();
             let (place, to) = ((copy.pool.clone(), copy.lane), home.clone());
             let visit = move |_, pool: Lane<W>| async move {
-                let arrive = async move |info: VolumeInfo, about| {
+                let arrive = async move |info: VolumeInfo, properties| {
                     let gone = PoolError {
                         kind: PoolErrorKind::Failed,
                         context: format!("pool {} is gone", place.0),
@@ -260,7 +262,7 @@ impl<W: World> ControlPlane<W> {
                     let lost = gone.clone();
                     let arrives = move |state: Rc<ShardState<W>>| async move {
                         match state.lane(&place.0, place.1) {
-                            Some(pool) => pool.arrive(&info, &about).await,
+                            Some(pool) => pool.arrive(&info, &properties).await,
                             None => Err(gone),
                         }
                     };

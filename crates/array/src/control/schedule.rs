@@ -158,7 +158,7 @@ fn stamp(unix_s: u64) -> String {
 
 /// The schedules among a volume's attributes, by number; its group's after its own.
 pub(super) fn all_of(volume: &PlacedVolume) -> Vec<Schedule> {
-    let all = volume.about.attributes.iter();
+    let all = volume.properties.attributes.iter();
     all.filter_map(|(key, value)| Schedule::parse(key, value))
         .collect()
 }

@@ -272,13 +272,13 @@ impl<W: World> ControlPlane<W> {
         }
         let any = self.runtime.planted("schedule deletes what others took");
         let mine = |snapshot: &PlacedVolume| {
-            let mark = snapshot.about.attributes.get(TAKEN_BY);
+            let mark = snapshot.properties.attributes.get(TAKEN_BY);
             snapshot.is_of(volume) && (any || mark == Some(&schedule.mark()))
         };
         let mut all = self.snapshots(None).await?;
         all.retain(mine);
         all.sort_by_key(|snapshot| {
-            let at = snapshot.about.origin.as_ref();
+            let at = snapshot.properties.origin.as_ref();
             let at = at.map(|origin| origin.at_unix_s);
             (at, snapshot.info.name.clone())
         });

@@ -187,7 +187,9 @@ impl<W: World> ControlPlane<W> {
                     return Ok(None);
                 }
                 let taken = taken?;
-                let all = taken.iter().map(|volume| (volume.info(), volume.about()));
+                let all = taken
+                    .iter()
+                    .map(|volume| (volume.info(), volume.properties()));
                 Ok(Some(all.collect::<Vec<_>>()))
             };
             let barrier = Arc::clone(&barrier);
@@ -196,11 +198,11 @@ impl<W: World> ControlPlane<W> {
                 if taken.is_err() {
                     barrier.call_off();
                 }
-                let placed = |(info, about)| PlacedVolume {
+                let placed = |(info, properties)| PlacedVolume {
                     pool: pool.clone(),
                     lane,
                     info,
-                    about,
+                    properties,
                 };
                 let taken = taken?.map(|all| all.into_iter().map(placed).collect::<Vec<_>>());
                 Ok(taken)
@@ -266,12 +268,12 @@ impl<W: World> ControlPlane<W> {
                 if !is_shown {
                     end_erasure(&restored).await?;
                 }
-                Ok((restored.info(), restored.about()))
+                Ok((restored.info(), restored.properties()))
             };
-            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            let (info, properties) = array.with_lane(&there.pool, there.lane, visit).await?;
             Ok(PlacedVolume {
                 info,
-                about,
+                properties,
                 ..there
             })
         })

@@ -26,13 +26,13 @@ impl PlacedVolume {
 
     /// Whether it was taken from `other`.
     pub fn is_of(&self, other: &PlacedVolume) -> bool {
-        let origin = self.about.origin.as_ref();
+        let origin = self.properties.origin.as_ref();
         origin.is_some_and(|origin| origin.uuid == other.info.uuid)
     }
 
     /// Whether a SANITIZE of it has not ended well: it is under way or has failed.
     pub(super) fn has_unended_erasure(&self) -> bool {
-        scsi::has_unended_erasure(&self.about.whole_memo())
+        scsi::has_unended_erasure(&self.properties.whole_memo())
     }
 
     /// That nothing of it may be half erased, before its data is taken elsewhere: the record of
@@ -41,7 +41,7 @@ impl PlacedVolume {
     /// # Errors
     /// `Busy`, with what ends the SANITIZE.
     pub fn check_sound(&self) -> Result<(), ArrayError> {
-        check_sound(&self.info.name, &self.about.whole_memo())
+        check_sound(&self.info.name, &self.properties.whole_memo())
     }
 }
 
@@ -156,12 +156,12 @@ impl<W: World> ControlPlane<W> {
                 };
                 let taken = pool.take_if(&source, &name, taking, is_sound).await;
                 sound?;
-                Ok(taken.map(|volume| (volume.info(), volume.about()))?)
+                Ok(taken.map(|volume| (volume.info(), volume.properties()))?)
             };
-            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            let (info, properties) = array.with_lane(&there.pool, there.lane, visit).await?;
             Ok(PlacedVolume {
                 info,
-                about,
+                properties,
                 ..there
             })
         })

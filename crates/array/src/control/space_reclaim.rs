@@ -159,7 +159,7 @@ impl<W: World> ControlPlane<W> {
             false => self.trash_kept().as_secs(),
         };
         for volume in trash {
-            let since = volume.about.trashed_unix_s.unwrap_or(0);
+            let since = volume.properties.trashed_unix_s.unwrap_or(0);
             let pool = volume.pool.clone();
             let why = if round.silent.contains(&pool) {
                 continue;

@@ -96,7 +96,7 @@ impl<W: World> ControlPlane<W> {
     /// now.
     pub(super) fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let name = &there.info.name;
-        if there.about.memo.is_empty() || self.lun_of(name, Some(there.info.uuid)).is_some() {
+        if there.properties.memo.is_empty() || self.lun_of(name, Some(there.info.uuid)).is_some() {
             return Ok(());
         }
         let context = format!(
@@ -213,7 +213,7 @@ impl<W: World> ControlPlane<W> {
             let visit = |state: Rc<ShardState<W>>| async move { trash_on(&state) };
             all.extend(shard.call(visit).await?);
         }
-        all.sort_by_key(|volume| volume.about.trashed_unix_s);
+        all.sort_by_key(|volume| volume.properties.trashed_unix_s);
         Ok(all)
     }
 
@@ -258,13 +258,13 @@ impl<W: World> ControlPlane<W> {
             let visit = move |_, pool: Lane<W>| async move {
                 pool.recover_trashed(uuid, new.as_deref()).await?;
                 let volume = pool.volume_of(uuid);
-                let said = volume.map(|volume| (volume.info(), volume.about()));
+                let said = volume.map(|volume| (volume.info(), volume.properties()));
                 said.ok_or_else(|| ArrayError::no_volume(&name))
             };
-            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            let (info, properties) = array.with_lane(&there.pool, there.lane, visit).await?;
             let back = PlacedVolume {
                 info,
-                about,
+                properties,
                 ..there
             };
             array.learn_schedules(&back);
@@ -312,8 +312,8 @@ impl<W: World> ControlPlane<W> {
             let mut trash = array.trash().await?.into_iter();
             let now = trash.find(|one| one.info.uuid == there.info.uuid);
             // It may have been out of the trash meanwhile, and has its time again.
-            let since = now.map(|one| one.about.trashed_unix_s);
-            if why.is_some() && since != Some(there.about.trashed_unix_s) {
+            let since = now.map(|one| one.properties.trashed_unix_s);
+            if why.is_some() && since != Some(there.properties.trashed_unix_s) {
                 return Ok(());
             }
             let PlacedVolume { info, .. } = there;

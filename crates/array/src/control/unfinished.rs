@@ -224,7 +224,7 @@ impl<W: World> ControlPlane<W> {
             }
             TakeBack::Attributes { changes, .. } => {
                 let is_made = |change: &&AttributeChange| {
-                    let now = there.about.attributes.get(&change.key);
+                    let now = there.properties.attributes.get(&change.key);
                     now.map_or("", String::as_str) == change.to
                 };
                 let made = changes.iter().filter(is_made);
@@ -237,7 +237,7 @@ impl<W: World> ControlPlane<W> {
                     name: None,
                     attributes: before,
                 };
-                let said = self.say(there, change).await?;
+                let said = self.change_attributes_of(there, change).await?;
                 self.learn_schedules(&said);
                 Ok(())
             }
@@ -250,7 +250,12 @@ impl TakeBack {
     pub(super) fn attributes(was: &PlacedVolume, attributes: &[(String, String)]) -> TakeBack {
         let change = |(key, to): &(String, String)| AttributeChange {
             key: key.clone(),
-            from: was.about.attributes.get(key).cloned().unwrap_or_default(),
+            from: was
+                .properties
+                .attributes
+                .get(key)
+                .cloned()
+                .unwrap_or_default(),
             to: to.clone(),
         };
         TakeBack::Attributes {
@@ -268,7 +273,7 @@ impl TakeBack {
                 of,
                 at_unix_s,
             } => {
-                let origin = there.about.origin.as_ref();
+                let origin = there.properties.origin.as_ref();
                 let is_taken_then =
                     origin.is_some_and(|from| (from.uuid, from.at_unix_s) == (*of, *at_unix_s));
                 there.is_snapshot() && there.info.name == *name && is_taken_then

@@ -2,7 +2,7 @@
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane};
 use crate::shard::ShardState;
-use engine::volume::VolumeAttributes;
+use engine::volume::VolumeProperties;
 use engine::{Lane, VolumeInfo, VolumeSpec, World};
 use site::{human, human_pair};
 use std::rc::Rc;
@@ -18,22 +18,24 @@ pub struct PlacedVolume {
     /// Identity, size and space, as the lane says.
     pub info: VolumeInfo,
     /// What is said of it.
-    pub about: VolumeAttributes,
+    pub properties: VolumeProperties,
 }
 
 impl PlacedVolume {
     /// Volumes of `pool`, with their place.
     pub(super) fn of<W: World>(
         pool: &Lane<W>,
-        volumes: Vec<(VolumeInfo, VolumeAttributes)>,
+        volumes: Vec<(VolumeInfo, VolumeProperties)>,
     ) -> impl Iterator<Item = PlacedVolume> + use<W> {
         let (pool, lane) = (pool.info().name, pool.lane());
-        volumes.into_iter().map(move |(info, about)| PlacedVolume {
-            pool: pool.clone(),
-            lane,
-            info,
-            about,
-        })
+        volumes
+            .into_iter()
+            .map(move |(info, properties)| PlacedVolume {
+                pool: pool.clone(),
+                lane,
+                info,
+                properties,
+            })
     }
 }
 
@@ -143,12 +145,12 @@ impl<W: World> ControlPlane<W> {
                 Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
             };
             let info = array.with_lane(&pool, lane, visit).await?;
-            let about = VolumeAttributes::default();
+            let properties = VolumeProperties::default();
             Ok(PlacedVolume {
                 pool,
                 lane,
                 info,
-                about,
+                properties,
             })
         })
         .await
@@ -244,6 +246,6 @@ fn would_lose<W: World>(
 
 pub(super) fn volumes_on<W: World>(state: &ShardState<W>) -> Vec<PlacedVolume> {
     let pools = state.pools().into_iter();
-    let placed = pools.flat_map(|pool| PlacedVolume::of(&pool, pool.volumes_said()));
+    let placed = pools.flat_map(|pool| PlacedVolume::of(&pool, pool.volumes_with_properties()));
     placed.collect()
 }

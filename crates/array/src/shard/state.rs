@@ -184,7 +184,7 @@ impl<W: World> ShardState<W> {
         let mut found = pools.values().filter_map(|OpenLane { pool, .. }| {
             let volume = pool.volume_of(uuid)?;
             // Neither where it was nor where it is on its way to.
-            let transit = volume.about().transit;
+            let transit = volume.properties().transit;
             let coming = transit.is_some_and(|transit| transit.stage == Stage::Incoming);
             let is_here = volume.moved().is_none() && !coming;
             is_here.then(|| (pool.clone(), volume))

@@ -22,7 +22,7 @@ async fn names(array: &Array) -> BTreeSet<String> {
 async fn times(array: &Array) -> Vec<u64> {
     let all = snapshots(array).await.into_iter();
     let mut times: Vec<u64> = all
-        .map(|one| one.about.origin.unwrap().at_unix_s - BEGAN)
+        .map(|one| one.properties.origin.unwrap().at_unix_s - BEGAN)
         .collect();
     times.sort_unstable();
     times

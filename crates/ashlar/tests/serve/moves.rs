@@ -35,12 +35,12 @@ fn just_arrived() -> Home {
         let p0 = open(&world, &home, &["d0.img", "d1.img"]).await;
         let p1 = open(&world, &home, &["e0.img"]).await;
         let there = p0.volume("v0").unwrap();
-        let (info, about, from) = (there.info(), there.about(), other(&p0));
-        let copy = p1.begin_arrival(&info, &about, &from).await.unwrap();
+        let (info, properties, from) = (there.info(), there.properties(), other(&p0));
+        let copy = p1.begin_arrival(&info, &properties, &from).await.unwrap();
         let to: Rc<dyn VolumeIo> = Rc::new(copy);
         let (volume, mirror) = p0.begin_departure("v0", to, None).await.unwrap();
         volume.copy_to(&mirror).await.unwrap();
-        let arrive = async |info, about| p1.arrive(&info, &about).await;
+        let arrive = async |info, properties| p1.arrive(&info, &properties).await;
         let (uuid, to) = (info.uuid, other(&p1));
         p0.hand_over(uuid, &to, arrive).await.unwrap();
         home

@@ -65,7 +65,7 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
         }
         // One in the trash has a name for its return only, one that is on its way here for
         // when it is, and one that is hidden has one for nobody.
-        let is_called = !core.words.is_trashed() && !core.is_out_of_sight();
+        let is_called = !core.properties.is_trashed() && !core.is_out_of_sight();
         if is_called && !names.insert(core.name.to_string()) {
             subject.say(
                 Severity::Damage,

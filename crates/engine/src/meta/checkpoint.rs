@@ -17,9 +17,9 @@ pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
 use super::page_map::{CHUNK, PageMap, TABLE as TABLE_CHUNKS};
+use super::properties::PROPERTIES_BYTES;
 use super::record::{BACKED_BYTES, BEHAVE_BYTES, MAP_BYTES, RECORD_BYTES_MAX};
 use super::refs::Owned;
-use super::words::WORDS_BYTES;
 use base::{BLOCK_BYTES, PageIndex, Uuid};
 
 const MAGIC: &[u8; 8] = b"ASHLARCP";
@@ -129,15 +129,15 @@ fn in_segments(bytes: u64, journal_bytes: u32) -> u64 {
 }
 
 /// Bytes that a slot needs beside [`slot_bytes`] when what is said of volumes takes
-/// `words_bytes`.
-pub fn more_bytes(words_bytes: u64, journal_bytes: u32) -> u64 {
-    in_segments(words_bytes, journal_bytes).next_multiple_of(BLOCK_BYTES as u64)
+/// `properties_bytes`.
+pub fn more_bytes(properties_bytes: u64, journal_bytes: u32) -> u64 {
+    in_segments(properties_bytes, journal_bytes).next_multiple_of(BLOCK_BYTES as u64)
 }
 
 /// What of this a new pool's slots are laid out for. Pools that were made before volumes
-/// had words have what their maps leave: slots are for more pages than a new pool's.
-pub fn words_room(volumes_max: u32, journal_bytes: u32) -> u64 {
-    more_bytes(u64::from(volumes_max) * WORDS_BYTES, journal_bytes)
+/// had properties have what their maps leave: slots are for more pages than a new pool's.
+pub fn properties_room(volumes_max: u32, journal_bytes: u32) -> u64 {
+    more_bytes(u64::from(volumes_max) * PROPERTIES_BYTES, journal_bytes)
 }
 
 #[cfg(test)]

@@ -16,16 +16,16 @@ mod in_flight;
 pub mod journal;
 pub mod page_map;
 pub mod promises;
+pub mod properties;
 pub mod record;
 pub mod refs;
 pub mod state;
-pub mod words;
 
 pub use backing::Backings;
 pub use in_flight::InFlight;
 pub use page_map::PageMap;
 pub use promises::Promises;
+pub use properties::{Origin, Property, Stage, Transit, VolumeProperties};
 pub use record::{Record, VolumeId};
 pub use refs::Refs;
 pub use state::{Part, Provisioning, State, VolumeCore, ZoneState};
-pub use words::{Origin, Stage, Transit, VolumeAttributes, Word};

@@ -1,7 +1,7 @@
 //! A change of the metadata, as a record of journal or checkpoint.
 
 use super::Provisioning;
-use super::words::Word;
+use super::properties::Property;
 use crate::codec::{Reader, Writer};
 use crate::label::NAME_BYTES_MAX;
 use crate::raid::Level;
@@ -104,7 +104,7 @@ pub enum Record {
     /// Volume ids below this one have been given out.
     NextId { id: VolumeId },
     /// Something is said of a volume.
-    Word(VolumeId, Word),
+    Property(VolumeId, Property),
 }
 
 const CREATE: u8 = 1;
@@ -306,10 +306,10 @@ impl Record {
                 w.u8(NEXT_ID);
                 w.u32(id.0);
             }
-            Record::Word(id, word) => {
-                w.u8(word.code());
+            Record::Property(id, property) => {
+                w.u8(property.code());
                 w.u32(id.0);
-                word.encode(w);
+                property.encode(w);
             }
         }
     }
@@ -436,14 +436,14 @@ impl Record {
                 }
             }
             NEXT_ID => Record::NextId { id },
-            code => Record::Word(id, Word::decode(code, r)?),
+            code => Record::Property(id, Property::decode(code, r)?),
         })
     }
 
     /// Bytes that it adds to what is said of volumes, at most.
-    pub fn words_bytes(&self) -> u64 {
+    pub fn properties_bytes(&self) -> u64 {
         match self {
-            Record::Word(_, word) => word.bytes(),
+            Record::Property(_, property) => property.bytes(),
             _ => 0,
         }
     }
@@ -463,7 +463,7 @@ impl Record {
             | Record::Restore { id, .. }
             | Record::Copy { id, .. }
             | Record::Shrink { id, .. }
-            | Record::Word(id, _)
+            | Record::Property(id, _)
             | Record::Behave { id, .. } => Some(*id),
             Record::ZoneOn { .. }
             | Record::ZoneOff { .. }

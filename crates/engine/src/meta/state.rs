@@ -3,7 +3,7 @@
 mod apply;
 
 use super::page_map::Tree;
-use super::words::{Name, Stage, Words};
+use super::properties::{LiveProperties, Name, Stage};
 use super::{Backings, InFlight, PageMap, Promises, Record, Refs, VolumeId};
 use crate::raid::Level;
 use base::{PageIndex, PhysPage, Uuid};
@@ -28,7 +28,7 @@ pub struct VolumeCore<L = ()> {
     pub uuid: Uuid,
     pub name: Name,
     /// What else is said of it.
-    pub words: Words,
+    pub properties: LiveProperties,
     pub provisioning: Cell<Provisioning>,
     /// All its pages are promised to it: it is thick, or about to be.
     pub is_promised: Cell<bool>,
@@ -48,18 +48,18 @@ impl<L: InFlight> VolumeCore<L> {
     /// Whether it is called by its name: it is not in the trash, nor going away, nor
     /// another pool's, nor hidden.
     pub fn is_seen(&self) -> bool {
-        !self.words.is_trashed() && !self.is_out_of_sight() && !self.live.is_deleted()
+        !self.properties.is_trashed() && !self.is_out_of_sight() && !self.live.is_deleted()
     }
 
     /// Whether it is in no list: it is another pool's, or hidden.
     pub fn is_out_of_sight(&self) -> bool {
-        self.is_elsewhere() || self.words.is_hidden()
+        self.is_elsewhere() || self.properties.is_hidden()
     }
 
     /// Whether the volume is another pool's: this is a copy in the making, or what is left
     /// of a volume that has moved.
     pub fn is_elsewhere(&self) -> bool {
-        self.words.stage() == Some(Stage::Incoming) || self.live.has_moved()
+        self.properties.stage() == Some(Stage::Incoming) || self.live.has_moved()
     }
 
     /// Pages that it may map beyond those that it has, without anybody's leave.
@@ -110,7 +110,7 @@ pub struct State<L = ()> {
     /// Of each drive that is being rebuilt, the zones that are whole.
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// Bytes of what is said of volumes.
-    pub words_bytes: u64,
+    pub properties_bytes: u64,
     /// The id that the next volume gets.
     pub next_id: u32,
     /// Who else has the pages of the maps.
@@ -319,8 +319,8 @@ impl<L: InFlight> State<L> {
                 provisioning: core.provisioning.get(),
                 read_only: core.read_only,
             }));
-            let said = core.words.all().into_iter();
-            parts.extend(said.map(|word| Part::Record(Record::Word(id, word))));
+            let said = core.properties.as_records().into_iter();
+            parts.extend(said.map(|property| Part::Record(Record::Property(id, property))));
             if core.detects_zeroes.get() {
                 parts.push(Part::Record(core.behaviour()));
             }

@@ -247,11 +247,11 @@ fn pages_most(spec: &PoolSpec, groups: &[Planned]) -> u64 {
     raw.sum::<u64>() / u64::from(spec.page_bytes)
 }
 
-/// Bytes of a checkpoint slot, for a pool that grows, with words.
+/// Bytes of a checkpoint slot, for a pool that grows, with properties.
 fn checkpoint_bytes(spec: &PoolSpec, journal_bytes: u32, pages: u64, zones: u64) -> u64 {
     let (pages, zones) = (GROWTH * pages, GROWTH * zones);
     checkpoint::slot_bytes(pages, zones, spec.volumes_max, journal_bytes)
-        + checkpoint::words_room(spec.volumes_max, journal_bytes)
+        + checkpoint::properties_room(spec.volumes_max, journal_bytes)
 }
 
 /// Where the data begins in a lane's part of a drive: behind the logs.

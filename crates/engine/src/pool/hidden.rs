@@ -7,8 +7,8 @@
 //!   start, and is there to be deleted.
 
 use super::{Lane, PoolError, PoolErrorKind};
-use crate::meta::words::HIDDEN;
-use crate::meta::{Record, Word};
+use crate::meta::properties::HIDDEN;
+use crate::meta::{Property, Record};
 use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
@@ -32,16 +32,16 @@ impl<W: World> Lane<W> {
             size_bytes,
             provisioning: Provisioning::Thin,
         };
-        let hidden = Word::Attribute {
+        let hidden = Property::Attribute {
             key: HIDDEN.to_owned(),
             value: "1".to_owned(),
         };
         let records = vec![
             self.creation(id, &spec, false),
-            Record::Word(id, hidden),
+            Record::Property(id, hidden),
             Record::Ready { id },
         ];
-        inner.check_words(&records)?;
+        inner.check_properties_fit(&records)?;
         inner.commit(records).await?;
         let core = inner.state().volumes.get(&id).map(Rc::clone);
         let core = core.ok_or_else(|| {
@@ -54,7 +54,7 @@ impl<W: World> Lane<W> {
     /// The volumes that nobody is shown.
     pub fn hidden(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state();
-        let hidden = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_hidden();
+        let hidden = |core: &&Rc<VolumeCore>| core.ready.get() && core.properties.is_hidden();
         let all = state.volumes.values().filter(hidden);
         all.map(|core| self.handle(core).info()).collect()
     }
@@ -67,7 +67,9 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let found = self.core_of(uuid).filter(|core| core.words.is_hidden());
+        let found = self
+            .core_of(uuid)
+            .filter(|core| core.properties.is_hidden());
         let core = found.ok_or_else(|| {
             let pool = &inner.identity().name;
             let context = format!("there is no hidden volume {uuid} in pool '{pool}'");

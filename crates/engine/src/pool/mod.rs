@@ -1,9 +1,10 @@
 //! A pool: RAID groups of drives, and the volumes they hold.
 //!
 //! Rooms: `create`, `open` and `strangers` (from drives to a pool), `recover` (metadata read
-//! back), `volumes` (creation to deletion), `snapshots`, `words` and `hidden` (what is said of
+//! back), `volumes` (creation to deletion), `snapshots`, `attributes` and `hidden` (what is said of
 //! volumes), `moves` (to another pool), [`maintenance`] (the work on the drives).
 
+mod attributes;
 mod create;
 mod hidden;
 mod holdings;
@@ -18,18 +19,17 @@ mod snapshots;
 mod strangers;
 mod unlabel;
 mod volumes;
-mod words;
 
 pub use crate::drives::{self, Event, EventKind, MemberInfo, NamedDrive};
 pub use crate::error::{PoolError, PoolErrorKind};
 pub use crate::label::{LabelSummary, MemberState};
 pub use crate::raid::Level;
+pub use attributes::{AttributesChange, SNAPSHOT_MARK};
 pub use create::{METADATA_COPIES, planned_capacity_bytes};
 pub use holdings::Holdings;
 pub use moves::{OtherPool, Settling, There};
 pub use provision::VolumeChange;
 pub use snapshots::Taking;
-pub use words::{AttributesChange, SNAPSHOT_MARK};
 
 use crate::layout::Layout;
 use crate::space::{LaneState, promise};

@@ -15,9 +15,9 @@
 
 use super::create::check_name;
 use super::{Lane, PoolError, PoolErrorKind};
-use crate::meta::{Record, Stage, Transit, Word};
+use crate::meta::{Property, Record, Stage, Transit, VolumeId};
 use crate::space::VolumeCore;
-use crate::volume::{Mirror, Provisioning, Volume, VolumeAttributes, VolumeInfo, VolumeIo};
+use crate::volume::{Mirror, Provisioning, Volume, VolumeInfo, VolumeIo, VolumeProperties};
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
@@ -39,8 +39,8 @@ pub struct OtherPool {
 }
 
 impl OtherPool {
-    fn at(&self, stage: Stage) -> Word {
-        Word::Transit(Some(Transit {
+    fn at(&self, stage: Stage) -> Property {
+        Property::Transit(Some(Transit {
             stage,
             pool: self.uuid,
             pool_name: self.name.clone(),
@@ -100,7 +100,7 @@ impl<W: World> Lane<W> {
         let state = self.inner.state();
         let ready = state.volumes.values().filter(|core| core.ready.get());
         let on_its_way = ready.filter_map(|core| {
-            let transit = core.words.about().transit?;
+            let transit = core.properties.get().transit?;
             Some((self.handle(core).info(), transit))
         });
         on_its_way.collect()
@@ -116,7 +116,7 @@ impl<W: World> Lane<W> {
     /// good: what is said of it can change.
     pub(super) fn settled(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
         let core = self.existing(name)?;
-        match core.words.stage() {
+        match core.properties.stage() {
             None => Ok(core),
             Some(_) => Err(is_moving(&core)),
         }
@@ -140,7 +140,7 @@ impl<W: World> Lane<W> {
     pub async fn begin_arrival(
         &self,
         info: &VolumeInfo,
-        about: &VolumeAttributes,
+        properties: &VolumeProperties,
         from: &OtherPool,
     ) -> Result<Volume<W>, PoolError> {
         let inner = &self.inner;
@@ -149,7 +149,7 @@ impl<W: World> Lane<W> {
         let pages = self.check_size(&info.name, info.size_bytes)?;
         let _administration = inner.administration().await;
         if let Some(there) = self.core_of(info.uuid) {
-            if there.words.stage() != Some(Stage::Incoming) {
+            if there.properties.stage() != Some(Stage::Incoming) {
                 let pool = &inner.identity().name;
                 let context = format!("volume '{}' is in pool '{pool}' already", info.name);
                 return Err(PoolError::new(PoolErrorKind::Exists, context));
@@ -165,25 +165,8 @@ impl<W: World> Lane<W> {
         }
         self.check_new(&info.name)?;
         let id = self.next_ids(1)?;
-        let mut records = vec![Record::Create {
-            id,
-            uuid: info.uuid,
-            name: info.name.clone(),
-            size_bytes: info.size_bytes,
-            provisioning: info.provisioning,
-            read_only: false,
-        }];
-        let words = said(about).into_iter().chain([from.at(Stage::Incoming)]);
-        records.extend(words.map(|word| Record::Word(id, word)));
-        if info.detects_zeroes {
-            records.push(Record::Behave {
-                id,
-                provisioning: info.provisioning,
-                detects_zeroes: true,
-            });
-        }
-        records.push(Record::Ready { id });
-        inner.check_words(&records)?;
+        let records = arrival_records(id, info, properties, from);
+        inner.check_properties_fit(&records)?;
         let promised = match info.provisioning {
             Provisioning::Thin => 0,
             Provisioning::Thick => pages,
@@ -233,7 +216,7 @@ impl<W: World> Lane<W> {
         &self,
         uuid: Uuid,
         to: &OtherPool,
-        arrive: impl AsyncFnOnce(VolumeInfo, VolumeAttributes) -> Result<(), PoolError>,
+        arrive: impl AsyncFnOnce(VolumeInfo, VolumeProperties) -> Result<(), PoolError>,
     ) -> Result<Duration, PoolError> {
         let inner = &self.inner;
         inner.check()?;
@@ -245,8 +228,8 @@ impl<W: World> Lane<W> {
             whole.map_err(|why| PoolError::new(PoolErrorKind::Busy, why))
         };
         is_whole()?;
-        let leaving = vec![Record::Word(core.id, to.at(Stage::Leaving))];
-        inner.check_words(&leaving)?;
+        let leaving = vec![Record::Property(core.id, to.at(Stage::Leaving))];
+        inner.check_properties_fit(&leaving)?;
         inner.commit(leaving).await?;
         let volume = self.handle(&core);
         volume.calm().await;
@@ -255,18 +238,18 @@ impl<W: World> Lane<W> {
             true => None,
             false => Some(core.live.ranges.shared(WHOLE.0, WHOLE.1).await),
         };
-        let (info, about) = (volume.info(), core.words.about());
+        let (info, properties) = (volume.info(), core.properties.get());
         if inner.world.planted(EARLY) {
             inner.commit(vec![Record::Delete { id: core.id }]).await?;
         }
         let arrived = match is_whole() {
-            Ok(()) => arrive(info, about).await,
+            Ok(()) => arrive(info, properties).await,
             Err(error) => Err(error),
         };
         if let Err(error) = arrived {
             // It may have arrived all the same, as far as we know: what is durable here is
             // what counts then.
-            let stays = Record::Word(core.id, Word::Transit(None));
+            let stays = Record::Property(core.id, Property::Transit(None));
             inner.commit(vec![stays]).await?;
             core.live.set_mirror(None);
             return Err(error);
@@ -286,35 +269,35 @@ impl<W: World> Lane<W> {
     pub async fn arrive(
         &self,
         info: &VolumeInfo,
-        about: &VolumeAttributes,
+        properties: &VolumeProperties,
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.incoming(info.uuid)?;
         self.check_new(&info.name)?;
-        let now = core.words.about();
+        let now = core.properties.get();
         let gone = now.attributes.into_keys();
-        let gone = gone.filter(|key| !about.attributes.contains_key(key));
-        let gone = gone.map(|key| Word::Attribute {
+        let gone = gone.filter(|key| !properties.attributes.contains_key(key));
+        let gone = gone.map(|key| Property::Attribute {
             key,
             value: String::new(),
         });
-        let mut words: Vec<Word> = gone.chain(said(about)).collect();
+        let mut changes: Vec<Property> = gone.chain(carried(properties)).collect();
         if !inner.world.planted("memo not moved with the volume") {
-            words.extend(core.words.about().new_memo(&about.whole_memo()));
+            changes.extend(core.properties.get().new_memo(&properties.whole_memo()));
         }
         if core.name != info.name.as_str() {
-            words.push(Word::Name(info.name.clone()));
+            changes.push(Property::Name(info.name.clone()));
         }
         let from = now.transit.map(|transit| OtherPool {
             uuid: transit.pool,
             name: transit.pool_name,
         });
-        words.extend(from.map(|from| from.at(Stage::Arrived)));
-        let record = |word| Record::Word(core.id, word);
-        let records: Vec<Record> = words.into_iter().map(record).collect();
-        inner.check_words(&records)?;
+        changes.extend(from.map(|from| from.at(Stage::Arrived)));
+        let record = |property| Record::Property(core.id, property);
+        let records: Vec<Record> = changes.into_iter().map(record).collect();
+        inner.check_properties_fit(&records)?;
         inner.commit(records).await
     }
 
@@ -327,7 +310,7 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.core_of(uuid);
-        let core = core.filter(|core| core.words.stage() == Some(Stage::Leaving));
+        let core = core.filter(|core| core.properties.stage() == Some(Stage::Leaving));
         let Some(core) = core else {
             return match inner.world.planted(EARLY) {
                 true => Ok(()),
@@ -355,7 +338,7 @@ impl<W: World> Lane<W> {
             mirror.fail("the move was called off".to_owned());
         }
         core.live.set_mirror(None);
-        match core.words.stage() {
+        match core.properties.stage() {
             Some(Stage::Leaving) => self.settle(uuid, Stage::Leaving).await,
             _ => Ok(()),
         }
@@ -366,12 +349,12 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.core_of(uuid);
-        let core = core.filter(|core| core.words.stage() == Some(stage));
+        let core = core.filter(|core| core.properties.stage() == Some(stage));
         let core = core.ok_or_else(|| no_move(uuid))?;
         if stage == Stage::Leaving && core.live.withheld.get() {
             inner.world.reached("move called off at the opening");
         }
-        let settled = Record::Word(core.id, Word::Transit(None));
+        let settled = Record::Property(core.id, Property::Transit(None));
         inner.commit(vec![settled]).await?;
         core.live.withheld.set(false);
         Ok(())
@@ -386,7 +369,7 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.core_of(uuid).ok_or_else(|| no_move(uuid))?;
-        let is_copy = match core.words.stage() {
+        let is_copy = match core.properties.stage() {
             Some(Stage::Incoming) => true,
             // Called off in the other pool when nobody knew that it had arrived.
             Some(Stage::Arrived) => core.live.withheld.get(),
@@ -400,21 +383,50 @@ impl<W: World> Lane<W> {
 
     fn incoming(&self, uuid: Uuid) -> Result<Rc<VolumeCore>, PoolError> {
         let core = self.core_of(uuid);
-        let core = core.filter(|core| core.words.stage() == Some(Stage::Incoming));
+        let core = core.filter(|core| core.properties.stage() == Some(Stage::Incoming));
         core.ok_or_else(|| no_move(uuid))
     }
 }
 
+/// The records that begin a copy of a volume of another pool.
+fn arrival_records(
+    id: VolumeId,
+    info: &VolumeInfo,
+    properties: &VolumeProperties,
+    from: &OtherPool,
+) -> Vec<Record> {
+    let mut records = vec![Record::Create {
+        id,
+        uuid: info.uuid,
+        name: info.name.clone(),
+        size_bytes: info.size_bytes,
+        provisioning: info.provisioning,
+        read_only: false,
+    }];
+    let mut changes = carried(properties);
+    changes.push(from.at(Stage::Incoming));
+    records.extend(changes.into_iter().map(|c| Record::Property(id, c)));
+    if info.detects_zeroes {
+        records.push(Record::Behave {
+            id,
+            provisioning: info.provisioning,
+            detects_zeroes: true,
+        });
+    }
+    records.push(Record::Ready { id });
+    records
+}
+
 /// What is said of a volume, as it goes with it.
-fn said(about: &VolumeAttributes) -> Vec<Word> {
-    let origin = about.origin.clone().map(Word::Origin);
-    let attribute = |(key, value): (&String, &String)| Word::Attribute {
+fn carried(properties: &VolumeProperties) -> Vec<Property> {
+    let origin = properties.origin.clone().map(Property::Origin);
+    let attribute = |(key, value): (&String, &String)| Property::Attribute {
         key: key.clone(),
         value: value.clone(),
     };
     origin
         .into_iter()
-        .chain(about.attributes.iter().map(attribute))
+        .chain(properties.attributes.iter().map(attribute))
         .collect()
 }
 

@@ -298,7 +298,7 @@ async fn recovered<W: World>(
     take_rebuilt(drives, state);
     drop_unfinished(state);
     for core in state.volumes.values() {
-        let stage = core.words.stage();
+        let stage = core.properties.stage();
         let may_be_old = matches!(stage, Some(Stage::Leaving | Stage::Arrived));
         core.live.withheld.set(may_be_old);
     }

@@ -5,10 +5,10 @@
 //!   of them ends while another of them is taken.
 //! - All that is taken together is there after a crash, or nothing of it.
 
+use super::attributes::{check_attributes_of, check_snapshot_name};
 use super::create::check_name;
-use super::words::{check_attributes_of, check_snapshot_name};
 use super::{Lane, PoolError, PoolErrorKind};
-use crate::meta::words::Word;
+use crate::meta::properties::Property;
 use crate::meta::{Record, VolumeId};
 use crate::range_lock::Guard;
 use crate::space::VolumeCore;
@@ -120,7 +120,7 @@ impl<W: World> Lane<W> {
         for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
             records.push(self.taken(VolumeId(id), core, name, taking)?);
         }
-        inner.check_words(&records.concat())?;
+        inner.check_properties_fit(&records.concat())?;
         inner.check_maps()?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
@@ -177,7 +177,7 @@ impl<W: World> Lane<W> {
             self.check_new(keep)?;
             let taking = Taking::snapshot(at_unix_s);
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
-            inner.check_words(&records)?;
+            inner.check_properties_fit(&records)?;
             inner.check_maps()?;
         }
         let id = core.id;
@@ -279,12 +279,12 @@ impl<W: World> Lane<W> {
         let origin = self.origin(id, core, taking.at_unix_s)?;
         let from = core.id;
         let share = Record::Share { id, from };
-        let word = |(key, value): &(String, String)| {
+        let property = |(key, value): &(String, String)| {
             let (key, value) = (key.clone(), value.clone());
-            Record::Word(id, Word::Attribute { key, value })
+            Record::Property(id, Property::Attribute { key, value })
         };
-        let words = taking.attributes.iter().map(word);
-        let taken = [create, origin].into_iter().chain(words);
+        let properties = taking.attributes.iter().map(property);
+        let taken = [create, origin].into_iter().chain(properties);
         Ok(taken.chain([share, Record::Ready { id }]).collect())
     }
 }

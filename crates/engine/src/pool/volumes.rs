@@ -16,7 +16,7 @@ impl<W: World> Lane<W> {
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state();
         let seen = |core: &&Rc<VolumeCore>| {
-            core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
+            core.ready.get() && !core.properties.is_trashed() && !core.is_out_of_sight()
         };
         let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();

@@ -15,7 +15,7 @@ pub(super) struct CheckpointSizes {
     /// Of the maps as they are now.
     pub maps_bytes: u64,
     /// Of all that is said of volumes.
-    pub words_bytes: u64,
+    pub properties_bytes: u64,
     /// Of all groups, in use or not.
     pub zones_max: u64,
     pub volumes_max: u32,
@@ -29,8 +29,8 @@ pub(super) struct CheckpointSizes {
 pub(super) struct CheckpointRoom {
     /// Maps that are about to share less, or to share more.
     maps_bytes: Cell<u64>,
-    /// Words that are about to be said.
-    words_bytes: Cell<u64>,
+    /// Properties that are about to be said.
+    properties_bytes: Cell<u64>,
     /// How often something was refused for want of room for maps.
     map_refusals: Cell<u64>,
 }
@@ -63,9 +63,9 @@ impl CheckpointRoom {
         Reservation::of(&self.maps_bytes, bytes)
     }
 
-    /// Reserves bytes of words. The caller has looked whether they fit.
-    pub fn reserve_words(&self, bytes: u64) -> Reservation<'_> {
-        Reservation::of(&self.words_bytes, bytes)
+    /// Reserves bytes of properties. The caller has looked whether they fit.
+    pub fn reserve_properties(&self, bytes: u64) -> Reservation<'_> {
+        Reservation::of(&self.properties_bytes, bytes)
     }
 
     /// What maps need of a slot, with those reserved for, and a table and a chunk more.
@@ -79,21 +79,21 @@ impl CheckpointRoom {
         )
     }
 
-    /// What words need of a slot beside that, with those reserved for, and `more`.
-    pub fn words_need(&self, sizes: &CheckpointSizes, more: u64) -> u64 {
-        let words = sizes.words_bytes + self.words_bytes.get() + more;
-        checkpoint::more_bytes(words, sizes.journal_bytes)
+    /// What properties need of a slot beside that, with those reserved for, and `more`.
+    pub fn properties_need(&self, sizes: &CheckpointSizes, more: u64) -> u64 {
+        let properties = sizes.properties_bytes + self.properties_bytes.get() + more;
+        checkpoint::more_bytes(properties, sizes.journal_bytes)
     }
 
     /// Whether all that is reserved fits, and a table and a chunk more.
     pub fn fits(&self, sizes: &CheckpointSizes) -> bool {
-        self.maps_need(sizes) + self.words_need(sizes, 0) <= sizes.slot_bytes
+        self.maps_need(sizes) + self.properties_need(sizes, 0) <= sizes.slot_bytes
     }
 
     /// Whether it fits beside `later_bytes` that may come into maps without a reservation.
     pub fn fits_beside(&self, sizes: &CheckpointSizes, later_bytes: u64) -> bool {
         let later = checkpoint::more_bytes(later_bytes, sizes.journal_bytes);
-        self.maps_need(sizes) + self.words_need(sizes, 0) + later <= sizes.slot_bytes
+        self.maps_need(sizes) + self.properties_need(sizes, 0) + later <= sizes.slot_bytes
     }
 
     /// Counts that something was refused for want of room for maps.
@@ -114,14 +114,14 @@ mod tests {
     fn sizes() -> CheckpointSizes {
         let mut sizes = CheckpointSizes {
             maps_bytes: 0,
-            words_bytes: 0,
+            properties_bytes: 0,
             zones_max: 16,
             volumes_max: 4,
             journal_bytes: 1 << 20,
             slot_bytes: 0,
         };
         let empty = CheckpointRoom::default();
-        sizes.slot_bytes = empty.maps_need(&sizes) + empty.words_need(&sizes, 0) + (64 << 10);
+        sizes.slot_bytes = empty.maps_need(&sizes) + empty.properties_need(&sizes, 0) + (64 << 10);
         sizes
     }
 
@@ -143,9 +143,9 @@ mod tests {
     fn words_and_maps_have_one_slot_together() {
         let (room, sizes) = (CheckpointRoom::default(), sizes());
         let _maps = room.reserve_maps(40 << 10);
-        let words = room.reserve_words(40 << 10);
+        let properties = room.reserve_properties(40 << 10);
         assert!(!room.fits(&sizes));
-        drop(words);
+        drop(properties);
         assert!(room.fits(&sizes) && !room.fits_beside(&sizes, 40 << 10));
     }
 }

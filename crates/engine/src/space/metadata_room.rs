@@ -4,8 +4,8 @@ use super::LaneState;
 use super::checkpoint_room::{CheckpointSizes, Reservation};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::meta::checkpoint::MAPS_STEP_BYTES;
+use crate::meta::properties::TRASHED_BYTES;
 use crate::meta::record::MAP_BYTES;
-use crate::meta::words::TRASHED_BYTES;
 use crate::meta::{Record, checkpoint};
 use crate::world::World;
 
@@ -32,14 +32,17 @@ impl<W: World> LaneState<W> {
         fits.then_some(reserved)
     }
 
-    /// Makes sure that they have room for words that are said while others may say some, too.
+    /// Makes sure that they have room for properties that are said while others may say some, too.
     ///
     /// # Errors
     /// `Full` when they have not.
-    pub(crate) fn reserve_words(&self, records: &[Record]) -> Result<Reservation<'_>, PoolError> {
-        self.check_words(records)?;
-        let bytes = records.iter().map(Record::words_bytes).sum();
-        Ok(self.checkpoint_room.reserve_words(bytes))
+    pub(crate) fn reserve_properties(
+        &self,
+        records: &[Record],
+    ) -> Result<Reservation<'_>, PoolError> {
+        self.check_properties_fit(records)?;
+        let bytes = records.iter().map(Record::properties_bytes).sum();
+        Ok(self.checkpoint_room.reserve_properties(bytes))
     }
 
     fn has_room_for_maps(&self) -> bool {
@@ -57,7 +60,7 @@ impl<W: World> LaneState<W> {
                 state.tables,
                 state.backings.len(),
             ),
-            words_bytes: state.words_bytes + trashed,
+            properties_bytes: state.properties_bytes + trashed,
             zones_max: self.zones_max(),
             volumes_max: identity.volumes_max,
             journal_bytes: identity.journal_bytes,
@@ -91,10 +94,10 @@ impl<W: World> LaneState<W> {
 
 impl<W: World> LaneState<W> {
     /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when
-    /// `more` bytes of words come to those there are.
-    pub(crate) fn more_words_bytes(&self, more: u64) -> u64 {
+    /// `more` bytes of properties come to those there are.
+    pub(crate) fn more_properties_bytes(&self, more: u64) -> u64 {
         self.checkpoint_room
-            .words_need(&self.checkpoint_sizes(), more)
+            .properties_need(&self.checkpoint_sizes(), more)
     }
 
     /// Zones of all groups.
@@ -115,13 +118,13 @@ impl<W: World> LaneState<W> {
 
     /// That what is going to be said fits the checkpoint slots, beside the worst maps that
     /// the pool's drives can come to.
-    pub(crate) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
+    pub(crate) fn check_properties_fit(&self, records: &[Record]) -> Result<(), PoolError> {
         let more: u64 = {
             let state = self.state();
             let more = |record: &Record| match record {
-                Record::Word(id, word) => match state.volumes.get(id) {
-                    Some(core) => core.words.more_bytes(word),
-                    None => word.bytes(),
+                Record::Property(id, property) => match state.volumes.get(id) {
+                    Some(core) => core.properties.more_bytes(property),
+                    None => property.bytes(),
                 },
                 _ => 0,
             };
@@ -140,7 +143,7 @@ impl<W: World> LaneState<W> {
         let (room, sizes) = (&self.checkpoint_room, self.checkpoint_sizes());
         // Maps of volumes that share little may need more than that.
         let needed = needed.max(room.maps_need(&sizes));
-        if needed + room.words_need(&sizes, more) <= sizes.slot_bytes {
+        if needed + room.properties_need(&sizes, more) <= sizes.slot_bytes {
             return Ok(());
         }
         let context = format!(

@@ -175,7 +175,7 @@ impl<W: World> Volume<W> {
 
     /// That it may not be what it was last.
     fn withheld(&self, at: VolumeOffset) -> IoError {
-        let transit = self.core.words.about().transit;
+        let transit = self.core.properties.get().transit;
         let other = transit.map_or(String::new(), |transit| transit.pool_name);
         IoError {
             kind: IoErrorKind::Withheld,

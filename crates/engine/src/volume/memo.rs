@@ -8,14 +8,14 @@
 use super::{IoError, IoErrorKind, Volume, io::failed};
 use crate::error::PoolErrorKind;
 use crate::meta::Record;
-use crate::meta::words::MEMO_BYTES_MAX;
+use crate::meta::properties::MEMO_BYTES_MAX;
 use crate::world::World;
 use base::VolumeOffset;
 
 impl<W: World> Volume<W> {
     /// The memo; empty when there is none.
     pub fn memo(&self) -> Vec<u8> {
-        self.core.words.about().whole_memo()
+        self.core.properties.get().whole_memo()
     }
 
     /// Keeps `memo` instead of the one that there is. It is durable when this ends.
@@ -33,11 +33,11 @@ impl<W: World> Volume<W> {
             return there.keep_memo(memo).await;
         }
         let inner = &self.inner;
-        let words = self.core.words.about().new_memo(&memo);
-        let record = |word| Record::Word(self.core.id, word);
-        let records: Vec<Record> = words.into_iter().map(record).collect();
+        let properties = self.core.properties.get().new_memo(&memo);
+        let record = |property| Record::Property(self.core.id, property);
+        let records: Vec<Record> = properties.into_iter().map(record).collect();
         let fits = memo.len() <= MEMO_BYTES_MAX && records.len() <= inner.records_at_once();
-        let reserved = inner.reserve_words(&records);
+        let reserved = inner.reserve_properties(&records);
         let full = |context| IoError {
             kind: IoErrorKind::PoolFull,
             at,

@@ -22,7 +22,7 @@ mod room;
 mod shrink;
 mod zeroes;
 
-pub use crate::meta::words::{Origin, Stage, Transit, VolumeAttributes};
+pub use crate::meta::properties::{Origin, Stage, Transit, VolumeProperties};
 pub use crate::space::{Live, Mirror, MoveProgress};
 pub use crate::volume_io::{
     Alteration, Altered, CancelToken, IoError, IoErrorKind, Mapping, Provisioning, Room,
@@ -75,8 +75,8 @@ impl<W: World> Volume<W> {
     }
 
     /// What is said of it: origin, attributes, trash.
-    pub fn about(&self) -> VolumeAttributes {
-        self.core.words.about()
+    pub fn properties(&self) -> VolumeProperties {
+        self.core.properties.get()
     }
 
     /// Size that initiators see, in bytes (cheap).

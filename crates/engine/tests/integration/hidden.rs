@@ -25,7 +25,7 @@ fn nobody_is_shown_one_and_a_crash_leaves_it_to_be_deleted() {
         assert!(pool.volume("held").is_none());
         let names: Vec<_> = pool.volumes().into_iter().map(|info| info.name).collect();
         assert!(!names.contains(&"held".to_owned()), "{names:?}");
-        let said = pool.volumes_said().into_iter();
+        let said = pool.volumes_with_properties().into_iter();
         assert!(said.clone().all(|(info, _)| info.name != "held"));
         assert_eq!(pool.info().provisioned_bytes, before.provisioned_bytes);
         // Its name is free for others, and it is none of theirs.
@@ -63,7 +63,7 @@ fn nobody_hides_a_volume_by_a_tag() {
             name: None,
             attributes: vec![("/hidden".to_owned(), "1".to_owned())],
         };
-        let refused = pool.change_words("v", &change).await.unwrap_err();
+        let refused = pool.change_attributes("v", &change).await.unwrap_err();
         assert_eq!(refused.kind, PoolErrorKind::Invalid);
         assert!(pool.volume("v").is_some());
     });

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod ahead;
+mod attributes;
 mod away;
 mod common;
 mod copy;
@@ -28,4 +29,3 @@ mod sums;
 mod twins;
 mod two_hosts;
 mod volumes;
-mod words;

@@ -77,13 +77,13 @@ async fn copy_of(
     a: &Lane<SimWorld>,
     b: &Lane<SimWorld>,
 ) -> Rc<dyn VolumeIo> {
-    let (info, about, from) = (there.info(), there.about(), other(a));
-    let copy = b.begin_arrival(&info, &about, &from).await;
+    let (info, properties, from) = (there.info(), there.properties(), other(a));
+    let copy = b.begin_arrival(&info, &properties, &from).await;
     Rc::new(copy.unwrap())
 }
 
 async fn hand_over(a: &Lane<SimWorld>, b: &Lane<SimWorld>, volume: &Volume<SimWorld>) -> Duration {
-    let arrive = async |info, about| b.arrive(&info, &about).await;
+    let arrive = async |info, properties| b.arrive(&info, &properties).await;
     let uuid = volume.info().uuid;
     a.hand_over(uuid, &other(b), arrive).await.unwrap()
 }
@@ -116,21 +116,21 @@ async fn check_content(volume: &Volume<SimWorld>) {
 #[test]
 fn a_volume_keeps_what_it_is_and_sparse_stays_sparse() {
     let two = Two::new();
-    let (uuid, about) = two.open(async |a, b| {
+    let (uuid, properties) = two.open(async |a, b| {
         let change = engine::pool::AttributesChange {
             name: None,
             attributes: vec![("vm".to_owned(), "web01".to_owned())],
         };
-        a.change_words("v", &change).await.unwrap();
-        let (info, about) = {
+        a.change_attributes("v", &change).await.unwrap();
+        let (info, properties) = {
             let there = a.volume("v").unwrap();
-            (there.info(), there.about())
+            (there.info(), there.properties())
         };
         let old = move_to(&a, &b, "v").await;
         let there = b.volume("v").unwrap();
         assert_eq!(there.info().uuid, info.uuid);
         assert_eq!(there.info().mapped_bytes, info.mapped_bytes);
-        assert_eq!(there.about(), about);
+        assert_eq!(there.properties(), properties);
         assert!(a.volume("v").is_none() && a.volumes().is_empty());
         assert_eq!(a.info().mapped_bytes, 0, "it leaves nothing behind");
         // Who had it before goes on there.
@@ -143,12 +143,12 @@ fn a_volume_keeps_what_it_is_and_sparse_stays_sparse() {
         old.flush().await.unwrap();
         let mapping = VolumeIo::mapping(&old, VolumeOffset(0)).await.unwrap();
         assert!(mapping.is_mapped);
-        (info.uuid, about)
+        (info.uuid, properties)
     });
     two.open(async |a, b| {
         assert!(a.volumes().is_empty());
         let there = b.volume("v").unwrap();
-        assert_eq!((there.info().uuid, there.about()), (uuid, about));
+        assert_eq!((there.info().uuid, there.properties()), (uuid, properties));
         // And back again.
         move_to(&b, &a, "v").await;
         let back = a.volume("v").unwrap();
@@ -276,7 +276,7 @@ fn when_it_does_not_arrive_it_stays_and_is_served() {
         assert_eq!(early.unwrap_err().kind, PoolErrorKind::Busy, "not copied");
         volume.copy_to(&mirror).await.unwrap();
         b.create_volume(thin("v", 512)).await.unwrap();
-        let arrive = async |info, about| b.arrive(&info, &about).await;
+        let arrive = async |info, properties| b.arrive(&info, &properties).await;
         let refused = a.hand_over(uuid, &other(&b), arrive).await.unwrap_err();
         assert_eq!(refused.kind, PoolErrorKind::Exists);
         a.call_off_departure(uuid).await.unwrap();
@@ -354,8 +354,8 @@ fn a_thick_volume_is_promised_its_pages_before_anything_is_copied() {
             .await
             .unwrap();
         let there = a.volume("t").unwrap();
-        let (info, about, from) = (there.info(), there.about(), other(&a));
-        let refused = b.begin_arrival(&info, &about, &from).await;
+        let (info, properties, from) = (there.info(), there.properties(), other(&a));
+        let refused = b.begin_arrival(&info, &properties, &from).await;
         assert_eq!(refused.err().unwrap().kind, PoolErrorKind::Full);
         assert!(b.transits().is_empty());
     });

@@ -57,10 +57,10 @@ async fn by_array(
 ) -> Result<Duration, String> {
     let from = Rc::clone(&disk.pool.borrow());
     let volume = disk.volume.borrow().clone();
-    let (info, about) = (VolumeIo::info(&volume), volume.about());
+    let (info, properties) = (VolumeIo::info(&volume), volume.properties());
     let (here, there) = (&from.pool, &to.pool);
     let refused = |error: engine::PoolError| error.to_string();
-    let copy = there.begin_arrival(&info, &about, &other(here)).await;
+    let copy = there.begin_arrival(&info, &properties, &other(here)).await;
     let copy = copy.map_err(refused)?;
     let crossing = Crossing::between(scene, &from.controller, &to.controller);
     let copy: Rc<dyn VolumeIo> = match crossing {
@@ -73,7 +73,7 @@ async fn by_array(
     let copied = volume.copy_to(&mirror).await;
     counted.end(&mirror);
     copied?;
-    let arrive = async |info, about| there.arrive(&info, &about).await;
+    let arrive = async |info, properties| there.arrive(&info, &properties).await;
     let handed = here.hand_over(info.uuid, &other(there), arrive).await;
     let still = handed.map_err(refused)?;
     here.end_departure(info.uuid).await.map_err(refused)?;

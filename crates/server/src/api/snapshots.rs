@@ -142,7 +142,10 @@ pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume
     let mut of = all.iter().filter(|other| placed.is_of(other));
     let of = of.next().map(|other| other.info.name.clone());
     let PlacedVolume {
-        pool, info, about, ..
+        pool,
+        info,
+        properties,
+        ..
     } = placed;
     let export = array.lun_of(&info.name, Some(info.uuid));
     Snapshot {
@@ -150,7 +153,7 @@ pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume
         uuid: info.uuid.to_string(),
         volume: of,
         pool,
-        at_unix_s: about.origin.map_or(0, |origin| origin.at_unix_s),
+        at_unix_s: properties.origin.map_or(0, |origin| origin.at_unix_s),
         size_bytes: info.size_bytes,
         mapped_bytes: info.mapped_bytes,
         export: export.map(|(target, lun)| LunPlace {

@@ -68,9 +68,12 @@ pub(super) async fn restore_trashed(
 
 fn trashed(array: &Array, placed: PlacedVolume) -> Trashed {
     let PlacedVolume {
-        pool, info, about, ..
+        pool,
+        info,
+        properties,
+        ..
     } = placed;
-    let since_unix_s = about.trashed_unix_s.unwrap_or(0);
+    let since_unix_s = properties.trashed_unix_s.unwrap_or(0);
     Trashed {
         name: info.name,
         uuid: info.uuid.to_string(),

@@ -57,7 +57,7 @@ pub(super) async fn list_volumes(
             return true;
         };
         let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
-        let found = attributes::tags(&volume.about).remove(key);
+        let found = attributes::tags(&volume.properties).remove(key);
         found.is_some_and(|found| value.is_empty() || found == value)
     };
     let wanted = all.iter().filter(|placed| !placed.is_snapshot());
@@ -132,7 +132,7 @@ pub(super) async fn change_volume(
         return Err(Refusal::invalid(format!("nothing to change: give {rule}")));
     }
     change.size_bytes.map_or(Ok(()), check_size)?;
-    let words = new_words(&change)?;
+    let attributes = new_attributes(&change)?;
     let mut placed = match change.size_bytes {
         Some(size_bytes) => {
             let force = change.force_shrink;
@@ -140,14 +140,14 @@ pub(super) async fn change_volume(
         }
         None => array.volume(&name).await?,
     };
-    if words != NewAttributes::default() {
-        placed = array.change_words(name, words).await?;
+    if attributes != NewAttributes::default() {
+        placed = array.change_attributes(name, attributes).await?;
     }
     let all = array.volumes().await?;
     Ok(Json(volume(&array, &all, placed)))
 }
 
-fn new_words(change: &VolumeChange) -> Result<NewAttributes, Refusal> {
+fn new_attributes(change: &VolumeChange) -> Result<NewAttributes, Refusal> {
     let wrong = |text: &&String| !site::is_description(text);
     if let Some(text) = change.description.as_ref().filter(wrong) {
         let rule = site::DESCRIPTION_RULE;
@@ -235,7 +235,10 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
     let of = of.next().map(|other| other.info.name.clone());
     let group = consistency::group_of(&placed).cloned();
     let PlacedVolume {
-        pool, info, about, ..
+        pool,
+        info,
+        properties,
+        ..
     } = placed;
     let export = array.lun_of(&info.name, Some(info.uuid));
     Volume {
@@ -251,10 +254,10 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
             engine::Provisioning::Thick => Provisioning::Thick,
         },
         read_only: info.read_only,
-        description: attributes::description(&about),
-        tags: attributes::tags(&about),
+        description: attributes::description(&properties),
+        tags: attributes::tags(&properties),
         group,
-        origin: about.origin.map(|origin| VolumeOrigin {
+        origin: properties.origin.map(|origin| VolumeOrigin {
             uuid: origin.uuid.to_string(),
             volume: of,
             name: origin.name,
@@ -264,6 +267,6 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
             target,
             lun: lun as u64,
         }),
-        withheld_for: about.transit.map(|transit| transit.pool_name),
+        withheld_for: properties.transit.map(|transit| transit.pool_name),
     }
 }

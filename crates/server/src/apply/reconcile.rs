@@ -1,4 +1,4 @@
-//! Applies the words of a site file about volumes: descriptions, tags, schedules, groups.
+//! Applies what a site file says of volumes: descriptions, tags, schedules, groups.
 //!
 //! Zero detection belongs here, too; places and sizes do not.
 //!
@@ -89,7 +89,7 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
         let zeroes = wanted.detect_zeroes;
         let of = [
             (
-                new_words(wanted, there) != NewAttributes::default(),
+                new_attributes(wanted, there) != NewAttributes::default(),
                 "description or tags",
             ),
             (
@@ -183,10 +183,10 @@ fn told<T>(
 async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, failed: &mut Failed) {
     let name = &wanted.name;
     let what = &format!("volume {name}");
-    let new = new_words(wanted, there);
+    let new = new_attributes(wanted, there);
     if new != NewAttributes::default() {
         tracing::info!("volume {name} has description and tags of the site file");
-        let said = array.change_words(name.clone(), new).await;
+        let said = array.change_attributes(name.clone(), new).await;
         told(failed, what, "description and tags", said);
     }
     let zeroes = wanted.detect_zeroes;
@@ -202,14 +202,14 @@ async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, fa
 }
 
 /// What is to be said of a volume that is not said yet.
-fn new_words(wanted: &site::Volume, there: &PlacedVolume) -> NewAttributes {
+fn new_attributes(wanted: &site::Volume, there: &PlacedVolume) -> NewAttributes {
     let description = wanted.description.clone();
-    let said = attributes::tags(&there.about);
+    let said = attributes::tags(&there.properties);
     let is_new = |(key, value): &(&String, &String)| said.get(*key) != Some(value);
     let tags = wanted.tags.iter().filter(is_new);
     NewAttributes {
         name: None,
-        description: description.filter(|text| *text != attributes::description(&there.about)),
+        description: description.filter(|text| *text != attributes::description(&there.properties)),
         tags: tags
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),

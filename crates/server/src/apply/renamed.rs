@@ -18,14 +18,14 @@ pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayE
     for volume in array.volumes().await? {
         let now = volume.info.name;
         let is_described = site.volumes.iter().any(|volume| volume.name == now);
-        if !is_described || !volume.about.attributes.contains_key(SITE_NAME) {
+        if !is_described || !volume.properties.attributes.contains_key(SITE_NAME) {
             continue;
         }
-        let words = NewAttributes {
+        let attributes = NewAttributes {
             tags: vec![(SITE_NAME.to_owned(), String::new())],
             ..NewAttributes::default()
         };
-        if let Err(error) = array.change_words(now.clone(), words).await {
+        if let Err(error) = array.change_attributes(now.clone(), attributes).await {
             tracing::warn!("volume {now}: that it had another name stays on record: {error}");
         }
     }
@@ -49,7 +49,7 @@ pub(crate) async fn renamed(
     let mut renamed = BTreeMap::new();
     for volume in &volumes {
         let now = volume.info.name.as_str();
-        let Some(was) = volume.about.attributes.get(SITE_NAME) else {
+        let Some(was) = volume.properties.attributes.get(SITE_NAME) else {
             continue;
         };
         // Of two, one has it.

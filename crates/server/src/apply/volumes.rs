@@ -105,7 +105,7 @@ fn kept_by_drives(name: &str, there: &[PlacedVolume], trash: &[PlacedVolume]) ->
 
 /// Whether a volume had this name before.
 fn was_called(volume: &PlacedVolume, name: &str) -> bool {
-    let noted = volume.about.attributes.get(SITE_NAME);
+    let noted = volume.properties.attributes.get(SITE_NAME);
     noted.is_some_and(|before| before == name)
 }
 

@@ -64,8 +64,8 @@ pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
 }
 
 fn volume(there: &PlacedVolume) -> site::Volume {
-    let tags = attributes::tags(&there.about).into_iter();
-    let description = attributes::description(&there.about).to_owned();
+    let tags = attributes::tags(&there.properties).into_iter();
+    let description = attributes::description(&there.properties).to_owned();
     site::Volume {
         name: there.info.name.clone(),
         pool: there.pool.clone(),

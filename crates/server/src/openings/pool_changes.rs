@@ -324,7 +324,7 @@ const NAMED_MAX: usize = 3;
 async fn check_empty(array: &Array, name: &str) -> Result<(), ArrayError> {
     let volumes = array.volumes().await?;
     let is_on_its_way = |volume: &&PlacedVolume| {
-        let transit = volume.about.transit.as_ref();
+        let transit = volume.properties.transit.as_ref();
         transit.is_some_and(|transit| transit.pool_name == name)
     };
     let held: Vec<&str> = volumes

@@ -99,8 +99,8 @@ impl Array {
         };
         let (a, b) = (&self.pools[from], &self.pools[1 - from]);
         let (own, others) = (transit::other(a), transit::other(b));
-        let (info, about) = (there.info(), there.about());
-        let copy = match b.begin_arrival(&info, &about, &own).await {
+        let (info, properties) = (there.info(), there.properties());
+        let copy = match b.begin_arrival(&info, &properties, &own).await {
             Err(error) if error.kind == PoolErrorKind::Full => return Ok(()),
             copy => copy?,
         };
@@ -110,7 +110,7 @@ impl Array {
         };
         let (volume, mirror) = a.begin_departure(&unit.name, to, None).await?;
         let copied = volume.copy_to(&mirror).await;
-        let arrive = async |info, about| b.arrive(&info, &about).await;
+        let arrive = async |info, properties| b.arrive(&info, &properties).await;
         let handed = match copied {
             Ok(_) => a.hand_over(uuid, &others, arrive).await.is_ok(),
             Err(_) => false,

@@ -150,8 +150,9 @@ impl Boot {
     /// The same of one schedule of a volume.
     fn check_schedule(&self, all: &[PlacedVolume], volume: &PlacedVolume, schedule: &Schedule) {
         let mark = schedule.mark();
-        let has_mark = |one: &&PlacedVolume| one.about.attributes.get("_taken-by") == Some(&mark);
-        let at = |one: &PlacedVolume| Some(one.about.origin.as_ref()?.at_unix_s);
+        let has_mark =
+            |one: &&PlacedVolume| one.properties.attributes.get("_taken-by") == Some(&mark);
+        let at = |one: &PlacedVolume| Some(one.properties.origin.as_ref()?.at_unix_s);
         let of_volume = all.iter().filter(|one| has_mark(one) && one.is_of(volume));
         let taken: Vec<u64> = of_volume.filter_map(at).collect();
         let name = &volume.info.name;
@@ -177,7 +178,7 @@ impl Boot {
     /// Snapshots by schedule say which took them.
     fn check_marks(&self, all: &[PlacedVolume]) {
         let unmarked = |one: &&PlacedVolume| {
-            is_by_schedule(&one.info.name) && !one.about.attributes.contains_key("_taken-by")
+            is_by_schedule(&one.info.name) && !one.properties.attributes.contains_key("_taken-by")
         };
         if let Some(one) = all.iter().find(unmarked) {
             let what = format!("{} does not say which schedule took it", one.info.name);

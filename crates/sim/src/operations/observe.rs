@@ -49,7 +49,7 @@ async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> 
             model.trash.push(Trashed {
                 name: placed.info.name.clone(),
                 volume: volume(&placed),
-                since_unix_s: placed.about.trashed_unix_s,
+                since_unix_s: placed.properties.trashed_unix_s,
             });
         }
     }
@@ -113,12 +113,12 @@ fn volume(placed: &PlacedVolume) -> Volume {
         size_bytes: placed.info.size_bytes,
         is_snapshot: placed.is_snapshot(),
         of: placed
-            .about
+            .properties
             .origin
             .as_ref()
             .map(|origin| Id::Known(origin.uuid)),
-        tags: tags(&placed.about),
-        description: description(&placed.about),
+        tags: tags(&placed.properties),
+        description: description(&placed.properties),
         group: group_of(placed).cloned(),
         schedules,
     }

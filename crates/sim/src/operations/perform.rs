@@ -53,25 +53,25 @@ pub(super) async fn perform(array: &Array, request: Request) -> Result<(), Array
 async fn of_attributes(array: &Array, request: Request) -> Result<(), ArrayError> {
     match request {
         Request::Rename { name, new } => {
-            let words = NewAttributes {
+            let attributes = NewAttributes {
                 name: Some(new),
                 ..NewAttributes::default()
             };
-            array.change_words(name, words).await.map(drop)
+            array.change_attributes(name, attributes).await.map(drop)
         }
         Request::Tag { name, key, value } => {
-            let words = NewAttributes {
+            let attributes = NewAttributes {
                 tags: vec![(key, value)],
                 ..NewAttributes::default()
             };
-            array.change_words(name, words).await.map(drop)
+            array.change_attributes(name, attributes).await.map(drop)
         }
         Request::Describe { name, text } => {
-            let words = NewAttributes {
+            let attributes = NewAttributes {
                 description: Some(text),
                 ..NewAttributes::default()
             };
-            array.change_words(name, words).await.map(drop)
+            array.change_attributes(name, attributes).await.map(drop)
         }
         other => of_snapshots(array, other).await,
     }

@@ -4,9 +4,9 @@
 //! the pool, [`Oracle`] keeps the books of operations under way.
 
 pub mod copies;
+pub mod properties;
 pub mod sector;
 pub mod volume;
-pub mod words;
 
 use crate::pattern::{self, Content, SectorPlace, WriteId};
 use base::SECTOR_BYTES;

@@ -4,8 +4,8 @@
 //! was cut off is there whole or not at all, and which of both is settled by the
 //! next look at the pool.
 
+use super::properties::PropertiesModel;
 use super::sector::{Event, History, Instant};
-use super::words::WordsModel;
 use super::{Oracle, Violation, WriteTicket};
 use crate::pattern::{Content, WriteId};
 use base::{SECTOR_BYTES, Uuid};
@@ -59,7 +59,7 @@ pub struct VolumeModel {
     /// It is a snapshot: writes to it must be refused.
     pub read_only: bool,
     /// What is said of it.
-    pub words: WordsModel,
+    pub properties: PropertiesModel,
     uuid: Option<Uuid>,
     histories: Vec<History>,
     /// What it is a clone of, when that began, and what came after that.
@@ -229,7 +229,7 @@ impl Oracle {
             converting: None,
             exists: Exists::Creating,
             read_only: false,
-            words: WordsModel::default(),
+            properties: PropertiesModel::default(),
             uuid: None,
             histories: Vec::new(),
             cloned: None,

@@ -47,7 +47,7 @@ impl ConsistencyGroup {
 
 /// The name of the group that a volume is in.
 pub fn group_of(volume: &PlacedVolume) -> Option<&String> {
-    volume.about.attributes.get(GROUP)
+    volume.properties.attributes.get(GROUP)
 }
 
 /// The groups that there are, by name.

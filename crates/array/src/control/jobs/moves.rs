@@ -192,7 +192,7 @@ impl<W: World> ControlPlane<W> {
         if there.pool == to && !self.runtime.planted("move that has arrived is begun again") {
             return Ok(None);
         }
-        if there.about.transit.is_some() {
+        if there.properties.transit.is_some() {
             return Err(format!("volume {volume} is withheld: see `ashlar events`"));
         }
         let copy = self.begin_copy(&there, to).await;
@@ -216,7 +216,7 @@ impl<W: World> ControlPlane<W> {
         if let Ok(there) = self.volume(&job.order.volume).await
             && there.info.uuid == uuid
             && there.pool != to
-            && there.about.transit.is_none()
+            && there.properties.transit.is_none()
         {
             self.stop_copy(&there).await.map_err(said)?;
         }

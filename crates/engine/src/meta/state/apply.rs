@@ -4,7 +4,7 @@
 
 use super::{Provisioning, State, VolumeCore, ZoneState, mapped_twice};
 use crate::meta::page_map::{MapRun, UNMAPPED};
-use crate::meta::words::{Name, Word, Words};
+use crate::meta::properties::{LiveProperties, Name, Property};
 use crate::meta::{InFlight, Record, VolumeId};
 use base::{PageIndex, PhysPage};
 use std::cell::{Cell, RefCell};
@@ -25,7 +25,7 @@ impl<L: InFlight> State<L> {
                 id: *id,
                 uuid: *uuid,
                 name: Name::new(name),
-                words: Words::default(),
+                properties: LiveProperties::default(),
                 provisioning: Cell::new(*provisioning),
                 is_promised: Cell::new(*provisioning == Provisioning::Thick),
                 detects_zeroes: Cell::new(false),
@@ -103,7 +103,7 @@ impl<L: InFlight> State<L> {
                 self.rebuilt.remove(member);
             }
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
-            Record::Word(id, word) => self.say(*id, word)?,
+            Record::Property(id, property) => self.say(*id, property)?,
         }
         Ok(())
     }
@@ -120,8 +120,8 @@ impl<L: InFlight> State<L> {
 
     fn delete(&mut self, id: VolumeId) -> Result<(), String> {
         let core = self.known(id)?;
-        let (map, words) = (core.map.take(), core.words.bytes());
-        self.words_bytes -= words;
+        let (map, properties) = (core.map.take(), core.properties.bytes());
+        self.properties_bytes -= properties;
         self.volumes.remove(&id);
         self.give_up(map);
         Ok(())
@@ -239,11 +239,11 @@ impl<L: InFlight> State<L> {
         Ok(())
     }
 
-    fn say(&mut self, id: VolumeId, word: &Word) -> Result<(), String> {
+    fn say(&mut self, id: VolumeId, property: &Property) -> Result<(), String> {
         let core = Rc::clone(self.known(id)?);
-        self.words_bytes -= core.words.bytes();
-        core.words.apply(&core.name, word);
-        self.words_bytes += core.words.bytes();
+        self.properties_bytes -= core.properties.bytes();
+        core.properties.apply(&core.name, property);
+        self.properties_bytes += core.properties.bytes();
         Ok(())
     }
 }

@@ -481,7 +481,7 @@ impl<W: World> LaneState<W> {
             identity.volumes_max,
             identity.journal_bytes,
         );
-        if needed + self.more_words_bytes(0) > identity.checkpoint_bytes
+        if needed + self.more_properties_bytes(0) > identity.checkpoint_bytes
             || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
         {
             return Err(invalid(format!(

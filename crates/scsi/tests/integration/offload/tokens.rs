@@ -110,7 +110,7 @@ fn nobody_is_shown_what_keeps_the_data_and_it_goes_with_the_last_token() {
         bench.write("a", 0, &bytes(1, BLOCKS)).await;
         let before = (bench.mapped(), bench.pool.info().provisioned_bytes);
         let names = |bench: &Bench| -> Vec<String> {
-            let said = bench.pool.volumes_said().into_iter();
+            let said = bench.pool.volumes_with_properties().into_iter();
             let mut names: Vec<_> = said.map(|(info, _)| info.name).collect();
             names.sort();
             names

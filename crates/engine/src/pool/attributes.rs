@@ -10,11 +10,11 @@ use super::{Lane, PoolError, PoolErrorKind};
 use crate::drives::EventKind;
 use crate::label::NAME_BYTES_MAX;
 use crate::meta::InFlight as _;
-use crate::meta::words::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::meta::{Origin, Record, VolumeId, Word};
+use crate::meta::properties::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::meta::{Origin, Property, Record, VolumeId};
 use crate::space::State;
 use crate::space::VolumeCore;
-use crate::volume::{Volume, VolumeAttributes, VolumeInfo};
+use crate::volume::{Volume, VolumeInfo, VolumeProperties};
 use crate::world::World;
 use base::Uuid;
 use std::collections::BTreeSet;
@@ -47,13 +47,13 @@ impl<W: World> Lane<W> {
     }
 
     /// Its volumes, and what is said of them; not in any order.
-    pub fn volumes_said(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
+    pub fn volumes_with_properties(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
         let state = self.inner.state();
         let seen = |core: &&Rc<VolumeCore>| {
-            core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
+            core.ready.get() && !core.properties.is_trashed() && !core.is_out_of_sight()
         };
         let all = state.volumes.values().filter(seen);
-        all.map(|core| (self.handle(core).info(), core.words.about()))
+        all.map(|core| (self.handle(core).info(), core.properties.get()))
             .collect()
     }
 
@@ -63,14 +63,14 @@ impl<W: World> Lane<W> {
     }
 
     /// What is in the trash, what came in first at the front.
-    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeAttributes)> {
+    pub fn trash(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
         let state = self.inner.state();
-        let trashed = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_trashed();
+        let trashed = |core: &&Rc<VolumeCore>| core.ready.get() && core.properties.is_trashed();
         let all = state.volumes.values().filter(trashed);
         let mut all: Vec<_> = all
-            .map(|core| (self.handle(core).info(), core.words.about()))
+            .map(|core| (self.handle(core).info(), core.properties.get()))
             .collect();
-        all.sort_by_key(|(_, about)| about.trashed_unix_s);
+        all.sort_by_key(|(_, properties)| properties.trashed_unix_s);
         all
     }
 
@@ -80,7 +80,7 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// `NotFound`; `Invalid` for a name or attribute that can't be; `Exists`; `Full` when
     /// the metadata has no room.
-    pub async fn change_words(
+    pub async fn change_attributes(
         &self,
         name: &str,
         change: &AttributesChange,
@@ -94,12 +94,12 @@ impl<W: World> Lane<W> {
             records.extend(self.renaming(&core, name, new)?);
         }
         check_attributes(&core, &change.attributes)?;
-        let word = |(key, value): &(String, String)| {
+        let property = |(key, value): &(String, String)| {
             let (key, value) = (key.clone(), value.clone());
-            Record::Word(core.id, Word::Attribute { key, value })
+            Record::Property(core.id, Property::Attribute { key, value })
         };
-        records.extend(change.attributes.iter().map(word));
-        inner.check_words(&records)?;
+        records.extend(change.attributes.iter().map(property));
+        inner.check_properties_fit(&records)?;
         match inner.world.planted("what is said is not made durable") {
             true => inner.spoil(|state| say_in_memory(state, &records)),
             false => inner.commit(records).await?,
@@ -120,12 +120,14 @@ impl<W: World> Lane<W> {
             false => check_name("volume", new)?,
         }
         self.check_new(new)?;
-        let mut records = vec![Record::Word(core.id, Word::Name(new.to_owned()))];
+        let mut records = vec![Record::Property(core.id, Property::Name(new.to_owned()))];
         let prefix = format!("{old}{SNAPSHOT_MARK}");
         let state = self.inner.state();
         for other in state.volumes.values().filter(|other| other.read_only) {
-            let about = other.words.about();
-            let is_of = about.origin.is_some_and(|origin| origin.uuid == core.uuid);
+            let properties = other.properties.get();
+            let is_of = properties
+                .origin
+                .is_some_and(|origin| origin.uuid == core.uuid);
             let called = other.name.to_string();
             let Some(rest) = called.strip_prefix(&prefix).filter(|_| is_of) else {
                 continue;
@@ -133,10 +135,10 @@ impl<W: World> Lane<W> {
             let called = format!("{new}{SNAPSHOT_MARK}{rest}");
             check_snapshot_name(&called)?;
             // Names in the trash may be others', too, until they come back.
-            if !other.words.is_trashed() {
+            if !other.properties.is_trashed() {
                 self.check_new(&called)?;
             }
-            records.push(Record::Word(other.id, Word::Name(called)));
+            records.push(Record::Property(other.id, Property::Name(called)));
         }
         Ok(records)
     }
@@ -151,13 +153,14 @@ impl<W: World> Lane<W> {
         of: &VolumeCore,
         at_unix_s: u64,
     ) -> Result<Record, PoolError> {
-        let origin = Word::Origin(Origin {
+        let origin = Property::Origin(Origin {
             uuid: of.uuid,
             name: of.name.to_string(),
             at_unix_s,
         });
-        let record = Record::Word(id, origin);
-        self.inner.check_words(std::slice::from_ref(&record))?;
+        let record = Record::Property(id, origin);
+        self.inner
+            .check_properties_fit(std::slice::from_ref(&record))?;
         Ok(record)
     }
 
@@ -171,8 +174,8 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.still(name)?;
-        let records = vec![Record::Word(core.id, Word::Trashed { at_unix_s })];
-        inner.check_words(&records)?;
+        let records = vec![Record::Property(core.id, Property::Trashed { at_unix_s })];
+        inner.check_properties_fit(&records)?;
         inner.commit(records).await?;
         inner.world.reached("volume put into the trash");
         Ok(())
@@ -197,8 +200,8 @@ impl<W: World> Lane<W> {
         } else {
             records.extend(self.renaming(&core, &old, name)?);
         }
-        records.push(Record::Word(core.id, Word::Recovered));
-        inner.check_words(&records)?;
+        records.push(Record::Property(core.id, Property::Recovered));
+        inner.check_properties_fit(&records)?;
         inner.commit(records).await?;
         inner.world.reached("volume taken out of the trash");
         Ok(())
@@ -219,7 +222,9 @@ impl<W: World> Lane<W> {
     }
 
     fn trashed(&self, uuid: Uuid) -> Result<Rc<VolumeCore>, PoolError> {
-        let found = self.core_of(uuid).filter(|core| core.words.is_trashed());
+        let found = self
+            .core_of(uuid)
+            .filter(|core| core.properties.is_trashed());
         found.ok_or_else(|| {
             let pool = &self.inner.identity().name;
             let context = format!("there is no volume {uuid} in the trash of pool '{pool}'");
@@ -246,8 +251,8 @@ pub(super) fn check_snapshot_name(name: &str) -> Result<(), PoolError> {
 }
 
 fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(), PoolError> {
-    let about = core.words.about();
-    let keys = about.attributes.keys().map(String::as_str).collect();
+    let properties = core.properties.get();
+    let keys = properties.attributes.keys().map(String::as_str).collect();
     check_attributes_of(&core.name.to_string(), keys, changes)
 }
 

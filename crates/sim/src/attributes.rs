@@ -1,8 +1,8 @@
 //! The administrator's words: renames and tags volumes, and uses the trash.
 
 use crate::answers::WRONG;
+use crate::oracle::properties::is_usual;
 use crate::oracle::volume::Change;
-use crate::oracle::words::is_usual;
 use crate::session::Session;
 use base::{Prng, Uuid};
 use engine::pool::AttributesChange;
@@ -48,7 +48,7 @@ async fn say(session: &Session, prng: &mut Prng) {
     let new = change.name.as_ref().filter(|new| **new != name);
     let fits = new.is_none_or(|new| oracle().can_be_called(id, new));
     if !fits {
-        let outcome = session.pool.change_words(&name, &change);
+        let outcome = session.pool.change_attributes(&name, &change);
         let outcome = session.ask(WRONG, "words".to_owned(), outcome).await;
         expect(session, &format!("{name} as {new:?}"), outcome);
         return;
@@ -57,7 +57,7 @@ async fn say(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("of volume {id} is said {change:?}: begins"));
     oracle().begin_words(id, &change, false);
-    let outcome = session.pool.change_words(&name, &change);
+    let outcome = session.pool.change_attributes(&name, &change);
     let what = format!("of volume {id}");
     let outcome = session.ask("words", what, outcome).await;
     end(session, id, &outcome);
@@ -88,7 +88,9 @@ async fn trash(session: &Session, prng: &mut Prng) {
 /// One of those in the trash.
 fn pick(session: &Session, prng: &mut Prng) -> Option<(u64, Uuid)> {
     let oracle = session.books.oracle.borrow();
-    let trashed = oracle.volumes().filter(|volume| volume.words.is_trashed);
+    let trashed = oracle
+        .volumes()
+        .filter(|volume| volume.properties.is_trashed);
     let all: Vec<_> = trashed
         .filter_map(|volume| Some((volume.id, volume.uuid()?)))
         .collect();

@@ -7,13 +7,13 @@ use super::volume::{Exists, VolumeModel};
 use super::{Oracle, Violation};
 use base::Uuid;
 use engine::pool::AttributesChange;
-use engine::volume::VolumeAttributes;
+use engine::volume::VolumeProperties;
 use engine::{PoolError, PoolErrorKind, VolumeInfo};
 use std::collections::BTreeMap;
 
 /// What is said of a volume beside its name.
 #[derive(Clone, Debug, Default)]
-pub struct WordsModel {
+pub struct PropertiesModel {
     /// What people attached to it.
     pub attributes: BTreeMap<String, String>,
     /// Whether it is in the trash.
@@ -21,54 +21,54 @@ pub struct WordsModel {
     /// What it was taken from, and when.
     pub origin: Option<(u64, u64)>,
     /// What is being said.
-    pending: Option<SaidVolume>,
+    pending: Option<KnownVolume>,
 }
 
 /// What can be said of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct SaidVolume {
+struct KnownVolume {
     name: String,
     attributes: BTreeMap<String, String>,
     is_trashed: bool,
 }
 
 impl VolumeModel {
-    fn said(&self) -> SaidVolume {
-        SaidVolume {
+    fn said(&self) -> KnownVolume {
+        KnownVolume {
             name: self.name.clone(),
-            attributes: self.words.attributes.clone(),
-            is_trashed: self.words.is_trashed,
+            attributes: self.properties.attributes.clone(),
+            is_trashed: self.properties.is_trashed,
         }
     }
 
     fn adopt(&mut self) {
-        if let Some(said) = self.words.pending.take() {
+        if let Some(said) = self.properties.pending.take() {
             self.name = said.name;
-            self.words.attributes = said.attributes;
-            self.words.is_trashed = said.is_trashed;
+            self.properties.attributes = said.attributes;
+            self.properties.is_trashed = said.is_trashed;
         }
     }
 
     fn settle_words(
         &mut self,
         name: &str,
-        about: &VolumeAttributes,
+        properties: &VolumeProperties,
         of: Option<Uuid>,
     ) -> Result<(), String> {
-        let found = SaidVolume {
+        let found = KnownVolume {
             name: name.to_owned(),
-            attributes: about.attributes.clone(),
-            is_trashed: about.trashed_unix_s.is_some(),
+            attributes: properties.attributes.clone(),
+            is_trashed: properties.trashed_unix_s.is_some(),
         };
-        let at = self.words.origin.map(|(_, at)| at);
-        let origin = about.origin.as_ref();
+        let at = self.properties.origin.map(|(_, at)| at);
+        let origin = properties.origin.as_ref();
         if origin.map(|origin| origin.at_unix_s) != at || origin.map(|origin| origin.uuid) != of {
             return Err(format!("it comes from {origin:?}, not {of:?} at {at:?}"));
         }
-        if self.words.pending.as_ref() == Some(&found) {
+        if self.properties.pending.as_ref() == Some(&found) {
             self.adopt();
         }
-        self.words.pending = None;
+        self.properties.pending = None;
         match found == self.said() {
             true => Ok(()),
             false => Err(format!("{found:?} is said of it, not {:?}", self.said())),
@@ -80,19 +80,19 @@ impl Oracle {
     /// Whether a volume is called so.
     pub fn is_taken(&self, name: &str) -> bool {
         self.volumes()
-            .any(|volume| volume.name == name && !volume.words.is_trashed)
+            .any(|volume| volume.name == name && !volume.properties.is_trashed)
     }
 
     /// A volume that is being made is taken from another, at that time.
     pub fn note_origin(&mut self, id: u64, of: u64, at_unix_s: u64) {
-        self.volume_mut(id).words.origin = Some((of, at_unix_s));
+        self.volume_mut(id).properties.origin = Some((of, at_unix_s));
     }
 
     /// What the snapshots of volume `id` are called when it is called `new`.
     fn followers(&self, id: u64, new: &str) -> Vec<(u64, String)> {
         let prefix = format!("{}@", self.volume(id).name);
         let follows = |volume: &&VolumeModel| {
-            volume.read_only && volume.words.origin.is_some_and(|(of, _)| of == id)
+            volume.read_only && volume.properties.origin.is_some_and(|(of, _)| of == id)
         };
         let called = |volume: &VolumeModel| {
             let own = volume.name.strip_prefix(&prefix)?;
@@ -107,14 +107,14 @@ impl Oracle {
         // Names in the trash may be others', too, until they come back.
         let mut shown = followers
             .iter()
-            .filter(|(follower, _)| !self.volume(*follower).words.is_trashed);
+            .filter(|(follower, _)| !self.volume(*follower).properties.is_trashed);
         !self.is_taken(new) && !shown.any(|(_, name)| self.is_taken(name))
     }
 
     /// A change of what is said begins.
     pub fn begin_words(&mut self, id: u64, change: &AttributesChange, is_trashed: bool) {
         let old = self.volume(id).said();
-        let mut said = SaidVolume {
+        let mut said = KnownVolume {
             is_trashed,
             ..old.clone()
         };
@@ -128,11 +128,11 @@ impl Oracle {
             for (follower, name) in self.followers(id, new) {
                 let volume = self.volume_mut(follower);
                 let said = volume.said();
-                volume.words.pending = Some(SaidVolume { name, ..said });
+                volume.properties.pending = Some(KnownVolume { name, ..said });
             }
             said.name = new.clone();
         }
-        self.volume_mut(id).words.pending = Some(said);
+        self.volume_mut(id).properties.pending = Some(said);
     }
 
     /// The change under way ends.
@@ -140,7 +140,7 @@ impl Oracle {
         for volume in self.volumes.values_mut() {
             match outcome {
                 Ok(()) => volume.adopt(),
-                Err(_) => volume.words.pending = None,
+                Err(_) => volume.properties.pending = None,
             }
         }
     }
@@ -152,7 +152,7 @@ impl Oracle {
     /// The first volume of which something else should be said.
     pub fn settle_words(
         &mut self,
-        found: &[(VolumeInfo, VolumeAttributes)],
+        found: &[(VolumeInfo, VolumeProperties)],
     ) -> Result<(), Violation> {
         let uuids: BTreeMap<u64, Option<Uuid>> = self
             .volumes
@@ -161,15 +161,18 @@ impl Oracle {
             .collect();
         for volume in self.volumes.values_mut() {
             let here =
-                |(info, _): &&(VolumeInfo, VolumeAttributes)| Some(info.uuid) == volume.uuid();
-            let Some((info, about)) = found.iter().find(here) else {
+                |(info, _): &&(VolumeInfo, VolumeProperties)| Some(info.uuid) == volume.uuid();
+            let Some((info, properties)) = found.iter().find(here) else {
                 continue;
             };
             if volume.exists != Exists::Yes {
                 continue;
             }
-            let of = volume.words.origin.and_then(|(of, _)| *uuids.get(&of)?);
-            if let Err(why) = volume.settle_words(&info.name, about, of) {
+            let of = volume
+                .properties
+                .origin
+                .and_then(|(of, _)| *uuids.get(&of)?);
+            if let Err(why) = volume.settle_words(&info.name, properties, of) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
         }

@@ -34,8 +34,8 @@ fn names_attributes_and_origins_survive_crashes_and_checkpoints() {
             name: Some("web01".to_owned()),
             ..tagged(&[("vm", "web01"), ("role", "system")])
         };
-        pool.change_words("v", &change).await.unwrap();
-        pool.change_words("web01", &tagged(&[("role", "")]))
+        pool.change_attributes("v", &change).await.unwrap();
+        pool.change_attributes("web01", &tagged(&[("role", "")]))
             .await
             .unwrap();
         assert_eq!(names(&pool), ["copy", "web01", "web01@one"]);
@@ -47,10 +47,15 @@ fn names_attributes_and_origins_survive_crashes_and_checkpoints() {
             assert_eq!(names(&pool), ["copy", "web01", "web01@one"]);
             let volume = pool.volume("web01").unwrap();
             assert_eq!(volume.info().uuid, uuid, "the identity stays");
-            let about = volume.about();
-            let tags: Vec<_> = about.attributes.into_iter().collect();
+            let properties = volume.properties();
+            let tags: Vec<_> = properties.attributes.into_iter().collect();
             assert_eq!(tags, [("vm".to_owned(), "web01".to_owned())]);
-            let origin = pool.volume("web01@one").unwrap().about().origin.unwrap();
+            let origin = pool
+                .volume("web01@one")
+                .unwrap()
+                .properties()
+                .origin
+                .unwrap();
             assert_eq!((origin.uuid, origin.at_unix_s), (uuid, 77));
             assert_eq!(origin.name, "v", "what it was called then");
             let data = content(pool.world(), 1, 512);
@@ -106,11 +111,11 @@ fn a_snapshot_in_the_trash_keeps_no_name_from_others_until_it_comes_back() {
         pool.clone_volume("v", "v@s", true, 0).await.unwrap();
         pool.clone_volume("w", "w@s", true, 0).await.unwrap();
         pool.delete_volume("w").await.unwrap();
-        let taken = pool.change_words("v", &named("w")).await.unwrap_err();
+        let taken = pool.change_attributes("v", &named("w")).await.unwrap_err();
         assert_eq!(taken.kind, PoolErrorKind::Exists, "w@s is another's");
         let uuid = pool.volume("v@s").unwrap().info().uuid;
         pool.trash_volume("v@s", 1).await.unwrap();
-        pool.change_words("v", &named("w")).await.unwrap();
+        pool.change_attributes("v", &named("w")).await.unwrap();
         assert_eq!(names(&pool), ["w", "w@s"]);
         let taken = pool.recover_trashed(uuid, None).await.unwrap_err();
         assert_eq!(taken.kind, PoolErrorKind::Exists);
@@ -148,10 +153,13 @@ fn what_can_not_be_said_is_refused_and_changes_nothing() {
             (too_many, PoolErrorKind::Invalid),
         ];
         for (change, kind) in wrong {
-            let refused = pool.change_words("v", &change).await.unwrap_err();
+            let refused = pool.change_attributes("v", &change).await.unwrap_err();
             assert_eq!(refused.kind, kind, "{change:?}: {refused}");
         }
-        let none = pool.change_words("no", &named("yes")).await.unwrap_err();
+        let none = pool
+            .change_attributes("no", &named("yes"))
+            .await
+            .unwrap_err();
         assert_eq!(none.kind, PoolErrorKind::NotFound);
         for name in ["v@", "@s", "v@a@b", "v@a b"] {
             let refused = pool.clone_volume("v", name, true, 0).await;
@@ -159,7 +167,7 @@ fn what_can_not_be_said_is_refused_and_changes_nothing() {
             assert_eq!(refused.kind, PoolErrorKind::Invalid, "{name}");
         }
         assert_eq!(names(&pool), ["v", "v@s", "w", "w@s"]);
-        assert!(pool.volume("v").unwrap().about().attributes.is_empty());
+        assert!(pool.volume("v").unwrap().properties().attributes.is_empty());
     });
 }
 
@@ -181,7 +189,7 @@ fn the_metadata_takes_no_more_words_than_it_has_room_for() {
                     name: None,
                     attributes: vec![tag],
                 };
-                if let Err(error) = pool.change_words(&name, &change).await {
+                if let Err(error) = pool.change_attributes(&name, &change).await {
                     return Some(error);
                 }
                 said += 1;
@@ -194,14 +202,14 @@ fn the_metadata_takes_no_more_words_than_it_has_room_for() {
     assert!(said > 10, "{said}");
     shelf.open(async |pool| {
         let volumes = pool.volumes();
-        let about = |name: &str| pool.volume(name).unwrap().about();
+        let properties = |name: &str| pool.volume(name).unwrap().properties();
         let tags = volumes
             .iter()
-            .map(|info| about(&info.name).attributes.len());
+            .map(|info| properties(&info.name).attributes.len());
         assert_eq!(tags.sum::<usize>(), said);
         pool.checkpoint().await.unwrap();
         // Those there are can go.
-        pool.change_words("v1", &tagged(&[("key-0", "")]))
+        pool.change_attributes("v1", &tagged(&[("key-0", "")]))
             .await
             .unwrap();
     });

@@ -2,8 +2,8 @@
 //! attach, and whether it is in the trash.
 //!
 //! Invariants:
-//! - It changes by records only ([`Word`]), as all of the metadata does.
-//! - No word is longer than [`super::record::RECORD_BYTES_MAX`], and all words of a pool
+//! - It changes by records only ([`Property`]), as all of the metadata does.
+//! - No property is longer than [`super::record::RECORD_BYTES_MAX`], and all properties of a pool
 //!   together fit its checkpoint slots: that is checked before one is journalled.
 
 use crate::codec::{Reader, Writer};
@@ -29,13 +29,13 @@ pub const MEMO_PIECE_BYTES: usize = 80;
 /// Bytes of a memo, at most.
 pub const MEMO_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of words that a checkpoint slot is laid out for, for each volume.
-pub const WORDS_BYTES: u64 = 128;
+/// Bytes of properties that a checkpoint slot is laid out for, for each volume.
+pub const PROPERTIES_BYTES: u64 = 128;
 
-/// Bytes of the word that puts a volume into the trash.
+/// Bytes of the property that puts a volume into the trash.
 pub const TRASHED_BYTES: u64 = (HEAD_BYTES + 8) as u64;
 
-/// Bytes of the word that says that a volume is on its way.
+/// Bytes of the property that says that a volume is on its way.
 const TRANSIT_BYTES: u64 = (HEAD_BYTES + 1 + 16 + NAME_BYTES_MAX) as u64;
 
 /// Where a snapshot or a clone was taken from.
@@ -71,9 +71,9 @@ pub struct Transit {
     pub pool_name: String,
 }
 
-/// One thing that is said of a volume.
+/// A change of one property of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Property {
     /// It was taken from another volume.
     Origin(Origin),
     /// It is called so from now on.
@@ -104,43 +104,43 @@ const INCOMING: u8 = 1;
 const LEAVING: u8 = 2;
 const ARRIVED: u8 = 3;
 
-/// Bytes before what the word says: code, volume.
+/// Bytes before what the property says: code, volume.
 const HEAD_BYTES: usize = 1 + 4;
 
-impl Word {
+impl Property {
     /// Its code in journal and checkpoint.
     pub(super) fn code(&self) -> u8 {
         match self {
-            Word::Origin(_) => ORIGIN,
-            Word::Name(_) => NAME,
-            Word::Attribute { .. } => ATTRIBUTE,
-            Word::Trashed { .. } => TRASHED,
-            Word::Recovered => RECOVERED,
-            Word::Transit(_) => TRANSIT,
-            Word::Memo { .. } => MEMO,
+            Property::Origin(_) => ORIGIN,
+            Property::Name(_) => NAME,
+            Property::Attribute { .. } => ATTRIBUTE,
+            Property::Trashed { .. } => TRASHED,
+            Property::Recovered => RECOVERED,
+            Property::Transit(_) => TRANSIT,
+            Property::Memo { .. } => MEMO,
         }
     }
 
     /// Appends what follows code and volume.
     pub(super) fn encode(&self, w: &mut Writer) {
         match self {
-            Word::Origin(origin) => {
+            Property::Origin(origin) => {
                 w.uuid(origin.uuid);
                 w.u64(origin.at_unix_s);
                 w.name(&origin.name, NAME_BYTES_MAX);
             }
-            Word::Name(name) => w.name(name, NAME_BYTES_MAX),
-            Word::Attribute { key, value } => {
+            Property::Name(name) => w.name(name, NAME_BYTES_MAX),
+            Property::Attribute { key, value } => {
                 for text in [key, value] {
                     // Checked when it came in.
                     w.u8(text.len() as u8);
                     w.bytes.extend_from_slice(text.as_bytes());
                 }
             }
-            Word::Trashed { at_unix_s } => w.u64(*at_unix_s),
-            Word::Recovered => {}
-            Word::Transit(None) => w.u8(SETTLED),
-            Word::Transit(Some(transit)) => {
+            Property::Trashed { at_unix_s } => w.u64(*at_unix_s),
+            Property::Recovered => {}
+            Property::Transit(None) => w.u8(SETTLED),
+            Property::Transit(Some(transit)) => {
                 w.u8(match transit.stage {
                     Stage::Incoming => INCOMING,
                     Stage::Leaving => LEAVING,
@@ -149,7 +149,7 @@ impl Word {
                 w.uuid(transit.pool);
                 w.name(&transit.pool_name, NAME_BYTES_MAX);
             }
-            Word::Memo { piece, bytes } => {
+            Property::Memo { piece, bytes } => {
                 w.u16(*piece);
                 // Checked when it came in.
                 w.u8(bytes.len() as u8);
@@ -158,24 +158,24 @@ impl Word {
         }
     }
 
-    /// Takes off `r` what follows code and volume; `None` when it is no word.
-    pub(super) fn decode(code: u8, r: &mut Reader<'_>) -> Option<Word> {
+    /// Takes off `r` what follows code and volume; `None` when it is no property.
+    pub(super) fn decode(code: u8, r: &mut Reader<'_>) -> Option<Property> {
         Some(match code {
-            ORIGIN => Word::Origin(Origin {
+            ORIGIN => Property::Origin(Origin {
                 uuid: r.uuid()?,
                 at_unix_s: r.u64()?,
                 name: r.name(NAME_BYTES_MAX)?,
             }),
-            NAME => Word::Name(r.name(NAME_BYTES_MAX)?),
-            ATTRIBUTE => Word::Attribute {
+            NAME => Property::Name(r.name(NAME_BYTES_MAX)?),
+            ATTRIBUTE => Property::Attribute {
                 key: text(r, KEY_BYTES_MAX)?,
                 value: text(r, VALUE_BYTES_MAX)?,
             },
-            TRASHED => Word::Trashed {
+            TRASHED => Property::Trashed {
                 at_unix_s: r.u64()?,
             },
-            RECOVERED => Word::Recovered,
-            TRANSIT => Word::Transit(transit(r)?),
+            RECOVERED => Property::Recovered,
+            TRANSIT => Property::Transit(transit(r)?),
             MEMO => memo(r)?,
             _ => return None,
         })
@@ -184,12 +184,12 @@ impl Word {
     /// Bytes that a checkpoint takes more for it, at most.
     fn more_bytes(&self) -> u64 {
         match self {
-            Word::Name(_) | Word::Recovered | Word::Transit(None) => 0,
+            Property::Name(_) | Property::Recovered | Property::Transit(None) => 0,
             // Counted for every volume, so that there is room for it always.
-            Word::Trashed { .. } => 0,
-            Word::Attribute { value, .. } if value.is_empty() => 0,
-            Word::Memo { bytes, .. } if bytes.is_empty() => 0,
-            word => word.bytes(),
+            Property::Trashed { .. } => 0,
+            Property::Attribute { value, .. } if value.is_empty() => 0,
+            Property::Memo { bytes, .. } if bytes.is_empty() => 0,
+            property => property.bytes(),
         }
     }
 
@@ -217,11 +217,11 @@ fn transit(r: &mut Reader<'_>) -> Option<Option<Transit>> {
     }))
 }
 
-fn memo(r: &mut Reader<'_>) -> Option<Word> {
+fn memo(r: &mut Reader<'_>) -> Option<Property> {
     let piece = r.u16()?;
     let len = usize::from(r.u8()?);
     let bytes = r.take(len).filter(|_| len <= MEMO_PIECE_BYTES)?;
-    Some(Word::Memo {
+    Some(Property::Memo {
         piece,
         bytes: bytes.to_vec(),
     })
@@ -255,9 +255,9 @@ impl PartialEq<&str> for Name {
     }
 }
 
-/// What is said of a volume, as it is now.
+/// The properties of a volume at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeAttributes {
+pub struct VolumeProperties {
     /// Where it was taken from, if it is a snapshot or a clone.
     pub origin: Option<Origin>,
     /// What people, and programs that serve it, attached to it.
@@ -270,10 +270,10 @@ pub struct VolumeAttributes {
     pub memo: BTreeMap<u16, Vec<u8>>,
 }
 
-impl VolumeAttributes {
-    /// The words that make another memo of the one there is; those that say nothing new
+impl VolumeProperties {
+    /// The properties that make another memo of the one there is; those that say nothing new
     /// are left out.
-    pub fn new_memo(&self, memo: &[u8]) -> Vec<Word> {
+    pub fn new_memo(&self, memo: &[u8]) -> Vec<Property> {
         let chunks: Vec<&[u8]> = memo.chunks(MEMO_PIECE_BYTES).collect();
         let pieces = chunks.iter().enumerate();
         let pieces = pieces.map(|(piece, bytes)| (piece as u16, bytes.to_vec()));
@@ -283,8 +283,8 @@ impl VolumeAttributes {
             .keys()
             .filter(|piece| usize::from(**piece) >= chunks.len());
         let gone = gone.map(|piece| (*piece, Vec::new()));
-        let word = |(piece, bytes)| Word::Memo { piece, bytes };
-        changed.chain(gone).map(word).collect()
+        let property = |(piece, bytes)| Property::Memo { piece, bytes };
+        changed.chain(gone).map(property).collect()
     }
 
     /// The memo, whole; empty when there is none.
@@ -293,49 +293,49 @@ impl VolumeAttributes {
     }
 }
 
-/// Words of a volume but its name.
+/// The properties of a volume, but its name, as records change them.
 #[derive(Debug, Default)]
-pub struct Words {
-    about: RefCell<VolumeAttributes>,
+pub struct LiveProperties {
+    now: RefCell<VolumeProperties>,
     trashed: Cell<bool>,
     hidden: Cell<bool>,
     stage: Cell<Option<Stage>>,
 }
 
-impl Words {
-    /// One more word, which is durable.
-    pub(super) fn apply(&self, name: &Name, word: &Word) {
-        let mut about = self.about.borrow_mut();
-        match word {
-            Word::Origin(origin) => about.origin = Some(origin.clone()),
-            Word::Name(new) => {
+impl LiveProperties {
+    /// One more property, which is durable.
+    pub(super) fn apply(&self, name: &Name, property: &Property) {
+        let mut now = self.now.borrow_mut();
+        match property {
+            Property::Origin(origin) => now.origin = Some(origin.clone()),
+            Property::Name(new) => {
                 name.0.replace(new.clone());
             }
-            Word::Attribute { key, value } if value.is_empty() => {
-                about.attributes.remove(key);
+            Property::Attribute { key, value } if value.is_empty() => {
+                now.attributes.remove(key);
             }
-            Word::Attribute { key, value } => {
-                about.attributes.insert(key.clone(), value.clone());
+            Property::Attribute { key, value } => {
+                now.attributes.insert(key.clone(), value.clone());
             }
-            Word::Trashed { at_unix_s } => about.trashed_unix_s = Some(*at_unix_s),
-            Word::Recovered => about.trashed_unix_s = None,
-            Word::Transit(transit) => about.transit = transit.clone(),
-            Word::Memo { piece, bytes } if bytes.is_empty() => {
-                about.memo.remove(piece);
+            Property::Trashed { at_unix_s } => now.trashed_unix_s = Some(*at_unix_s),
+            Property::Recovered => now.trashed_unix_s = None,
+            Property::Transit(transit) => now.transit = transit.clone(),
+            Property::Memo { piece, bytes } if bytes.is_empty() => {
+                now.memo.remove(piece);
             }
-            Word::Memo { piece, bytes } => {
-                about.memo.insert(*piece, bytes.clone());
+            Property::Memo { piece, bytes } => {
+                now.memo.insert(*piece, bytes.clone());
             }
         }
         self.stage
-            .set(about.transit.as_ref().map(|transit| transit.stage));
-        self.trashed.set(about.trashed_unix_s.is_some());
-        self.hidden.set(about.attributes.contains_key(HIDDEN));
+            .set(now.transit.as_ref().map(|transit| transit.stage));
+        self.trashed.set(now.trashed_unix_s.is_some());
+        self.hidden.set(now.attributes.contains_key(HIDDEN));
     }
 
-    /// What is said of it now.
-    pub fn about(&self) -> VolumeAttributes {
-        self.about.borrow().clone()
+    /// All of them, as they are now.
+    pub fn get(&self) -> VolumeProperties {
+        self.now.borrow().clone()
     }
 
     /// Whether it is in the trash.
@@ -354,39 +354,39 @@ impl Words {
     }
 
     /// Bytes that a checkpoint takes more when this is said, too, at most.
-    pub fn more_bytes(&self, word: &Word) -> u64 {
-        let about = self.about.borrow();
-        let before = match word {
-            Word::Attribute { key, .. } => {
-                let before = about.attributes.get_key_value(key);
+    pub fn more_bytes(&self, property: &Property) -> u64 {
+        let now = self.now.borrow();
+        let before = match property {
+            Property::Attribute { key, .. } => {
+                let before = now.attributes.get_key_value(key);
                 before.map(|(key, value)| (HEAD_BYTES + 2 + key.len() + value.len()) as u64)
             }
-            Word::Transit(_) => about.transit.as_ref().map(|_| TRANSIT_BYTES),
-            Word::Memo { piece, .. } => {
-                let before = about.memo.get(piece);
+            Property::Transit(_) => now.transit.as_ref().map(|_| TRANSIT_BYTES),
+            Property::Memo { piece, .. } => {
+                let before = now.memo.get(piece);
                 before.map(|bytes| (HEAD_BYTES + 3 + bytes.len()) as u64)
             }
             _ => None,
         };
-        word.more_bytes().saturating_sub(before.unwrap_or(0))
+        property.more_bytes().saturating_sub(before.unwrap_or(0))
     }
 
     /// Bytes that they take in a checkpoint.
     pub(super) fn bytes(&self) -> u64 {
-        self.all().iter().map(Word::bytes).sum()
+        self.as_records().iter().map(Property::bytes).sum()
     }
 
-    /// The words that say all of this again.
-    pub fn all(&self) -> Vec<Word> {
-        let about = self.about();
-        let origin = about.origin.map(Word::Origin);
-        let attribute = |(key, value)| Word::Attribute { key, value };
-        let trashed = about.trashed_unix_s;
-        let trashed = trashed.map(|at_unix_s| Word::Trashed { at_unix_s });
-        let attributes = about.attributes.into_iter().map(attribute);
-        let transit = about.transit.map(|transit| Word::Transit(Some(transit)));
-        let memo = about.memo.into_iter();
-        let memo = memo.map(|(piece, bytes)| Word::Memo { piece, bytes });
+    /// The properties that say all of this again.
+    pub fn as_records(&self) -> Vec<Property> {
+        let now = self.get();
+        let origin = now.origin.map(Property::Origin);
+        let attribute = |(key, value)| Property::Attribute { key, value };
+        let trashed = now.trashed_unix_s;
+        let trashed = trashed.map(|at_unix_s| Property::Trashed { at_unix_s });
+        let attributes = now.attributes.into_iter().map(attribute);
+        let transit = now.transit.map(|transit| Property::Transit(Some(transit)));
+        let memo = now.memo.into_iter();
+        let memo = memo.map(|(piece, bytes)| Property::Memo { piece, bytes });
         origin
             .into_iter()
             .chain(attributes)
@@ -403,41 +403,41 @@ mod tests {
     use crate::meta::record::RECORD_BYTES_MAX;
     use crate::meta::{Record, VolumeId};
 
-    fn longest() -> Vec<Word> {
+    fn longest() -> Vec<Property> {
         vec![
-            Word::Origin(Origin {
+            Property::Origin(Origin {
                 uuid: Uuid::from_u128(7),
                 name: "o".repeat(NAME_BYTES_MAX),
                 at_unix_s: 1_800_000_000,
             }),
-            Word::Name("n".repeat(NAME_BYTES_MAX)),
-            Word::Attribute {
+            Property::Name("n".repeat(NAME_BYTES_MAX)),
+            Property::Attribute {
                 key: "k".repeat(KEY_BYTES_MAX),
                 value: "ä".repeat(VALUE_BYTES_MAX / 2),
             },
-            Word::Attribute {
+            Property::Attribute {
                 key: "gone".to_owned(),
                 value: String::new(),
             },
-            Word::Trashed { at_unix_s: 5 },
-            Word::Recovered,
+            Property::Trashed { at_unix_s: 5 },
+            Property::Recovered,
             on_its_way(Stage::Incoming),
             on_its_way(Stage::Leaving),
             on_its_way(Stage::Arrived),
-            Word::Transit(None),
-            Word::Memo {
+            Property::Transit(None),
+            Property::Memo {
                 piece: u16::MAX,
                 bytes: vec![0xa5; MEMO_PIECE_BYTES],
             },
-            Word::Memo {
+            Property::Memo {
                 piece: 7,
                 bytes: Vec::new(),
             },
         ]
     }
 
-    fn on_its_way(stage: Stage) -> Word {
-        Word::Transit(Some(Transit {
+    fn on_its_way(stage: Stage) -> Property {
+        Property::Transit(Some(Transit {
             stage,
             pool: Uuid::from_u128(8),
             pool_name: "p".repeat(NAME_BYTES_MAX),
@@ -448,25 +448,25 @@ mod tests {
     fn words_come_back_as_they_were_written_and_fit_a_record() {
         let mut w = Writer::default();
         let id = VolumeId(9);
-        for word in longest() {
+        for property in longest() {
             let before = w.bytes.len();
-            Record::Word(id, word.clone()).encode(&mut w);
+            Record::Property(id, property.clone()).encode(&mut w);
             let bytes = w.bytes.len() - before;
-            assert_eq!(bytes as u64, word.bytes());
-            assert!(bytes <= RECORD_BYTES_MAX, "{word:?}");
+            assert_eq!(bytes as u64, property.bytes());
+            assert!(bytes <= RECORD_BYTES_MAX, "{property:?}");
         }
         let mut r = Reader::new(&w.bytes);
-        for word in longest() {
-            assert_eq!(Record::decode(&mut r), Some(Record::Word(id, word)));
+        for property in longest() {
+            assert_eq!(Record::decode(&mut r), Some(Record::Property(id, property)));
         }
         assert!(r.is_empty());
     }
 
     #[test]
     fn a_word_that_is_cut_short_too_long_or_no_text_is_none() {
-        for word in longest() {
+        for property in longest() {
             let mut w = Writer::default();
-            Record::Word(VolumeId(1), word).encode(&mut w);
+            Record::Property(VolumeId(1), property).encode(&mut w);
             for len in 0..w.bytes.len() {
                 assert_eq!(Record::decode(&mut Reader::new(&w.bytes[..len])), None);
             }
@@ -479,17 +479,21 @@ mod tests {
 
     #[test]
     fn a_memo_changes_by_the_pieces_that_differ() {
-        let (name, words) = (Name::new("a"), Words::default());
+        let (name, properties) = (Name::new("a"), LiveProperties::default());
         let remember = |memo: &[u8]| {
-            let said = words.about().new_memo(memo);
-            let more: u64 = said.iter().map(|word| words.more_bytes(word)).sum();
-            let before = words.bytes();
-            said.iter().for_each(|word| words.apply(&name, word));
-            assert_eq!(words.about().whole_memo(), memo);
+            let said = properties.get().new_memo(memo);
+            let more: u64 = said
+                .iter()
+                .map(|property| properties.more_bytes(property))
+                .sum();
+            let before = properties.bytes();
+            said.iter()
+                .for_each(|property| properties.apply(&name, property));
+            assert_eq!(properties.get().whole_memo(), memo);
             assert!(
-                words.bytes() <= before + more,
+                properties.bytes() <= before + more,
                 "{} of {more}",
-                words.bytes()
+                properties.bytes()
             );
             said.len()
         };
@@ -501,41 +505,41 @@ mod tests {
         assert_eq!(remember(&other), 0);
         assert_eq!(remember(&other[..80]), 3, "three go");
         assert_eq!(remember(&[]), 1);
-        assert_eq!(words.bytes(), 0);
+        assert_eq!(properties.bytes(), 0);
     }
 
     #[test]
     fn the_last_word_counts_and_all_words_say_it_again() {
-        let (name, words) = (Name::new("a"), Words::default());
-        for word in longest() {
-            words.apply(&name, &word);
+        let (name, properties) = (Name::new("a"), LiveProperties::default());
+        for property in longest() {
+            properties.apply(&name, &property);
         }
         assert_eq!(name.to_string(), "n".repeat(NAME_BYTES_MAX));
-        assert!(!words.is_trashed());
-        let attribute = |value: &str| Word::Attribute {
+        assert!(!properties.is_trashed());
+        let attribute = |value: &str| Property::Attribute {
             key: "k".repeat(KEY_BYTES_MAX),
             value: value.to_owned(),
         };
-        words.apply(&name, &attribute("second"));
-        words.apply(&name, &Word::Trashed { at_unix_s: 6 });
+        properties.apply(&name, &attribute("second"));
+        properties.apply(&name, &Property::Trashed { at_unix_s: 6 });
         let leaving = on_its_way(Stage::Leaving);
-        assert_eq!(words.more_bytes(&leaving), leaving.bytes());
-        words.apply(&name, &leaving);
-        assert_eq!(words.more_bytes(&on_its_way(Stage::Arrived)), 0);
-        let again = Words::default();
-        for word in words.all() {
-            again.apply(&name, &word);
+        assert_eq!(properties.more_bytes(&leaving), leaving.bytes());
+        properties.apply(&name, &leaving);
+        assert_eq!(properties.more_bytes(&on_its_way(Stage::Arrived)), 0);
+        let again = LiveProperties::default();
+        for property in properties.as_records() {
+            again.apply(&name, &property);
         }
-        assert_eq!(again.about(), words.about());
+        assert_eq!(again.get(), properties.get());
         assert!(again.is_trashed());
         assert_eq!(again.stage(), Some(Stage::Leaving));
-        assert_eq!(again.about().attributes.len(), 1);
-        assert_eq!(words.more_bytes(&attribute("")), 0);
-        assert_eq!(words.more_bytes(&attribute("2nd")), 0, "shorter");
-        assert_eq!(words.more_bytes(&attribute("the second")), 4);
-        let trashed = Word::Trashed { at_unix_s: 6 };
+        assert_eq!(again.get().attributes.len(), 1);
+        assert_eq!(properties.more_bytes(&attribute("")), 0);
+        assert_eq!(properties.more_bytes(&attribute("2nd")), 0, "shorter");
+        assert_eq!(properties.more_bytes(&attribute("the second")), 4);
+        let trashed = Property::Trashed { at_unix_s: 6 };
         assert_eq!(trashed.bytes(), TRASHED_BYTES);
-        words.apply(&name, &attribute(""));
-        assert!(words.about().attributes.is_empty());
+        properties.apply(&name, &attribute(""));
+        assert!(properties.get().attributes.is_empty());
     }
 }
