@@ -6,6 +6,7 @@
 mod exchange;
 mod keys;
 mod security;
+mod status;
 
 pub use exchange::{Login, turn_away};
 pub(crate) use keys::is_operational;

@@ -4,7 +4,7 @@
 //! `src/pool/`. What its unit tests use is no arrow of the module. `lib.rs` names them all, and
 //! is no module.
 
-use crate::source::code_lines;
+use crate::paths::{files_of_tests, module_path, named};
 use crate::{Complaint, File, Tree};
 use std::collections::BTreeSet;
 
@@ -132,7 +132,10 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
                 complaints.push(Complaint::at(file.path, 0, what));
                 continue;
             };
-            let upwards = used(file.text, &path).into_iter().filter(|(_, other)| {
+            let tops = named(file.text, &path).into_iter();
+            let mut tops: Vec<_> = tops.map(|(line, path)| (line, path[0].clone())).collect();
+            tops.dedup();
+            let upwards = tops.into_iter().filter(|(_, other)| {
                 let other = floors.iter().position(|known| known == other);
                 other.is_some_and(|other| other > floor)
             });
@@ -143,96 +146,6 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         }
     }
     complaints
-}
-
-/// The modules that lead to a file, from the crate's root on.
-fn module_path(inside: &str) -> Vec<String> {
-    let stem = inside.trim_end_matches(".rs").trim_end_matches("/mod");
-    stem.split('/').map(str::to_owned).collect()
-}
-
-/// The modules in files of their own that the file at `path` has for unit tests.
-fn files_of_tests(text: &str, path: &[String]) -> Vec<Vec<String>> {
-    let lines = code_lines(text);
-    let names = lines.windows(2).filter_map(|pair| {
-        let declared = test_module(pair)?.strip_suffix(';')?;
-        Some([path, &[declared.to_owned()]].concat())
-    });
-    names.collect()
-}
-
-/// The module that a line declares, by its name and what follows, if the line before says that it
-/// is for unit tests.
-fn test_module(pair: &[String]) -> Option<&str> {
-    let declared = pair[1].trim().trim_start_matches("pub(crate) ");
-    let name = declared.strip_prefix("mod ")?;
-    (pair[0].trim() == "#[cfg(test)]").then_some(name)
-}
-
-/// Top modules of the crate that the file at `path` names, with their lines.
-fn used(text: &str, path: &[String]) -> Vec<(usize, String)> {
-    let lines = code_lines(text);
-    let is_here = |pair: &[String]| test_module(pair).is_some_and(|name| name.ends_with('{'));
-    let end = lines.windows(2).position(is_here);
-    let code = lines[..end.unwrap_or(lines.len())].join("\n");
-    let mut found = Vec::new();
-    for root in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-                continue;
-            }
-            let line = code[..at].matches('\n').count() + 1;
-            for name in tops(&code[at..], path) {
-                found.push((line, name));
-            }
-        }
-    }
-    found
-}
-
-/// The top modules that a path, or a group of paths in braces, leads to.
-fn tops(written: &str, path: &[String]) -> Vec<String> {
-    if let Some(rest) = written.strip_prefix("crate::") {
-        return heads(rest);
-    }
-    let (mut rest, mut up) = (written, 0);
-    while let Some(after) = rest.strip_prefix("super::") {
-        (rest, up) = (after, up + 1);
-    }
-    match up >= path.len() {
-        true => heads(rest),
-        false => Vec::new(),
-    }
-}
-
-/// The first names of a path, or of each path in a group.
-fn heads(rest: &str) -> Vec<String> {
-    let Some(group) = rest.strip_prefix('{') else {
-        return vec![name_of(rest)];
-    };
-    let (mut depth, mut heads, mut start) = (0, Vec::new(), 0);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                heads.push(name_of(group[start..at].trim()));
-                break;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                heads.push(name_of(group[start..at].trim()));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    heads
-}
-
-fn name_of(path: &str) -> String {
-    let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
-    path.chars().take_while(is_part).collect()
 }
 
 #[cfg(test)]

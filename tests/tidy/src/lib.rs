@@ -8,6 +8,7 @@
 //! is a tree like any other.
 
 pub mod arrows;
+pub mod circles;
 pub mod comments;
 pub mod determinism;
 pub mod floors;
@@ -18,6 +19,7 @@ pub mod length;
 pub mod links;
 pub mod make;
 pub mod names;
+mod paths;
 pub mod quotes;
 pub mod source;
 pub mod unsafety;

@@ -90,3 +90,8 @@ fn functions_are_short() {
 fn modules_stand_on_those_below_them() {
     no_complaints(tidy::floors::check);
 }
+
+#[test]
+fn modules_beside_each_other_make_no_circle() {
+    no_complaints(tidy::circles::check);
+}

@@ -7,8 +7,8 @@
 //! Invariant: a LUN gets a tally only when there is a logical unit at it, so a peer can't
 //! have any made.
 
-use super::tasks::Destination;
-use crate::shard::session::{ConnectionControl, add};
+use crate::shard::session::ConnectionControl;
+use crate::shard::tally::add;
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
 use crate::wake::Clock;
 use base::Time;
@@ -27,6 +27,14 @@ const STREAMS: usize = 8;
 /// Or not further behind it than so many times its own length: a host with several paths sends
 /// parts of a stream by each, and what went by the others is missing here.
 const SKIPPED_MAX: u64 = 4;
+
+/// Where a command was sent, as far as its end is counted by that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    pub(crate) lun: [u8; 8],
+    /// Also where there is no unit.
+    pub(crate) is_answered_anywhere: bool,
+}
 
 /// What is known of a command when it comes.
 #[derive(Clone, Copy, Debug)]

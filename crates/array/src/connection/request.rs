@@ -11,8 +11,9 @@
 //!   begins again once nobody waits for it, or its connection is gone (`scsi`'s `room`).
 
 use super::batch::{Receiver, Sender};
+use super::gauge::Destination;
 use super::management::manage;
-use super::tasks::{Destination, Order};
+use super::tasks::Order;
 use crate::shard::ShardState;
 use crate::shard::session::Session;
 use base::Slice;

@@ -1,6 +1,6 @@
 //! The tasks of a connection in progress, their steps, and the aborts that wait for them.
 
-use super::gauge::Mark;
+use super::gauge::{Destination, Mark};
 use crate::shard::session::{AbortRequest, Scope};
 use futures_channel::oneshot;
 use iscsi::connection::TaskId;
@@ -21,14 +21,6 @@ pub(crate) struct Order {
     pub(crate) write: bool,
     /// Bytes that it holds while it is in progress: its data, and what its answer has beside.
     pub(crate) bytes: u64,
-}
-
-/// Where a command was sent, as far as its end is counted by that.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Destination {
-    pub(crate) lun: [u8; 8],
-    /// Also where there is no unit.
-    pub(crate) is_answered_anywhere: bool,
 }
 
 impl Order {

@@ -117,11 +117,6 @@ pub struct Session<W: World> {
     has_ended: Cell<bool>,
 }
 
-/// For the one that writes: a plain load and store.
-pub fn add(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Relaxed) + by, Relaxed);
-}
-
 /// How others hold a connection, which may be on another shard.
 #[derive(Default)]
 pub struct ConnectionControl {

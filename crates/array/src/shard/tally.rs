@@ -7,9 +7,13 @@
 //! - All counters only ever grow, so two readings say what was between them.
 
 use super::latency::{BUCKETS, bucket};
-use super::session::add;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// For the one that writes: a plain load and store.
+pub fn add(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Relaxed) + by, Relaxed);
+}
 
 /// Sizes are told apart by power of two, from this one on.
 const SMALLEST_SIZE_BIT: u32 = 9;

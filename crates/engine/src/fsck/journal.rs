@@ -4,7 +4,6 @@
 //! drives: so a crash can keep back only the last few from some of them, and leave some
 //! behind one that is torn.
 
-use super::metadata::metadata;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
 use crate::codec::Reader;
@@ -62,7 +61,7 @@ pub(super) async fn replay<W: World>(
     }
     let Some(longest) = areas.iter().max_by_key(|area| area.batches.len()) else {
         let text = format!("journal {generation} can't be read on any drive");
-        subject.say(Severity::Loss, metadata(subject), text);
+        subject.say(Severity::Loss, subject.metadata(), text);
         return None;
     };
     for area in &areas {
@@ -152,13 +151,13 @@ fn look_behind<W: World>(
         let text = format!(
             "journal {generation}: batch {count} is whole on no drive: what it says is lost"
         );
-        subject.say(Severity::Loss, metadata(subject), text);
+        subject.say(Severity::Loss, subject.metadata(), text);
     }
     if areas.iter().any(behind) {
         let text = format!(
             "journal {generation}: batch {count} is whole on no drive, and later ones are there: what they say is lost"
         );
-        subject.say(Severity::Loss, metadata(subject), text);
+        subject.say(Severity::Loss, subject.metadata(), text);
     }
 }
 
@@ -170,7 +169,7 @@ fn apply<W: World>(
 ) -> Option<()> {
     let contradiction = |sequence: usize, what: &str| {
         let text = format!("journal {generation}, batch {sequence}: {what}");
-        subject.say(Severity::Loss, metadata(subject), text);
+        subject.say(Severity::Loss, subject.metadata(), text);
     };
     for index in 0..area.batches.len() {
         let (_, payload) = area.batch(index).and_then(any_batch)?;

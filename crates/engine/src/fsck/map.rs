@@ -2,7 +2,6 @@
 //! that its level has room for. Several volumes, and several places of a volume, may share it: only
 //! the maps name the owners, so nothing contradicts that.
 
-use super::metadata::metadata;
 use super::report::{Run, Severity};
 use super::subject::Subject;
 use crate::drives::zone_capacity;
@@ -149,7 +148,7 @@ fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners
     }
     if promised > left {
         let text = format!("thick volumes are promised {promised} pages, and {left} are free");
-        subject.say(Severity::Damage, metadata(subject), text);
+        subject.say(Severity::Damage, subject.metadata(), text);
     }
 }
 
@@ -158,7 +157,7 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
     let lane = subject.drives.lane();
     let zones = state.zones.keys().copied();
     if let Err(taken) = lane.registry.open(lane.index, zones) {
-        subject.say(Severity::Loss, metadata(subject), taken.to_string());
+        subject.say(Severity::Loss, subject.metadata(), taken.to_string());
     }
     for (number, zone) in &state.zones {
         let made = subject
@@ -169,14 +168,14 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
                 let pages = made.pages(owners.page_bytes) as usize;
                 owners.zones.insert(*number, vec![FREE; pages]);
             }
-            Err(what) => subject.say(Severity::Loss, metadata(subject), what),
+            Err(what) => subject.say(Severity::Loss, subject.metadata(), what),
         }
         if !uses.insert(zone.incarnation) || zone.incarnation >= state.next_incarnation {
             let text = format!(
                 "zone {number} has incarnation {}, which another has or that was not given out yet",
                 zone.incarnation
             );
-            subject.say(Severity::Damage, metadata(subject), text);
+            subject.say(Severity::Damage, subject.metadata(), text);
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn check<W: World>(subject: &Subject<W>) -> Option<State> {
             true => "no drive that carries it is in use",
             false => "no copy of any checkpoint is whole",
         };
-        subject.say(Severity::Loss, metadata(subject), text);
+        subject.say(Severity::Loss, subject.metadata(), text);
         return None;
     };
     subject.count(|counts| counts.checkpoint_generation = newest.generation);
@@ -70,11 +70,6 @@ pub(super) async fn check<W: World>(subject: &Subject<W>) -> Option<State> {
     }
     take_up(subject, &state);
     Some(state)
-}
-
-/// The metadata, as a place.
-pub(super) fn metadata<W: World>(subject: &Subject<W>) -> String {
-    format!("{}, metadata", subject.pool())
 }
 
 async fn read_slot<W: World>(
@@ -159,7 +154,7 @@ fn judge_newer<W: World>(subject: &Subject<W>, copies: &[Copy<W>], newest: &Head
         "checkpoint {generation} is not whole on any drive; the newest that is, is {}",
         newest.generation
     );
-    subject.say(severity, metadata(subject), text);
+    subject.say(severity, subject.metadata(), text);
 }
 
 async fn read_state<W: World>(
@@ -188,13 +183,13 @@ async fn read_state<W: World>(
                     "checkpoint {} contradicts itself: {what}",
                     newest.generation
                 );
-                subject.say(Severity::Loss, metadata(subject), text);
+                subject.say(Severity::Loss, subject.metadata(), text);
                 return None;
             }
         }
     }
     let text = "the newest checkpoint was whole, and can't be read again";
-    subject.say(Severity::Loss, metadata(subject), text);
+    subject.say(Severity::Loss, subject.metadata(), text);
     None
 }
 

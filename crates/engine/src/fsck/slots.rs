@@ -6,9 +6,9 @@
 
 use super::report::{Findings, Run, Severity};
 use super::subject::unreadable;
-use super::table;
 use crate::drive::Drive;
 use crate::error::{PoolError, PoolErrorKind};
+use crate::label::MemberState;
 use crate::label::{Label, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version};
 use crate::lane::{Part, View};
 use crate::world::World;
@@ -87,9 +87,7 @@ pub(super) async fn read<W: World>(
 
 /// Looks at each slot by itself, of a drive that is in use.
 pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mut Findings) {
-    let in_use = drive
-        .label()
-        .is_some_and(|own| table::is_in_use(newest, own));
+    let in_use = drive.label().is_some_and(|own| is_in_use(newest, own));
     if !in_use {
         return;
     }
@@ -131,9 +129,28 @@ fn fault(newest: &Label, slot: u64, found: &LabelSlot) -> Option<(Severity, Stri
             );
             Some((Severity::Note, text))
         }
-        LabelSlot::Label(label) if is_newest && !table::agree(label, newest) => damage(
+        LabelSlot::Label(label) if is_newest && !agree(label, newest) => damage(
             "this label and that of another drive are of one generation and differ".to_owned(),
         ),
         LabelSlot::Label(_) => None,
     }
+}
+
+/// Whether two labels of one generation say the same, but for whose they are.
+fn agree(one: &Label, other: &Label) -> bool {
+    let theirs = Label {
+        drive_uuid: one.drive_uuid,
+        ..other.clone()
+    };
+    *one == theirs
+}
+
+/// Whether the drive with the label `own` is in use or waits to be.
+fn is_in_use(newest: &Label, own: &Label) -> bool {
+    let entry = newest
+        .members
+        .iter()
+        .find(|entry| entry.uuid == own.drive_uuid);
+    let lags = own.generation + 1 < newest.generation;
+    entry.is_some_and(|entry| entry.state != MemberState::Failed) && !lags
 }

@@ -104,6 +104,11 @@ impl<W: World> Subject<W> {
         format!("pool '{}'", self.drives.name())
     }
 
+    /// The metadata, as a place.
+    pub fn metadata(&self) -> String {
+        format!("{}, metadata", self.pool())
+    }
+
     /// A run of whole blocks, in one operation.
     pub async fn read(
         &self,

@@ -20,25 +20,6 @@ use std::rc::Rc;
 /// The members by group and place, and the spares.
 type Members<W> = (Places<W>, Vec<Rc<Member<W>>>);
 
-/// Whether two labels of one generation say the same, but for whose they are.
-pub(super) fn agree(one: &Label, other: &Label) -> bool {
-    let theirs = Label {
-        drive_uuid: one.drive_uuid,
-        ..other.clone()
-    };
-    *one == theirs
-}
-
-/// Whether the drive with the label `own` is in use or waits to be.
-pub(super) fn is_in_use(newest: &Label, own: &Label) -> bool {
-    let entry = newest
-        .members
-        .iter()
-        .find(|entry| entry.uuid == own.drive_uuid);
-    let lags = own.generation + 1 < newest.generation;
-    entry.is_some_and(|entry| entry.state != MemberState::Failed) && !lags
-}
-
 /// The members by group and place, and the spares.
 ///
 /// # Errors

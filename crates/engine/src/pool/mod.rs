@@ -8,6 +8,7 @@ mod attributes;
 mod create;
 mod hidden;
 mod holdings;
+mod label_reads;
 pub mod maintenance;
 mod merge;
 mod moves;

@@ -8,27 +8,24 @@
 //! No drive is waited for without end: one that does not answer counts as missing
 //! ([`hung`]).
 
+use super::label_reads::read_label;
 use super::recover::{Recovered, recover};
 use super::strangers;
 use super::{LabelSummary, Lane, MemberState, NamedDrive, PoolError, PoolErrorKind};
 use crate::drive::Drive;
-use crate::drives::Limits;
 use crate::drives::Member;
-use crate::drives::doubt::{is_final, read_drive_again};
 use crate::drives::heartbeat;
-use crate::drives::hung::{self, in_time};
+use crate::drives::hung::{self};
 use crate::drives::{Drives, EventKind, Places};
-use crate::label::{
-    Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
-};
+use crate::label::{Label, MemberEntry, PoolIdentity};
 use crate::lane::{LaneSlot, Part, View};
 use crate::meta::{Record, Stage};
 use crate::space::{LaneState, State};
 use crate::world::World;
+use base::Uuid;
 use base::size::human_pair;
-use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -449,99 +446,6 @@ fn check_lanes_are(lane: &LaneSlot, pool: &PoolIdentity) -> Result<(), PoolError
                 pool.name, pool.lanes
             ),
         )),
-    }
-}
-
-/// The newest label of a lane on a drive, which is seen as the lane sees it.
-///
-/// # Errors
-/// `Version` for a label of another format, `Drive` when it can't be read or the drive
-/// does not answer.
-pub(super) async fn read_label<W: World>(
-    world: &W,
-    drive: &impl Drive,
-    lane: u16,
-) -> Result<Option<Label>, PoolError> {
-    read_in_time(world, drive, lane, Part::WHOLE).await
-}
-
-/// The newest label on a drive of the lane whose part this is.
-///
-/// # Errors
-/// As [`read_label`].
-pub(super) async fn read_slots<W: World>(
-    world: &W,
-    drive: &impl Drive,
-    part: Part,
-) -> Result<Option<Label>, PoolError> {
-    read_in_time(world, drive, part.lane, part).await
-}
-
-async fn read_in_time<W: World>(
-    world: &W,
-    drive: &impl Drive,
-    lane: u16,
-    part: Part,
-) -> Result<Option<Label>, PoolError> {
-    let patience = Limits::default().hung;
-    let read = in_time(world, patience, read_there(world, drive, lane, part)).await;
-    read.unwrap_or_else(|| {
-        let context = format!("it does not answer: its label was waited for for {patience:?}");
-        Err(refuse(PoolErrorKind::Drive, context))
-    })
-}
-
-async fn read_there<W: World>(
-    world: &W,
-    drive: &impl Drive,
-    lane: u16,
-    part: Part,
-) -> Result<Option<Label>, PoolError> {
-    let mut newest: Option<Label> = None;
-    let mut failure = None;
-    // A slot that can't be read may have the newer label: when the drive was away for a moment
-    // it can be read after the other one.
-    let mut slots = VecDeque::from(SLOT_OFFSETS);
-    let mut left = SLOT_OFFSETS.len() + 1;
-    while let Some(offset) = slots.pop_front().filter(|_| left > 0) {
-        left -= 1;
-        let at = part.place(DriveOffset(offset), SLOT_BYTES as u64);
-        if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
-            continue;
-        }
-        let began = world.now();
-        let buf = match read_drive_again(world, drive, at, SLOT_BYTES).await {
-            Ok(buf) => buf,
-            Err(error) => {
-                if !is_final(&error, world.now().since(began)) {
-                    slots.push_back(offset);
-                }
-                failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
-                continue;
-            }
-        };
-        // The drive is back: what could not be read is read once more.
-        left = left.max(slots.len());
-        match Label::decode(buf.bytes().unwrap_or_default()) {
-            Slot::Empty => {}
-            Slot::Other(version) => {
-                return Err(refuse(PoolErrorKind::Version, other_version(version)));
-            }
-            // One that went astray says nothing here.
-            Slot::Label(label) if label.pool.lane != lane => {}
-            Slot::Label(label) => {
-                if newest
-                    .as_ref()
-                    .is_none_or(|newest| newest.generation < label.generation)
-                {
-                    newest = Some(*label);
-                }
-            }
-        }
-    }
-    match (newest, failure) {
-        (None, Some(failure)) => Err(failure),
-        (newest, _) => Ok(newest),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A drive belongs to its pool when any lane has a label there. Where those of the other
 //! lanes lie follows from the labels of the pool's other drives.
 
-use super::open::read_slots;
+use super::label_reads::read_slots;
 use super::{LabelSummary, Lane, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::drives::Leftover;

@@ -3,7 +3,7 @@
 //! Invariant: the label of the first lane goes last. It says where the others lie, so whoever was
 //! cut short can begin again.
 
-use super::open::read_label;
+use super::label_reads::read_label;
 use super::{Lane, PoolError, PoolErrorKind};
 use crate::drive::Drive as _;
 use crate::drives::WIPED_BYTES;

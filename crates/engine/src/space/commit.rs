@@ -2,7 +2,7 @@
 //!
 //! Order of writes and why it is safe: `docs/internals/format.md`, "Metadata".
 
-use super::journal_cursor::BatchStart;
+use super::journal_cursor::{BatchEnd, BatchStart};
 use crate::codec::Writer;
 use crate::drives::{DriveFault, Member};
 use crate::error::{PoolError, PoolErrorKind};
@@ -14,17 +14,13 @@ use crate::meta::record::RECORD_BYTES_MAX;
 use crate::space::LaneState;
 use crate::world::World;
 use base::{DriveOffset, Slice};
-use futures_channel::oneshot;
-use futures_util::future::{Shared, join_all};
+use futures_util::future::join_all;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How long the making of a checkpoint rests when it has nothing to write yet, so that
 /// others can work.
 const REST: Duration = Duration::from_micros(1);
-
-/// What comes of a batch.
-pub(super) type BatchEnd = Shared<oneshot::Receiver<Result<(), PoolError>>>;
 
 async fn ended(batch: BatchEnd) -> Result<(), PoolError> {
     let gone = || PoolError::new(PoolErrorKind::Failed, "the pool has gone");

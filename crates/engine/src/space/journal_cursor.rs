@@ -8,7 +8,6 @@
 //! - A batch knows the batch before it. It becomes part of the state only after that one.
 //! - At most [`BATCHES_AT_ONCE`] batches are in flight: recovery looks no further.
 
-use super::commit::BatchEnd;
 use crate::error::PoolError;
 use crate::group_commit::GroupCommit;
 use crate::meta::Record;
@@ -21,6 +20,9 @@ use std::collections::VecDeque;
 
 /// Ends when a checkpoint is durable, or has failed.
 pub(super) type CheckpointEnd = Shared<oneshot::Receiver<()>>;
+
+/// Ends with the outcome of a batch.
+pub(super) type BatchEnd = Shared<oneshot::Receiver<Result<(), PoolError>>>;
 
 /// The place of a batch in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,20 @@
 //! carried out when the PDU is complete, in CmdSN order.
 
 use super::data_out::{DataOut, Fault, Room};
-use super::input::Sink;
 use super::tasks::{Command, Work};
 use super::window::CmdSnPlace;
 use super::{Connection, EARLY_BYTES_MAX, Event, HELD_BYTES_MAX, IMMEDIATE_MAX, TaskId};
 use crate::pdu::request::{self, Order};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
+
+/// Where the bytes of the current data segment go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Sink {
+    #[default]
+    Discard,
+    Control,
+    Task(TaskId),
+}
 
 /// What to do with the PDU that is coming in, once it is whole.
 #[derive(Clone, Copy, Debug, Default)]

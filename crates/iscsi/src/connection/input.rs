@@ -5,22 +5,13 @@
 //! held, both of bounded length; a longer one closes the connection before any of
 //! it is stored.
 
-use super::dispatch::Plan;
-use super::{Connection, TaskId, UNREAD_BYTES_MAX};
+use super::dispatch::{Plan, Sink};
+use super::{Connection, UNREAD_BYTES_MAX};
 use crate::pdu::{self, BHS_BYTES, Bhs, DIGEST_BYTES, RejectReason};
 use base::checksum::crc32c_of;
 
 /// Additional headers longer than this hold nothing that we know.
 const AHS_BYTES_MAX: usize = 280;
-
-/// Where the bytes of the current data segment go.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Sink {
-    #[default]
-    Discard,
-    Control,
-    Task(TaskId),
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {

@@ -8,6 +8,7 @@
 
 use super::keys::{Keys, Outcome};
 use super::security::Security;
+use super::status::*;
 use super::{Limits, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory};
 use crate::chap::Chap;
 use crate::pdu::request::{self, opcodes};
@@ -21,27 +22,6 @@ pub const REQUESTS_MAX: u32 = 64;
 /// Data segments during login, either way (clause 13.12: the default holds until
 /// full-feature phase).
 const SEGMENT_BYTES_MAX: usize = 8192;
-
-pub(super) const SECURITY: u8 = 0;
-const OPERATIONAL: u8 = 1;
-const FULL_FEATURE: u8 = 3;
-
-/// Status class and detail (clause 11.13.5).
-type Status = (u8, u8);
-
-pub(super) const INITIATOR_ERROR: Status = (2, 0x00);
-pub(super) const AUTHENTICATION_FAILURE: Status = (2, 0x01);
-const FORBIDDEN: Status = (2, 0x02);
-const NOT_FOUND: Status = (2, 0x03);
-const UNSUPPORTED_VERSION: Status = (2, 0x05);
-pub(super) const MISSING_PARAMETER: Status = (2, 0x07);
-const SESSION_DOES_NOT_EXIST: Status = (2, 0x0a);
-const INVALID_DURING_LOGIN: Status = (2, 0x0b);
-const SERVICE_UNAVAILABLE: Status = (3, 0x01);
-const OUT_OF_RESOURCES: Status = (3, 0x02);
-
-/// Why a login ends: what the peer is told, and what the log is told.
-pub(super) type Refused = (Status, String);
 
 fn status_of(refusal: Refusal) -> Status {
     match refusal {

@@ -7,10 +7,10 @@
 //! - A name that is not known takes as long as a response that is wrong, and both are
 //!   refused alike.
 
-use super::exchange::{
+use super::keys::Declared;
+use super::status::{
     AUTHENTICATION_FAILURE, INITIATOR_ERROR, MISSING_PARAMETER, Refused, SECURITY,
 };
-use super::keys::Declared;
 use crate::chap::{
     Account, Algorithm, CHALLENGE_BYTES_MAX, Challenge, Chap, Credential, NAME_BYTES_MAX, same,
 };

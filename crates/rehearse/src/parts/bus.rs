@@ -1,10 +1,10 @@
 //! A bus between controllers and drives, at work.
 
-use super::world::RigWorld;
 use engine::World;
 use model::bus::{Bus, Direction, State};
 use model::station::Snapshot;
 use std::cell::RefCell;
+use world_sim::SimWorld;
 
 /// A bus at work.
 pub struct BusRig {
@@ -25,7 +25,7 @@ impl BusRig {
     }
 
     /// Carries the data of a command.
-    pub async fn transfer(&self, world: &RigWorld, direction: Direction, data_bytes: u64) {
+    pub async fn transfer(&self, world: &SimWorld, direction: Direction, data_bytes: u64) {
         let now = world.now();
         let sent = self
             .state
@@ -44,7 +44,7 @@ impl BusRig {
     }
 
     /// What its lanes did until now, by direction: one where both share them.
-    pub fn lanes(&self, world: &RigWorld) -> Vec<Snapshot> {
+    pub fn lanes(&self, world: &SimWorld) -> Vec<Snapshot> {
         let (now, state) = (world.now(), self.state.borrow());
         let mut lanes = vec![state.lanes(Direction::FromDrives).snapshot(now)];
         if self.bus.full_duplex {

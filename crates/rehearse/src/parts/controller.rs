@@ -7,7 +7,6 @@
 //! ends somewhere where nobody sees it, and whoever asks is told that it is lost.
 
 use super::halt::Halt;
-use super::world::RigWorld;
 use base::Time;
 use engine::World;
 use model::controller::{Controller, State};
@@ -15,12 +14,13 @@ use model::station::Snapshot;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
+use world_sim::SimWorld;
 
 /// A controller at work.
 pub struct ControllerRig {
     /// Unique over the site.
     pub name: String,
-    world: RigWorld,
+    world: SimWorld,
     model: Controller,
     /// Whether its write cache is mirrored to a partner.
     mirrors: bool,
@@ -36,7 +36,7 @@ pub struct ControllerRig {
 
 impl ControllerRig {
     /// A controller at rest.
-    pub fn new(world: &RigWorld, name: String, model: Controller, mirrors: bool) -> ControllerRig {
+    pub fn new(world: &SimWorld, name: String, model: Controller, mirrors: bool) -> ControllerRig {
         ControllerRig {
             name,
             world: world.clone(),

@@ -2,12 +2,12 @@
 //!
 //! Invariant: those that wait go on in the order of their coming.
 
-use super::world::RigWorld;
 use engine::World;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+use world_sim::SimWorld;
 
 /// The door. Open at first.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Halt {
 
 /// Runs all of them at the same time; ends when the last has ended.
 pub async fn together<T: Future<Output = ()> + 'static>(
-    world: &RigWorld,
+    world: &SimWorld,
     tasks: impl Iterator<Item = T>,
 ) {
     let halt = Rc::new(Halt::default());
@@ -72,6 +72,7 @@ pub async fn together<T: Future<Output = ()> + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::world::RigWorld;
     use std::time::Duration;
     use world_sim::Outcome;
 

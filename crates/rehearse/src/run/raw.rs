@@ -140,7 +140,7 @@ fn run_in(
 fn raw(world: &RigWorld, profile: &VmProfile, kind: &DriveKind) -> Rc<RawVm> {
     let drive = |disk: usize| {
         let randomness = world.prng(&format!("disk {disk} of {}", profile.name));
-        Device::new(world.clone(), DriveModel::new(kind, randomness))
+        Device::new((**world).clone(), DriveModel::new(kind, randomness))
     };
     Rc::new(RawVm {
         profile: profile.clone(),

@@ -4,47 +4,21 @@
 //! over its links and back. Disks of a VM go one after the other.
 
 use super::Scene;
+use super::copy_method::{CopyMethod, make_like};
 use super::host_copy::{Copying, seen};
 use super::log::{Undertaking, amount, count, rate, seconds};
 use super::moves;
 use crate::parts::disk::DiskRig;
 use crate::parts::gate::Gate;
 use crate::parts::halt::together;
-use crate::parts::pool::PoolRig;
-use crate::parts::world::RigWorld;
 use crate::rig::vm::VmRig;
 use crate::rig::wiring::vm_group_of;
-use engine::Volume;
 use site::plan::{HostCopy, Luns};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// How disks are copied.
-#[derive(Clone, Copy)]
-pub(super) struct How {
-    /// By the host, and how; else by the array.
-    pub by_host: Option<HostCopy>,
-    /// VMs that a host works on at once.
-    pub at_once: usize,
-    /// Of the event, for names of volumes.
-    pub number: usize,
-}
-
-impl How {
-    fn who(&self) -> String {
-        match self.by_host {
-            None => "the array".to_owned(),
-            Some(how) => format!(
-                "the host, {} pieces of {} KiB at a time",
-                how.outstanding,
-                how.transfer_bytes >> 10
-            ),
-        }
-    }
-}
 
 /// Works on VMs, so many of each host at once. Ends when all that began has ended; nothing
 /// begins after a failure.
@@ -88,7 +62,11 @@ fn ended(scene: &Scene, undertaking: Undertaking<'_>, why: &str) {
 }
 
 /// Clones VMs of a VM group.
-pub(super) async fn clone(scene: &Rc<Scene>, (vm_group, vms): (&str, Vec<Rc<VmRig>>), how: How) {
+pub(super) async fn clone(
+    scene: &Rc<Scene>,
+    (vm_group, vms): (&str, Vec<Rc<VmRig>>),
+    how: CopyMethod,
+) {
     let more = format!("{} by {}", count(vms.len(), "VM"), how.who());
     let cloning = scene
         .log
@@ -142,7 +120,7 @@ async fn copied(
     bytes: &Rc<Cell<u64>>,
 ) -> Result<(), String> {
     let pool = Rc::clone(&disk.pool.borrow());
-    let made = make(disk, (&pool, name)).await?;
+    let made = make_like(disk, (&pool, name)).await?;
     let from = disk.volume.borrow().clone();
     // On the datastore of its VM, where there is one.
     let lun_name = match vm_group_of(&scene.plan, &vm.vm_group).luns {
@@ -154,25 +132,12 @@ async fn copied(
     Copying::new((from, to), how, bytes).run(scene).await
 }
 
-/// An empty volume like that of `disk`.
-pub(super) async fn make(
-    disk: &DiskRig,
-    (pool, name): (&PoolRig, &str),
-) -> Result<Volume<RigWorld>, String> {
-    let provisioning = match disk.volume.borrow().info().provisioning {
-        engine::Provisioning::Thin => site::Provisioning::Thin,
-        engine::Provisioning::Thick => site::Provisioning::Thick,
-    };
-    let made = pool.make_volume(provisioning, name, disk.size_bytes);
-    made.await
-}
-
 /// Moves disks of a VM group to a pool, so many of each VM from the first on.
 pub(super) async fn move_storage(
     scene: &Rc<Scene>,
     (vm_group, disks): (&str, usize),
     to: &str,
-    how: How,
+    how: CopyMethod,
 ) {
     let to = scene.pool(to);
     let vms = scene.of_vm_group(vm_group);

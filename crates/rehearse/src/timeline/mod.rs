@@ -7,6 +7,7 @@
 
 mod boot;
 mod copies;
+mod copy_method;
 mod cpu;
 mod crossing;
 mod host_copy;
@@ -89,7 +90,7 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
         } => {
             let all = scene.of_vm_group(&vm_group).into_iter();
             let vms: Vec<_> = all.take(vms.into()).collect();
-            let how = copies::How {
+            let how = copy_method::CopyMethod {
                 by_host: (!offload).then_some(copy),
                 at_once: at_once.into(),
                 number,
@@ -104,7 +105,7 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
             offload,
             copy,
         } => {
-            let how = copies::How {
+            let how = copy_method::CopyMethod {
                 by_host: (!offload).then_some(copy),
                 at_once: at_once.into(),
                 number,

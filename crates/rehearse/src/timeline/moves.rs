@@ -7,7 +7,7 @@
 //! switch the VM stands still for a moment.
 
 use super::Scene;
-use super::copies::{How, make};
+use super::copy_method::{CopyMethod, make_like};
 use super::crossing::{Crossing, RemoteVolume};
 use super::host_copy::{Copying, seen};
 use crate::parts::disk::{DiskRig, Twin};
@@ -30,7 +30,7 @@ pub(super) async fn disk(
     scene: &Rc<Scene>,
     (vm, disk): (&VmRig, &Rc<DiskRig>),
     to: &Rc<PoolRig>,
-    how: How,
+    how: CopyMethod,
     bytes: &Rc<Cell<u64>>,
 ) -> Result<Duration, String> {
     let is_elsewhere = disk.pool.borrow().name != to.name;
@@ -147,7 +147,7 @@ async fn by_its_host(
     scene: &Rc<Scene>,
     (vm, disk): (&VmRig, &DiskRig),
     to: &Rc<PoolRig>,
-    how: How,
+    how: CopyMethod,
     bytes: &Rc<Cell<u64>>,
 ) -> Result<Duration, String> {
     let (from, volume) = (Rc::clone(&disk.pool.borrow()), disk.volume.borrow().clone());
@@ -156,7 +156,7 @@ async fn by_its_host(
         true => format!("{name}-moved{}", how.number),
         false => name.clone(),
     };
-    let made = make(disk, (to, &new_name)).await?;
+    let made = make_like(disk, (to, &new_name)).await?;
     let target = seen(scene, (vm, &disk.lun_name), (to, made.clone()));
     let below: Rc<Cell<u64>> = Rc::default();
     disk.twin.replace(Some(Twin {

@@ -1,7 +1,7 @@
 //! Requests about drives of pools: list, take out of use, replace, remove.
 
 use super::deadline::Served;
-use super::pools;
+use super::pool_view;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::status::numbers;
@@ -77,7 +77,7 @@ pub(super) async fn fail_drive(
 ) -> Result<Json<Pool>, Refusal> {
     let pool = found(&served, &name).await?.pool;
     served.array.fail_drive(name).await?;
-    pools::shown(&served.array, &pool).await
+    pool_view::shown(&served.array, &pool).await
 }
 
 /// Puts another drive in the place of one; it is rebuilt from the others.

@@ -2,7 +2,7 @@
 
 use super::drives::new_drive;
 use super::pool_changes;
-use super::pools::shown;
+use super::pool_view::shown;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::{Array, NewGroup};

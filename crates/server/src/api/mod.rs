@@ -20,6 +20,7 @@ mod hosts;
 mod jobs;
 mod listener;
 mod pool_changes;
+mod pool_view;
 mod pools;
 mod problem;
 mod query;

@@ -1,7 +1,7 @@
 //! Requests that create and destroy pools, and that size their read caches.
 
 use super::drives::new_drive;
-use super::pools::shown;
+use super::pool_view::shown;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::Array;

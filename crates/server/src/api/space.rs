@@ -3,11 +3,10 @@
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
-use api::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
+use api::{Pool, Problem, Provisioning, ThresholdsChange};
 use api::{Shrinking, Volume, VolumeConvert, VolumeSpace};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
-use engine::pool::PoolInfo;
 use engine::pool::VolumeChange;
 use engine::pool::maintenance::fullness;
 use serde::Deserialize;
@@ -33,7 +32,7 @@ pub(super) async fn change_thresholds(
     array
         .change_thresholds(name.clone(), move |now| changed(now, change))
         .await?;
-    super::pools::shown(&array, &name).await
+    super::pool_view::shown(&array, &name).await
 }
 
 fn changed(
@@ -141,36 +140,4 @@ pub(super) async fn get_shrinking(
         lost_bytes: size_bytes.saturating_sub(end_bytes),
         lost_mapped_bytes,
     }))
-}
-
-/// The thresholds of a pool.
-pub(super) fn thresholds(info: &PoolInfo) -> Thresholds {
-    Thresholds {
-        warn_percent: info.fullness.thresholds.warn_percent,
-        alarm_percent: info.fullness.thresholds.alarm_percent,
-    }
-}
-
-/// How full a pool is.
-pub(super) fn fullness(info: &PoolInfo) -> api::Fullness {
-    use api::Fullness;
-    match info.fullness.fullness {
-        fullness::Fullness::Ample => Fullness::Ample,
-        fullness::Fullness::Warn => Fullness::Warn,
-        fullness::Fullness::Alarm => Fullness::Alarm,
-        fullness::Fullness::Full => Fullness::Full,
-    }
-}
-
-/// Bytes of a pool's drives that hold no data of volumes: labels, metadata, logs, sums,
-/// and what no zone has.
-pub(super) fn overhead_bytes(info: &PoolInfo) -> u64 {
-    let of_group = |group: &engine::pool::GroupInfo| {
-        let zones_bytes = u64::from(group.zones) * group.zone_bytes;
-        let members = group.members.iter();
-        members
-            .map(|member| member.capacity_bytes.saturating_sub(zones_bytes))
-            .sum::<u64>()
-    };
-    info.groups.iter().map(of_group).sum()
 }

@@ -5,7 +5,7 @@ use crate::drives::Member;
 use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
 use crate::label::{Label, MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
-use crate::pool::open::read_slots;
+use crate::pool::label_reads::read_slots;
 use crate::pool::{
     LabelSummary, Lane, MemberState, NamedDrive, PoolError, PoolErrorKind, PoolInfo,
 };

@@ -5,7 +5,6 @@
 //! more.
 
 use super::model::{Busy, DriveModel};
-use crate::parts::world::RigWorld;
 use base::Time;
 use engine::World;
 use model::{Completed, Request};
@@ -17,6 +16,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use world_sim::Alarm;
+use world_sim::SimWorld;
 
 /// That a drive does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct CommandCounts {
 
 /// A drive at work.
 pub(crate) struct Device {
-    world: RigWorld,
+    world: SimWorld,
     model: RefCell<DriveModel>,
     slots: RefCell<FxHashMap<u64, (Rc<Slot>, Time)>>,
     /// When the next alarm rings, if one is set.
@@ -68,7 +68,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(world: RigWorld, model: DriveModel) -> Rc<Device> {
+    pub(crate) fn new(world: SimWorld, model: DriveModel) -> Rc<Device> {
         Rc::new(Device {
             counted: Cell::new(world.now()),
             world,

@@ -24,7 +24,6 @@ pub use model::{Busy, DriveKind};
 
 use crate::parts::bus::BusRig;
 use crate::parts::controller::ControllerRig;
-use crate::parts::world::RigWorld;
 use ::model::bus::Direction;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
@@ -32,6 +31,7 @@ use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
 use std::cell::Cell;
 use std::rc::Rc;
 use world_sim::Blocks;
+use world_sim::SimWorld;
 
 /// The front of a drive that lies in a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct DriveRig {
     pub name: String,
     kind: DriveKind,
     capacity_bytes: u64,
-    world: RigWorld,
+    world: SimWorld,
     device: Rc<Device>,
     bus: Rc<BusRig>,
     controller: Rc<ControllerRig>,
@@ -82,7 +82,7 @@ impl DriveRig {
     /// A drive that holds nothing yet, behind its bus and controller. It offers as many bytes,
     /// which may be less than its model has.
     pub fn new(
-        world: &RigWorld,
+        world: &SimWorld,
         name: String,
         (kind, capacity_bytes): (DriveKind, u64),
         (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),

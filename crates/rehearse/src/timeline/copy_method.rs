@@ -1,0 +1,44 @@
+//! How disks are copied, and the volume that a copy goes to.
+
+use crate::parts::disk::DiskRig;
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
+use engine::Volume;
+use site::plan::HostCopy;
+
+/// How disks are copied.
+#[derive(Clone, Copy)]
+pub(super) struct CopyMethod {
+    /// By the host, and how; else by the array.
+    pub by_host: Option<HostCopy>,
+    /// VMs that a host works on at once.
+    pub at_once: usize,
+    /// Of the event, for names of volumes.
+    pub number: usize,
+}
+
+impl CopyMethod {
+    pub fn who(&self) -> String {
+        match self.by_host {
+            None => "the array".to_owned(),
+            Some(how) => format!(
+                "the host, {} pieces of {} KiB at a time",
+                how.outstanding,
+                how.transfer_bytes >> 10
+            ),
+        }
+    }
+}
+
+/// An empty volume like that of `disk`.
+pub(super) async fn make_like(
+    disk: &DiskRig,
+    (pool, name): (&PoolRig, &str),
+) -> Result<Volume<RigWorld>, String> {
+    let provisioning = match disk.volume.borrow().info().provisioning {
+        engine::Provisioning::Thin => site::Provisioning::Thin,
+        engine::Provisioning::Thick => site::Provisioning::Thick,
+    };
+    let made = pool.make_volume(provisioning, name, disk.size_bytes);
+    made.await
+}
