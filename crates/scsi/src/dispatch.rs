@@ -17,7 +17,7 @@ use crate::unit::LogicalUnit;
 use crate::vpd;
 use base::{Payload, SECTOR_BYTES, Slice};
 use engine::World;
-use engine::volume::{CancelToken, Room};
+use engine::volume::{AvailableSpace, CancelToken};
 use std::rc::Rc;
 
 impl<W: World> Nexus<W> {
@@ -284,7 +284,7 @@ impl<W: World> Nexus<W> {
 }
 
 /// What room there is for a thin unit.
-async fn room<W: World>(unit: &LogicalUnit<W>) -> Result<Option<Room>, Sense> {
+async fn room<W: World>(unit: &LogicalUnit<W>) -> Result<Option<AvailableSpace>, Sense> {
     match unit.unmap_blocks() {
         None => Ok(None),
         Some(_) => {

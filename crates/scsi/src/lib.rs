@@ -20,7 +20,7 @@ pub mod nexus;
 pub mod offload;
 pub mod ports;
 pub mod reservation;
-mod room;
+mod retries;
 pub mod sense;
 pub mod target;
 pub mod unit;

@@ -202,13 +202,13 @@ impl<W: World> Nexus<W> {
         self.execute_until(lun, cdb.into(), data_out, None).await
     }
 
-    /// As [`Nexus::execute`]; a copy ends early when `course` is stopped.
+    /// As [`Nexus::execute`]; a copy ends early when `cancel` is stopped.
     pub async fn execute_until(
         &self,
         lun: [u8; 8],
         cdb: Cdb,
         data_out: Slice,
-        course: Option<CancelToken>,
+        cancel: Option<CancelToken>,
     ) -> Response {
         let number = lun::decode(lun);
         let there = number.and_then(|number| Some((number, self.target.unit(number)?)));
@@ -216,7 +216,7 @@ impl<W: World> Nexus<W> {
             // There are no mode pages that could say how.
             return self.absent(cdb.command().ok()).in_format(Format::Fixed);
         };
-        let response = self.execute_at(number, &unit, cdb, data_out, course).await;
+        let response = self.execute_at(number, &unit, cdb, data_out, cancel).await;
         response.in_format(unit.sense_format())
     }
 
@@ -226,7 +226,7 @@ impl<W: World> Nexus<W> {
         unit: &Rc<LogicalUnit<W>>,
         cdb: Cdb,
         data_out: Slice,
-        course: Option<CancelToken>,
+        cancel: Option<CancelToken>,
     ) -> Response {
         let command = cdb.command();
         // Those of a CDB that is wrong in itself go before what is wrong with it (SAM-5
@@ -244,7 +244,7 @@ impl<W: World> Nexus<W> {
         if !admitted && !self.target.world().planted("reservation not looked at") {
             return Response::conflict();
         }
-        self.execute_admitted(number, unit, (command, data_out), course)
+        self.execute_admitted(number, unit, (command, data_out), cancel)
             .await
     }
 
@@ -268,7 +268,7 @@ impl<W: World> Nexus<W> {
         number: u16,
         unit: &Rc<LogicalUnit<W>>,
         (command, data_out): (Command, Slice),
-        course: Option<CancelToken>,
+        cancel: Option<CancelToken>,
     ) -> Response {
         let access = Access::of(&command);
         // One that waited may find the unit gone.
@@ -277,7 +277,7 @@ impl<W: World> Nexus<W> {
         };
         let checked = self.target.ports().check(self.id.target_port, &command);
         match checked.and_then(|()| ready(unit, &command, access)) {
-            Ok(()) => self.run(number, unit, (command, data_out), course).await,
+            Ok(()) => self.run(number, unit, (command, data_out), cancel).await,
             Err(sense) => Response::check_condition(&sense, 0),
         }
     }

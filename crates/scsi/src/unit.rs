@@ -2,7 +2,7 @@
 
 use crate::erasure::Erasure;
 use crate::reservation::{NexusId, Reservations, Unreadable};
-use crate::room::Queue;
+use crate::retries::Queue;
 use crate::sense::{Format, Sense};
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
 use engine::{Disk, IoError, Provisioning, World};

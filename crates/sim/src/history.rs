@@ -30,7 +30,7 @@ pub(crate) fn value_of(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Which register of which unit.
-pub(crate) type Place = (usize, usize);
+pub(crate) type RegisterPlace = (usize, usize);
 
 /// Operations of one register that are looked at together, at most.
 const OPERATIONS_MAX: usize = 64;
@@ -59,7 +59,7 @@ pub(crate) enum Deed {
         new: u64,
     },
     /// It wrote what this register had.
-    Copied(Place),
+    Copied(RegisterPlace),
     /// It wrote one of these.
     OneOf(Rc<[u64]>),
 }
@@ -195,7 +195,7 @@ impl History {
 
     /// Copies into this register of which nobody has said yet what they may have written:
     /// their numbers, from where, their beginnings and ends.
-    pub(crate) fn copies(&self) -> Vec<(usize, Place, Range<u64>)> {
+    pub(crate) fn copies(&self) -> Vec<(usize, RegisterPlace, Range<u64>)> {
         let all = self.operations.iter().enumerate();
         let copies = all.filter_map(|(number, one)| match one.deed {
             Deed::Copied(from) => Some((number, from, one.begun..one.ended)),

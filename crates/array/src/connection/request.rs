@@ -72,7 +72,7 @@ pub(crate) struct Runner<W: World> {
     session: Rc<Session<W>>,
     running: FuturesUnordered<LocalBoxFuture<'static, EndedWork>>,
     /// Of the commands that run.
-    courses: Rc<RefCell<FxHashMap<TaskId, CancelToken>>>,
+    cancels: Rc<RefCell<FxHashMap<TaskId, CancelToken>>>,
 }
 
 impl<W: World> Runner<W> {
@@ -81,21 +81,21 @@ impl<W: World> Runner<W> {
             state,
             session,
             running: FuturesUnordered::new(),
-            courses: Rc::default(),
+            cancels: Rc::default(),
         }
     }
 
     /// What runs a command to its end.
     fn run(&self, task: TaskId, order: Order, data: Slice) -> LocalBoxFuture<'static, EndedWork> {
-        let (session, courses) = (Rc::clone(&self.session), Rc::clone(&self.courses));
-        let course = CancelToken::default();
-        courses.borrow_mut().insert(task, course.clone());
+        let (session, cancels) = (Rc::clone(&self.session), Rc::clone(&self.cancels));
+        let cancel = CancelToken::default();
+        cancels.borrow_mut().insert(task, cancel.clone());
         let written_bytes = data.len() as u64;
         Box::pin(async move {
             let nexus = &session.nexus;
-            let executed = nexus.execute_making_room(order.lun, order.cdb, data, course);
+            let executed = nexus.execute_making_room(order.lun, order.cdb, data, cancel);
             let response = executed.await;
-            courses.borrow_mut().remove(&task);
+            cancels.borrow_mut().remove(&task);
             EndedWork::Command {
                 task,
                 sent_to: order.destination(),
@@ -107,7 +107,7 @@ impl<W: World> Runner<W> {
 
     /// Nobody waits for anything any more.
     fn stop_all(&self) {
-        self.courses.borrow().values().for_each(CancelToken::stop);
+        self.cancels.borrow().values().for_each(CancelToken::stop);
     }
 
     fn begin(&self, request: Request) {
@@ -118,8 +118,8 @@ impl<W: World> Runner<W> {
                 self.running.push(running);
             }
             Request::Stop { task } => {
-                if let Some(course) = self.courses.borrow().get(&task) {
-                    course.stop();
+                if let Some(cancel) = self.cancels.borrow().get(&task) {
+                    cancel.stop();
                 }
             }
             Request::Manage {

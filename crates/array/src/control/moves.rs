@@ -49,7 +49,7 @@ pub struct Unsettled {
 }
 
 /// What a crash left on its way.
-struct Found {
+struct UnsettledMove {
     pool: String,
     pool_uuid: Uuid,
     lane: u16,
@@ -316,13 +316,13 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// What is on its way between pools, in all of them.
-    async fn transits(&self) -> Result<Vec<Found>, ArrayError> {
+    async fn transits(&self) -> Result<Vec<UnsettledMove>, ArrayError> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let visit = |state: Rc<ShardState<W>>| async move {
                 let mut here = Vec::new();
                 for pool in state.pools() {
-                    let found = |(info, transit)| Found {
+                    let found = |(info, transit)| UnsettledMove {
                         pool: pool.name().to_owned(),
                         pool_uuid: pool.info().uuid,
                         lane: pool.lane(),
@@ -364,7 +364,7 @@ impl<W: World> ControlPlane<W> {
         let all = self.transits().await?;
         let settled = self.volumes().await?;
         let jobs = self.jobs.moving();
-        let of_late = |found: &&Found| {
+        let of_late = |found: &&UnsettledMove| {
             let late = late.as_ref();
             late.is_none_or(|late| found.pool == *late || found.transit.pool_name == *late)
         };
@@ -403,8 +403,8 @@ impl<W: World> ControlPlane<W> {
 
     async fn settle_both(
         &self,
-        found: &Found,
-        other: Option<&Found>,
+        found: &UnsettledMove,
+        other: Option<&UnsettledMove>,
         what: Settling,
     ) -> Result<(), ArrayError> {
         self.settle_move(found, what).await?;
@@ -416,7 +416,7 @@ impl<W: World> ControlPlane<W> {
         }
     }
 
-    async fn settle_move(&self, found: &Found, what: Settling) -> Result<(), ArrayError> {
+    async fn settle_move(&self, found: &UnsettledMove, what: Settling) -> Result<(), ArrayError> {
         let uuid = found.info.uuid;
         let visit = move |_, pool: Lane<W>| async move {
             let settled = match what {
@@ -432,7 +432,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Says of a volume that nobody can use it, and what can be done.
-    async fn withhold(&self, found: &Found) -> Result<(), ArrayError> {
+    async fn withhold(&self, found: &UnsettledMove) -> Result<(), ArrayError> {
         if found.transit.stage == Stage::Incoming {
             return Ok(());
         }

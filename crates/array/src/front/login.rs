@@ -35,12 +35,12 @@ struct Agreed<S> {
 }
 
 /// The directory as one login sees it: a session that is about to begin takes its permit.
-struct Gate<'a, W: World, C: Clock> {
+struct PermittingDirectory<'a, W: World, C: Clock> {
     desk: &'a Desk<W, C>,
     permit: Cell<Option<SessionPermit>>,
 }
 
-impl<W: World, C: Clock> TargetDirectory for Gate<'_, W, C> {
+impl<W: World, C: Clock> TargetDirectory for PermittingDirectory<'_, W, C> {
     fn admit(
         &self,
         initiator: &str,
@@ -160,7 +160,7 @@ async fn login<W: World, C: Clock, S: Stream>(
         challenge: Challenge::from_random(random.map_err(|why| format!("no randomness: {why}"))?),
     };
     let mut login = Login::new(directory.portal_at(local), tsih, desk.limits.iscsi, chap);
-    let gate = Gate {
+    let gate = PermittingDirectory {
         desk,
         permit: Cell::default(),
     };

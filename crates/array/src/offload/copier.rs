@@ -131,7 +131,7 @@ impl<W: World> SessionCopier<W> {
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> Result<HeldData, IoError> {
         let uuid = source.info().uuid;
         let gone = || IoError {
@@ -140,15 +140,15 @@ impl<W: World> SessionCopier<W> {
             context: format!("volume {uuid} is deleted"),
         };
         let state = self.state.upgrade().ok_or_else(gone)?;
-        let here = hold_on(&state, uuid, &ranges, &course).await;
+        let here = hold_on(&state, uuid, &ranges, &cancel).await;
         let mut held = here.map(|held| (state.index(), held));
         for shard in self.others(state.index()) {
             if held.is_some() {
                 break;
             }
-            let (ranges, course) = (ranges.clone(), course.clone());
+            let (ranges, cancel) = (ranges.clone(), cancel.clone());
             let hold = move |state: Rc<ShardState<W>>| async move {
-                hold_on(&state, uuid, &ranges, &course).await
+                hold_on(&state, uuid, &ranges, &cancel).await
             };
             let there = shard.call(hold).await.ok().flatten();
             held = there.map(|held| (shard.index(), held));
@@ -189,10 +189,10 @@ async fn hold_on<W: World>(
     state: &ShardState<W>,
     uuid: Uuid,
     ranges: &[(u64, u64)],
-    course: &CancelToken,
+    cancel: &CancelToken,
 ) -> Option<Result<HeldIn, IoError>> {
     let (pool, volume) = state.volume_of(uuid)?;
-    let held = state.holder(&pool).hold(&volume, ranges, course).await;
+    let held = state.holder(&pool).hold(&volume, ranges, cancel).await;
     Some(held.map(|held| (pool.info().name, pool.lane(), held)))
 }
 
@@ -223,9 +223,9 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
-        self.hold_where_it_is(source, ranges, course).boxed_local()
+        self.hold_where_it_is(source, ranges, cancel).boxed_local()
     }
 
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>> {
@@ -251,8 +251,8 @@ impl<W: World> Copier<W> for SessionCopier<W> {
         find.boxed_local()
     }
 
-    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any> {
-        Box::new(Reach::new(&self.offload, volume, course))
+    fn reach(&self, volume: Uuid, cancel: &CancelToken) -> Box<dyn Any> {
+        Box::new(Reach::new(&self.offload, volume, cancel))
     }
 
     fn release(&self, held: Vec<HeldData>) {

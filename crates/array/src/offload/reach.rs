@@ -26,12 +26,12 @@ pub(super) struct Reach<W: World> {
 }
 
 impl<W: World> Reach<W> {
-    pub(super) fn new(offload: &Arc<Offload<W>>, volume: Uuid, course: &CancelToken) -> Self {
+    pub(super) fn new(offload: &Arc<Offload<W>>, volume: Uuid, cancel: &CancelToken) -> Self {
         let mut state = offload.state();
         let reaches = &mut state.reaches;
         reaches.next += 1;
         let number = reaches.next;
-        reaches.all.insert(number, (volume, course.clone()));
+        reaches.all.insert(number, (volume, cancel.clone()));
         drop(state);
         Reach {
             offload: Arc::clone(offload),
@@ -57,8 +57,8 @@ impl<W: World> Offload<W> {
                 .all
                 .iter()
                 .filter(|(_, (at, _))| *at == volume);
-            of.map(|(number, (_, course))| {
-                course.stop();
+            of.map(|(number, (_, cancel))| {
+                cancel.stop();
                 *number
             })
             .collect()
@@ -85,16 +85,16 @@ mod tests {
     fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
         let offload = Arc::new(Offload::<SimWorld>::new(None, Limits::default()));
         let (one, other) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
-        let courses = [
+        let cancels = [
             CancelToken::default(),
             CancelToken::default(),
             CancelToken::default(),
         ];
-        let reach = |volume, at: usize| Reach::new(&offload, volume, &courses[at]);
+        let reach = |volume, at: usize| Reach::new(&offload, volume, &cancels[at]);
         let (first, second, third) = (reach(one, 0), reach(one, 1), reach(other, 2));
         let mut wait = Box::pin(offload.leave_alone(one));
         assert!((&mut wait).now_or_never().is_none());
-        let goes_on = courses.iter().map(CancelToken::goes_on).collect::<Vec<_>>();
+        let goes_on = cancels.iter().map(CancelToken::goes_on).collect::<Vec<_>>();
         assert_eq!(goes_on, [false, false, true]);
         let _later = reach(one, 2);
         drop(first);

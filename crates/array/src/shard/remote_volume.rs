@@ -6,7 +6,7 @@
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::World;
-use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
+use engine::volume::{Alteration, Altered, AvailableSpace, CancelToken, Mapping, VolumeIo};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -142,7 +142,7 @@ impl<W: World> VolumeIo for RemoteVolume<W> {
         self.visit(at, visit).boxed_local()
     }
 
-    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
+    fn room(&self) -> LocalBoxFuture<'_, Result<AvailableSpace, IoError>> {
         let visit = |volume: Volume<W>| async move { VolumeIo::room(&volume).await };
         self.visit(VolumeOffset(0), visit).boxed_local()
     }
@@ -160,7 +160,7 @@ impl<W: World> VolumeIo for RemoteVolume<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
         let visit = move |volume: Volume<W>| async move {
             let world = volume.world().clone();
@@ -169,7 +169,7 @@ impl<W: World> VolumeIo for RemoteVolume<W> {
                 true => len / 2 / 512 * 512,
                 false => len,
             };
-            VolumeIo::copy_beside(&volume, source, ends, len, course).await
+            VolumeIo::copy_beside(&volume, source, ends, len, cancel).await
         };
         self.visit(ends.1, visit).boxed_local()
     }

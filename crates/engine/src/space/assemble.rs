@@ -132,14 +132,14 @@ fn stop_rings_with<W: World>(drives: &Drives<W>, store: &Store<W>) {
 }
 
 type Logs<W> = (Rc<Ring<W>>, Rc<Ring<W>>);
-type Held = (Vec<crate::ring::Recovered>, Vec<crate::ring::Recovered>);
+type RecoveredLogs = (Vec<crate::ring::Recovered>, Vec<crate::ring::Recovered>);
 
 async fn rings<W: World>(
     world: &W,
     drives: &Rc<Drives<W>>,
     stamps: &Rc<Cell<u64>>,
     fresh: bool,
-) -> Result<(Logs<W>, Option<Held>), PoolError> {
+) -> Result<(Logs<W>, Option<RecoveredLogs>), PoolError> {
     let (log, intents) = drives.identity().ring_specs();
     let stamps = || Rc::clone(stamps);
     let losses = || -> Rc<dyn crate::ring::Losses<W>> { Rc::new(RingLosses(Rc::clone(drives))) };

@@ -4,8 +4,8 @@
 //! the same, with one order of its commands and one set of locks.
 
 use super::{
-    Alteration, Altered, CancelToken, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo,
-    VolumeIo,
+    Alteration, Altered, AvailableSpace, CancelToken, IoError, Mapping, Provisioning, Volume,
+    VolumeInfo, VolumeIo,
 };
 use crate::world::World;
 use base::{Payload, Slice, Uuid, VolumeOffset};
@@ -54,7 +54,7 @@ impl<W: World> VolumeIo for Volume<W> {
         Volume::clear(self, at, len).boxed_local()
     }
 
-    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
+    fn room(&self) -> LocalBoxFuture<'_, Result<AvailableSpace, IoError>> {
         let room = async move {
             match self.moved() {
                 Some(there) => there.room().await,
@@ -79,13 +79,13 @@ impl<W: World> VolumeIo for Volume<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
         let copy = async move {
             let Some(source) = self.beside(source) else {
                 return Ok(None);
             };
-            let watch = |done| course.reach(done);
+            let watch = |done| cancel.reach(done);
             self.copy_from(&source, ends, len, watch).await.map(Some)
         };
         copy.boxed_local()
@@ -226,7 +226,7 @@ impl<W: World> Disk<W> {
     ///
     /// # Errors
     /// It can't be reached.
-    pub async fn room(&self) -> Result<Room, IoError> {
+    pub async fn room(&self) -> Result<AvailableSpace, IoError> {
         match self {
             Disk::Here(volume) => VolumeIo::room(volume).await,
             Disk::There(volume) => volume.room().await,
@@ -242,12 +242,12 @@ impl<W: World> Disk<W> {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<Option<u64>, IoError> {
-        let course = course.clone();
+        let cancel = cancel.clone();
         match self {
-            Disk::Here(volume) => VolumeIo::copy_beside(volume, source, ends, len, course).await,
-            Disk::There(volume) => volume.copy_beside(source, ends, len, course).await,
+            Disk::Here(volume) => VolumeIo::copy_beside(volume, source, ends, len, cancel).await,
+            Disk::There(volume) => volume.copy_beside(source, ends, len, cancel).await,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod ahead;
 mod alter;
+mod available_space;
 mod clear;
 mod copy;
 mod disk;
@@ -18,14 +19,13 @@ pub(crate) mod moving;
 mod over;
 mod private;
 mod range_copy;
-mod room;
 mod shrink;
 mod zeroes;
 
 pub use crate::meta::properties::{Origin, Stage, Transit, VolumeProperties};
 pub use crate::space::{Live, Mirror, MoveProgress};
 pub use crate::volume_io::{
-    Alteration, Altered, CancelToken, IoError, IoErrorKind, Mapping, Provisioning, Room,
+    Alteration, Altered, AvailableSpace, CancelToken, IoError, IoErrorKind, Mapping, Provisioning,
     VolumeInfo, VolumeIo, VolumeSpec, WHOLE_BYTES_MAX,
 };
 pub use disk::Disk;

@@ -62,9 +62,9 @@ pub struct Mapping {
     pub len_bytes: u64,
 }
 
-/// Room for a volume, in its pool.
+/// Space that is available to a volume, in its pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct AvailableSpace {
     /// Pages that the volume has.
     pub mapped_bytes: u64,
     /// Pages that nobody has and nobody is promised, in all lanes as of their last look.
@@ -110,7 +110,7 @@ pub trait VolumeIo {
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>>;
 
     /// As [`Volume::room`](crate::volume::Volume::room).
-    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>>;
+    fn room(&self) -> LocalBoxFuture<'_, Result<AvailableSpace, IoError>>;
 
     /// As [`Volume::mapping`](crate::volume::Volume::mapping).
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
@@ -122,6 +122,6 @@ pub trait VolumeIo {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>>;
 }

@@ -78,15 +78,15 @@ fn a_copy_by_identity_tells_how_far_it_is_and_ends_when_it_is_told_to() {
         let data = content(pool.world(), 2, 2 * PAGE as usize);
         from.write(VolumeOffset(0), data).await.unwrap();
         let (uuid, ends) = (from.info().uuid, (VolumeOffset(0), VolumeOffset(0)));
-        let course = CancelToken::default();
-        let copied = to.copy_beside(uuid, ends, 2 * PAGE, course.clone()).await;
+        let cancel = CancelToken::default();
+        let copied = to.copy_beside(uuid, ends, 2 * PAGE, cancel.clone()).await;
         assert_eq!(copied.unwrap(), Some(2 * PAGE));
-        assert_eq!(course.done(), 2 * PAGE);
-        let outside = to.copy_beside(uuid, ends, 5 * PAGE, course.clone()).await;
+        assert_eq!(cancel.done(), 2 * PAGE);
+        let outside = to.copy_beside(uuid, ends, 5 * PAGE, cancel.clone()).await;
         assert_eq!(outside.unwrap_err().kind, IoErrorKind::OutOfRange);
-        let nobody = to.copy_beside(base::Uuid::from_u128(7), ends, PAGE, course.clone());
+        let nobody = to.copy_beside(base::Uuid::from_u128(7), ends, PAGE, cancel.clone());
         assert_eq!(nobody.await.unwrap(), None);
-        course.stop();
-        assert!(!course.reach(0));
+        cancel.stop();
+        assert!(!cancel.reach(0));
     });
 }

@@ -1,6 +1,6 @@
 //! NOP, task management, logout and asynchronous messages.
 
-use super::dispatch::Arrival;
+use super::dispatch::OrderedRequest;
 use super::window::CmdSnPlace;
 use super::{Connection, TaskId};
 use crate::pdu::{NO_TAG, RejectReason, Request, Response, request, response};
@@ -92,13 +92,13 @@ impl Connection {
     }
 
     fn waits_its_turn(&self, id: TaskId) -> bool {
-        self.held.iter().any(|held| is_of(held.arrival, id))
+        self.held.iter().any(|held| is_of(held.request, id))
     }
 
     fn void(&mut self, id: TaskId) {
         for held in &mut self.held {
-            if is_of(held.arrival, id) {
-                held.arrival = Arrival::Void;
+            if is_of(held.request, id) {
+                held.request = OrderedRequest::Void;
             }
         }
     }
@@ -106,10 +106,10 @@ impl Connection {
     /// Counts a CmdSN as received although its command has not come.
     fn consume(&mut self, cmd_sn: u32) {
         if !self.held.iter().any(|held| held.cmd_sn == cmd_sn) {
-            let arrival = Arrival::Void;
+            let request = OrderedRequest::Void;
             self.held.push(super::dispatch::WaitingRequest {
                 cmd_sn,
-                arrival,
+                request,
                 data: Vec::new(),
             });
         }
@@ -177,6 +177,6 @@ impl Connection {
 }
 
 /// Whether it is the command of this task that arrives.
-fn is_of(arrival: Arrival, id: TaskId) -> bool {
-    matches!(arrival, Arrival::Command(task) | Arrival::Full(task) if task == id)
+fn is_of(request: OrderedRequest, id: TaskId) -> bool {
+    matches!(request, OrderedRequest::Command(task) | OrderedRequest::Full(task) if task == id)
 }

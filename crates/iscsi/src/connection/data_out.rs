@@ -48,7 +48,7 @@ pub(super) struct Burst {
 
 /// Room for data-out that commands hold before the owner has said what it wants, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct DataOutRoom {
     /// What has to be held now may take this much.
     pub(super) most: usize,
     /// A whole buffer may be taken for data that will come later, in so much.
@@ -113,7 +113,7 @@ impl DataOut {
 
     /// Has a place for `len` bytes that come next, where the command may hold so much. Whether
     /// there is one.
-    pub(super) fn make_room(&mut self, len: usize, room: Room, buffers: &BufPool) -> bool {
+    pub(super) fn make_room(&mut self, len: usize, room: DataOutRoom, buffers: &BufPool) -> bool {
         let end = self.received + len;
         let has = self.buf.as_ref().map_or(0, Buf::len);
         if end <= has || self.wanted.is_some() {

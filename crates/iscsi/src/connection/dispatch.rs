@@ -1,7 +1,7 @@
 //! The dispatch of PDUs: planned when the header is there (so that its data finds its place),
 //! carried out when the PDU is complete, in CmdSN order.
 
-use super::data_out::{DataOut, Fault, Room};
+use super::data_out::{DataOut, DataOutRoom, Fault};
 use super::tasks::{Command, Work};
 use super::window::CmdSnPlace;
 use super::{Connection, EARLY_BYTES_MAX, Event, HELD_BYTES_MAX, IMMEDIATE_MAX, TaskId};
@@ -26,7 +26,7 @@ pub(super) enum Plan {
     /// Reject it.
     Reject(RejectReason),
     /// Take it in the order of its CmdSN.
-    Ordered(Order, Arrival),
+    Ordered(Order, OrderedRequest),
     /// Add its data to a command's.
     DataOut(TaskId, request::DataOut),
     /// End a command whose data-out breaks the rules.
@@ -37,7 +37,7 @@ pub(super) enum Plan {
 
 /// A request that takes its turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Arrival {
+pub(super) enum OrderedRequest {
     Command(TaskId),
     /// A command with data that there is no room for.
     Full(TaskId),
@@ -55,7 +55,7 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct WaitingRequest {
     pub(super) cmd_sn: u32,
-    pub(super) arrival: Arrival,
+    pub(super) request: OrderedRequest,
     pub(super) data: Vec<u8>,
 }
 
@@ -71,10 +71,12 @@ impl Connection {
         let plan = match request {
             Request::ScsiCommand(pdu) => return self.plan_command(&pdu, bhs, ahs, len),
             Request::DataOut(pdu) => return self.plan_data_out(&pdu, len),
-            Request::NopOut(pdu) => Plan::Ordered(pdu.order, Arrival::NopOut(pdu)),
-            Request::Text(pdu) => Plan::Ordered(pdu.order, Arrival::Text(pdu)),
-            Request::Logout(pdu) => Plan::Ordered(pdu.order, Arrival::Logout(pdu)),
-            Request::TaskManagement(pdu) => Plan::Ordered(pdu.order, Arrival::Management(pdu)),
+            Request::NopOut(pdu) => Plan::Ordered(pdu.order, OrderedRequest::NopOut(pdu)),
+            Request::Text(pdu) => Plan::Ordered(pdu.order, OrderedRequest::Text(pdu)),
+            Request::Logout(pdu) => Plan::Ordered(pdu.order, OrderedRequest::Logout(pdu)),
+            Request::TaskManagement(pdu) => {
+                Plan::Ordered(pdu.order, OrderedRequest::Management(pdu))
+            }
             Request::Snack(_) => Plan::Reject(RejectReason::SnackReject),
             Request::Login(_) => Plan::GiveUp("the login is over"),
         };
@@ -102,19 +104,20 @@ impl Connection {
             return (Plan::Ignore, Sink::Discard);
         }
         match self.admit_command(pdu, ahs, len) {
-            Ok(id) if len > 0 && !self.hold_early(id, len) => {
-                (Plan::Ordered(pdu.order, Arrival::Full(id)), Sink::Discard)
-            }
+            Ok(id) if len > 0 && !self.hold_early(id, len) => (
+                Plan::Ordered(pdu.order, OrderedRequest::Full(id)),
+                Sink::Discard,
+            ),
             Ok(id) if len > 0 => (
-                Plan::Ordered(pdu.order, Arrival::Command(id)),
+                Plan::Ordered(pdu.order, OrderedRequest::Command(id)),
                 Sink::Task(id),
             ),
             Ok(id) => (
-                Plan::Ordered(pdu.order, Arrival::Command(id)),
+                Plan::Ordered(pdu.order, OrderedRequest::Command(id)),
                 Sink::Discard,
             ),
             Err(reason) => (
-                Plan::Ordered(pdu.order, Arrival::Rejected(reason, *bhs)),
+                Plan::Ordered(pdu.order, OrderedRequest::Rejected(reason, *bhs)),
                 Sink::Discard,
             ),
         }
@@ -176,7 +179,7 @@ impl Connection {
         let (most, ahead) = (most + own, ahead + own);
         let has_room = command
             .data_out
-            .make_room(len, Room { most, ahead }, &self.buffers);
+            .make_room(len, DataOutRoom { most, ahead }, &self.buffers);
         if !task.accepted {
             task.early_bytes = command.data_out.held_bytes();
             self.early_bytes = self.early_bytes - own + task.early_bytes;
@@ -231,13 +234,13 @@ impl Connection {
                     self.collect(task);
                 }
             }
-            Plan::Ordered(order, arrival) => {
-                if let Arrival::Command(task) = arrival
+            Plan::Ordered(order, request) => {
+                if let OrderedRequest::Command(task) = request
                     && let Some(command) = self.tasks.command(task)
                 {
                     command.data_out.take_immediate(len);
                 }
-                self.take_turn(order, arrival);
+                self.take_turn(order, request);
             }
         }
     }
@@ -255,24 +258,24 @@ impl Connection {
         }
     }
 
-    fn take_turn(&mut self, order: Order, arrival: Arrival) {
+    fn take_turn(&mut self, order: Order, request: OrderedRequest) {
         let data = self.take_control();
         if order.immediate {
-            return self.deliver(arrival, data, order);
+            return self.deliver(request, data, order);
         }
         match self.window.place(order.cmd_sn) {
             CmdSnPlace::Outside => {}
-            CmdSnPlace::Ahead => self.hold(order.cmd_sn, arrival, data),
+            CmdSnPlace::Ahead => self.hold(order.cmd_sn, request, data),
             CmdSnPlace::Next => {
                 self.window.advance();
-                self.deliver(arrival, data, order);
+                self.deliver(request, data, order);
                 self.release_held();
             }
         }
     }
 
     /// Keeps what came behind a gap until that closes.
-    fn hold(&mut self, cmd_sn: u32, arrival: Arrival, mut data: Vec<u8>) {
+    fn hold(&mut self, cmd_sn: u32, request: OrderedRequest, mut data: Vec<u8>) {
         data.shrink_to_fit();
         let held: usize = self.held.iter().map(|held| held.data.len()).sum();
         if held + data.len() > HELD_BYTES_MAX {
@@ -280,7 +283,7 @@ impl Connection {
         }
         self.held.push(WaitingRequest {
             cmd_sn,
-            arrival,
+            request,
             data,
         });
     }
@@ -299,20 +302,20 @@ impl Connection {
                 exp_stat_sn: 0,
             };
             self.window.advance();
-            self.deliver(held.arrival, held.data, order);
+            self.deliver(held.request, held.data, order);
         }
     }
 
-    fn deliver(&mut self, arrival: Arrival, data: Vec<u8>, order: Order) {
-        match arrival {
-            Arrival::Command(task) => self.announce(task, order),
-            Arrival::Full(task) => self.fail(task, Fault::NoRoom),
-            Arrival::Management(pdu) => self.take_management(&pdu, order),
-            Arrival::NopOut(pdu) => self.take_nop_out(&pdu, &data),
-            Arrival::Text(pdu) => self.take_text(&pdu, &data),
-            Arrival::Logout(pdu) => self.take_logout(&pdu),
-            Arrival::Rejected(reason, bhs) => self.reject(reason, &bhs),
-            Arrival::Void => {}
+    fn deliver(&mut self, request: OrderedRequest, data: Vec<u8>, order: Order) {
+        match request {
+            OrderedRequest::Command(task) => self.announce(task, order),
+            OrderedRequest::Full(task) => self.fail(task, Fault::NoRoom),
+            OrderedRequest::Management(pdu) => self.take_management(&pdu, order),
+            OrderedRequest::NopOut(pdu) => self.take_nop_out(&pdu, &data),
+            OrderedRequest::Text(pdu) => self.take_text(&pdu, &data),
+            OrderedRequest::Logout(pdu) => self.take_logout(&pdu),
+            OrderedRequest::Rejected(reason, bhs) => self.reject(reason, &bhs),
+            OrderedRequest::Void => {}
         }
         // Keep the allocation for the next one.
         self.return_control(data);

@@ -11,7 +11,7 @@ use crate::parts::disk::MESSAGE_BYTES;
 use crate::parts::network::{Direction, PortPath};
 use crate::parts::world::RigWorld;
 use base::{Payload, Slice, Uuid, VolumeOffset};
-use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
+use engine::volume::{Alteration, Altered, AvailableSpace, CancelToken, Mapping, VolumeIo};
 use engine::{IoError, Provisioning, Volume, VolumeInfo};
 use std::cell::Cell;
 use std::future::Future;
@@ -142,7 +142,7 @@ impl VolumeIo for RemoteVolume {
         self.with(0, self.volume.clear(at, len))
     }
 
-    fn room(&self) -> Coming<'_, Room> {
+    fn room(&self) -> Coming<'_, AvailableSpace> {
         self.with(0, VolumeIo::room(&self.volume))
     }
 
@@ -155,8 +155,8 @@ impl VolumeIo for RemoteVolume {
         source: Uuid,
         ends: (VolumeOffset, VolumeOffset),
         len: u64,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> Coming<'_, Option<u64>> {
-        self.with(0, self.volume.copy_beside(source, ends, len, course))
+        self.with(0, self.volume.copy_beside(source, ends, len, cancel))
     }
 }

@@ -4,7 +4,7 @@
 use crate::cdb::LogSense;
 use crate::sense::Sense;
 use base::SECTOR_BYTES;
-use engine::volume::Room;
+use engine::volume::AvailableSpace;
 
 /// The page that lists the pages.
 const PAGES: u8 = 0x00;
@@ -25,7 +25,7 @@ pub(crate) fn resources(bytes: u64) -> u32 {
 }
 
 /// Parameter data. A thick unit has no page of space.
-pub(crate) fn sense(request: LogSense, room: Option<Room>) -> Result<Vec<u8>, Sense> {
+pub(crate) fn sense(request: LogSense, room: Option<AvailableSpace>) -> Result<Vec<u8>, Sense> {
     if request.subpage != 0 {
         return Err(Sense::invalid_field(3, None));
     }
@@ -43,7 +43,7 @@ pub(crate) fn sense(request: LogSense, room: Option<Room>) -> Result<Vec<u8>, Se
 
 /// The parameters from `pointer` on. What is available is shared with other units, what is
 /// used is the unit's own.
-fn provisioning(pointer: u16, room: Room) -> Result<Vec<u8>, Sense> {
+fn provisioning(pointer: u16, room: AvailableSpace) -> Result<Vec<u8>, Sense> {
     /// A binary list that is not saved (SPC-4 clause 7.3.2.2).
     const FORMAT: u8 = 0x03;
     const DEDICATED: u8 = 1;
@@ -69,13 +69,13 @@ fn provisioning(pointer: u16, room: Room) -> Result<Vec<u8>, Sense> {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room {
+    const ROOM: AvailableSpace = AvailableSpace {
         mapped_bytes: 3 << 20,
         available_bytes: 0x0102 << 20,
         warn_bytes: 0,
     };
 
-    fn asked(page: u8, pointer: u16, room: Option<Room>) -> Result<Vec<u8>, Sense> {
+    fn asked(page: u8, pointer: u16, room: Option<AvailableSpace>) -> Result<Vec<u8>, Sense> {
         let subpage = 0;
         let request = LogSense {
             allocation: 0,

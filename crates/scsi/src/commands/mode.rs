@@ -5,7 +5,7 @@ use crate::commands::log;
 use crate::sense::Sense;
 use crate::unit::Mode;
 use base::SECTOR_BYTES;
-use engine::volume::Room;
+use engine::volume::AvailableSpace;
 
 /// DEVICE-SPECIFIC PARAMETER (SBC-3 clause 6.5.1): DPO and FUA are taken.
 const DPOFUA: u8 = 0x10;
@@ -75,7 +75,7 @@ impl Page {
 
     /// Logical block provisioning (SBC-3 clause 6.5.8): one threshold, that of the pool. It
     /// is a soft one, told when what is available comes down to it.
-    fn provisioning(room: Room) -> Page {
+    fn provisioning(room: AvailableSpace) -> Page {
         const ENABLED: u8 = 0x80;
         const AVAILABLE: u8 = 0x01;
         let mut body = vec![0; 12];
@@ -86,7 +86,7 @@ impl Page {
 
     /// All pages there are, ascending; of a thin unit with `room`. Whether initiators may change
     /// them.
-    pub(crate) fn all(mode: Mode, may_change: bool, room: Option<Room>) -> Vec<Page> {
+    pub(crate) fn all(mode: Mode, may_change: bool, room: Option<AvailableSpace>) -> Vec<Page> {
         let mut all = vec![
             Page::caching(),
             Page::control(mode, may_change),
@@ -119,7 +119,7 @@ pub(crate) struct Settings {
     /// Initiators may change them.
     pub(crate) may_change: bool,
     /// Of a thin unit.
-    pub(crate) room: Option<Room>,
+    pub(crate) room: Option<AvailableSpace>,
 }
 
 /// Mode parameters of a unit.
@@ -303,9 +303,9 @@ mod tests {
 
     #[test]
     fn the_page_of_space_has_the_threshold_of_the_pool() {
-        let room = Room {
+        let room = AvailableSpace {
             warn_bytes: 0x0304 << 20,
-            ..Room::default()
+            ..AvailableSpace::default()
         };
         let request = ModeSense {
             page: 0x1c,

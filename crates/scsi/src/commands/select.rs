@@ -5,7 +5,7 @@
 use crate::commands::mode::{D_SENSE, Page, SPF, SWP};
 use crate::sense::Sense;
 use crate::unit::Mode;
-use engine::volume::Room;
+use engine::volume::AvailableSpace;
 
 /// A list, and what it is for.
 pub(crate) struct Request<'a> {
@@ -24,7 +24,7 @@ pub(crate) fn select(
     now: Mode,
     may_change: bool,
     blocks: u64,
-    room: Option<Room>,
+    room: Option<AvailableSpace>,
 ) -> Result<Mode, Sense> {
     if request.save {
         return Err(Sense::invalid_field(1, Some(0)));

@@ -94,7 +94,7 @@ impl Desk {
     pub(super) fn begin(
         &self,
         list_id: Option<u32>,
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<Begun<'_>, Sense> {
         let illegal = |code| Sense {
             key: Key::IllegalRequest,
@@ -120,7 +120,7 @@ impl Desk {
         }
         let number = state.next;
         state.next += 1;
-        state.running.push((number, list_id, course.clone()));
+        state.running.push((number, list_id, cancel.clone()));
         Ok(Begun { desk: self, number })
     }
 
@@ -129,8 +129,8 @@ impl Desk {
         let state = self.state.borrow();
         let mut running = state.running.iter();
         match running.find(|(_, other, _)| *other == Some(list_id)) {
-            Some((_, _, course)) => {
-                course.stop();
+            Some((_, _, cancel)) => {
+                cancel.stop();
                 Outcome::Done
             }
             None => Sense::invalid_field(2, None).into(),
@@ -231,8 +231,8 @@ mod tests {
     #[test]
     fn a_list_identifier_is_of_one_copy_at_a_time() {
         let desk = Desk::default();
-        let course = CancelToken::default();
-        let begun = desk.begin(Some(5), &course).ok().unwrap();
+        let cancel = CancelToken::default();
+        let begun = desk.begin(Some(5), &cancel).ok().unwrap();
         assert!(is_there(&desk.copy_status(5)), "in progress");
         assert!(is_there(&desk.token_information(5, 100)));
         let busy = desk.begin(Some(5), &CancelToken::default()).err().unwrap();
@@ -243,12 +243,12 @@ mod tests {
         let more = desk.begin(None, &CancelToken::default()).err().unwrap();
         assert_eq!(more.code, (0x55, 0x03));
         assert!(matches!(desk.abort(6), Outcome::Said(_)));
-        assert!(course.goes_on());
+        assert!(cancel.goes_on());
         assert!(matches!(desk.abort(5), Outcome::Done));
-        assert!(!course.goes_on());
+        assert!(!cancel.goes_on());
         drop((begun, others));
         assert!(!is_there(&desk.copy_status(5)));
-        assert!(desk.begin(Some(5), &course).is_ok());
+        assert!(desk.begin(Some(5), &cancel).is_ok());
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl<W: World> Holder<W> {
     }
 
     /// Keeps the ranges of `source`, a volume of this lane, as they are now. Less than all
-    /// of it when `course` is stopped.
+    /// of it when `cancel` is stopped.
     ///
     /// # Errors
     /// `PoolFull`, also when the metadata has no room; or what reading the source says.
@@ -74,10 +74,10 @@ impl<W: World> Holder<W> {
         &self,
         source: &Volume<W>,
         ranges: &[(u64, u64)],
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<HeldData, IoError> {
         let (slot, mut places) = self.reserve(ranges);
-        let kept = self.keep(source, ranges, &mut places, course).await;
+        let kept = self.keep(source, ranges, &mut places, cancel).await;
         match kept {
             Ok(holder) => Ok(HeldData {
                 holder,
@@ -149,14 +149,14 @@ impl<W: World> Holder<W> {
         source: &Volume<W>,
         ranges: &[(u64, u64)],
         places: &mut [(u64, u64)],
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<Uuid, IoError> {
         let volume = self.made().await?;
         for ((from, len), (to, kept)) in ranges.iter().zip(places) {
             let ends = (VolumeOffset(*from), VolumeOffset(*to));
-            *kept = match course.goes_on() && *len > 0 {
+            *kept = match cancel.goes_on() && *len > 0 {
                 true => {
-                    let watch = |_| course.goes_on();
+                    let watch = |_| cancel.goes_on();
                     volume.copy_from(source, ends, *len, watch).await?
                 }
                 false => 0,

@@ -132,28 +132,28 @@ pub trait Copier<W: World> {
     ) -> LocalBoxFuture<'_, Result<Disk<W>, Refusal>>;
 
     /// Keeps what `source` has in the ranges (offset and length in bytes) as it is now, in
-    /// the lane where that is, as far as it comes before `course` is stopped.
+    /// the lane where that is, as far as it comes before `cancel` is stopped.
     fn hold(
         &self,
         source: Disk<W>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<HeldData, IoError>>;
 
     /// What keeps the data of tokens, by its identity.
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>>;
 
     /// Kept while a copy reaches this volume by another logical unit than the one that the
-    /// command was sent to. Whoever takes the volume's unit away stops `course`, and waits until
+    /// command was sent to. Whoever takes the volume's unit away stops `cancel`, and waits until
     /// this is dropped.
-    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any>;
+    fn reach(&self, volume: Uuid, cancel: &CancelToken) -> Box<dyn Any>;
 
     /// Nobody needs these any more.
     fn release(&self, held: Vec<HeldData>);
 
     /// Has room made for a volume that was refused a page, by the command with this token.
     /// Whether there is some now. May be dropped before that.
-    fn make_room(&self, volume: Uuid, course: &CancelToken) -> LocalBoxFuture<'_, bool>;
+    fn make_room(&self, volume: Uuid, cancel: &CancelToken) -> LocalBoxFuture<'_, bool>;
 
     /// Has `with` look at the tokens that there are, or says that there can't be any.
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool;
@@ -243,13 +243,13 @@ impl Outcome {
 }
 
 impl<W: World> Nexus<W> {
-    /// Runs a command of this room on the logical unit at `lun`, until `course` is stopped.
+    /// Runs a command of this room on the logical unit at `lun`, until `cancel` is stopped.
     pub(crate) async fn offload(
         &self,
         unit: &LogicalUnit<W>,
         order: Order,
         data_out: Slice,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> Response {
         let wanted_bytes = u64::from(order.list_bytes());
         let list = data_out.bytes().unwrap_or_default();
@@ -261,13 +261,13 @@ impl<W: World> Nexus<W> {
             Order::ExtendedCopy { list_bytes: 0 }
             | Order::PopulateToken { list_bytes: 0, .. }
             | Order::WriteUsingToken { list_bytes: 0, .. } => Outcome::Done,
-            Order::ExtendedCopy { .. } => self.extended_copy(copier, unit, list, &course).await,
+            Order::ExtendedCopy { .. } => self.extended_copy(copier, unit, list, &cancel).await,
             Order::PopulateToken { list_id, .. } => {
-                self.populate_token(copier, unit, (list_id, list), &course)
+                self.populate_token(copier, unit, (list_id, list), &cancel)
                     .await
             }
             Order::WriteUsingToken { list_id, .. } => {
-                self.write_using_token(copier, unit, (list_id, list), &course)
+                self.write_using_token(copier, unit, (list_id, list), &cancel)
                     .await
             }
             Order::CopyOperationAbort { list_id } => self.desk().abort(list_id),
@@ -295,10 +295,10 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         (action, list_id): (u8, u32),
         ranges: &[Extent],
-        course: &CancelToken,
+        cancel: &CancelToken,
         run: impl AsyncFnOnce(&mut Transferred) -> Result<(), Sense>,
     ) -> Outcome {
-        let begun = match self.desk().begin(Some(list_id), course) {
+        let begun = match self.desk().begin(Some(list_id), cancel) {
             Ok(begun) => begun,
             Err(sense) => return sense.into(),
         };
@@ -321,10 +321,10 @@ impl<W: World> Nexus<W> {
         &self,
         copier: &dyn Copier<W>,
         (wanted, access): (&Designator, Access),
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<Reached<W>, Refusal> {
         let found = self.resolve(copier, wanted, access).await?;
-        let kept = copier.reach(found.info().uuid, course);
+        let kept = copier.reach(found.info().uuid, cancel);
         // Nobody waits for what was taken away before.
         let disk = self.resolve(copier, wanted, access).await?;
         Ok(Reached { disk, _kept: kept })

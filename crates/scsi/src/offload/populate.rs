@@ -28,7 +28,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         (list_id, list): (u32, &[u8]),
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Outcome {
         let order = match ranges::populate(list, unit.blocks()) {
             Ok(order) => order,
@@ -40,11 +40,11 @@ impl<W: World> Nexus<W> {
                 unit,
                 action,
                 &order.ranges,
-                course,
+                cancel,
                 async |transferred| match transferred.asked_blocks {
                     0 => Ok(()),
                     _ => {
-                        let made = self.represent(copier, unit, &order, course, transferred);
+                        let made = self.represent(copier, unit, &order, cancel, transferred);
                         made.await
                     }
                 },
@@ -58,7 +58,7 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         order: &Populate,
-        course: &CancelToken,
+        cancel: &CancelToken,
         transferred: &mut Transferred,
     ) -> Result<(), Sense> {
         let (now, initiator) = (copier.now(), copier.initiator());
@@ -77,8 +77,8 @@ impl<W: World> Nexus<W> {
         }
         let bytes = |range: &Extent| (range.lba.0 * SECTOR_BYTES as u64, range.bytes());
         let ranges = order.ranges.iter().map(bytes).collect();
-        let held = copier.hold(unit.volume(), ranges, course.clone());
-        let held = stream::within(copier, PATIENCE, course, held).await;
+        let held = copier.hold(unit.volume(), ranges, cancel.clone());
+        let held = stream::within(copier, PATIENCE, cancel, held).await;
         let held = held.map_err(|error| match error.kind {
             // The host copies by itself then.
             IoErrorKind::PoolFull => NO_ROOM,

@@ -13,7 +13,7 @@
 //! - Where the pool is full, room is asked for, and the copy goes on where it was.
 
 use super::{CancelToken, Copier};
-use crate::room;
+use crate::retries;
 use base::{Slice, VolumeOffset};
 use engine::{Disk, IoError, IoErrorKind, World};
 use futures_util::future::{Either, join, select};
@@ -57,13 +57,13 @@ pub(super) enum Failure {
     Destination(IoError),
 }
 
-/// Copies `run` until `course` is stopped; how many bytes came, from the start of it on, and
+/// Copies `run` until `cancel` is stopped; how many bytes came, from the start of it on, and
 /// what stood in the way of the others.
 pub(super) async fn copy<W: World>(
     copier: &dyn Copier<W>,
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &CancelToken,
+    cancel: &CancelToken,
 ) -> (u64, Result<(), Failure>) {
     let (source_is, destination_is) = (source.info(), destination.info());
     let same = source_is.uuid == destination_is.uuid;
@@ -72,17 +72,17 @@ pub(super) async fn copy<W: World>(
     for tries in 1.. {
         let part = run.after(done);
         let overlaps = same && part.overlaps();
-        course.reach(0);
-        let copied = match by_reference((source, destination), part, course).await {
-            Ok(None) => stream(copier, (source, destination), part, course, overlaps).await,
+        cancel.reach(0);
+        let copied = match by_reference((source, destination), part, cancel).await {
+            Ok(None) => stream(copier, (source, destination), part, cancel, overlaps).await,
             Ok(Some(bytes)) => {
-                course.reach(bytes);
+                cancel.reach(bytes);
                 Ok(())
             }
             // The engine says what it was about, not on which side.
             Err(error) => Err(failed_side(error)),
         };
-        let came = course.done().min(part.len);
+        let came = cancel.done().min(part.len);
         // What came from the end on is no beginning.
         let from_the_end = overlaps && part.to > part.from;
         if !from_the_end || came == part.len {
@@ -93,14 +93,14 @@ pub(super) async fn copy<W: World>(
             Err(Failure::Destination(error)) => error.kind == IoErrorKind::PoolFull,
             _ => false,
         };
-        let again = full && !overlaps && tries < TRIES_MAX && course.goes_on();
-        if !again || !room::made(copier, destination_is.uuid, course).await {
+        let again = full && !overlaps && tries < TRIES_MAX && cancel.goes_on();
+        if !again || !retries::made(copier, destination_is.uuid, cancel).await {
             return (done, copied);
         }
         // As of a WRITE, all tries for want of room begin within a time: initiators that have
         // given this way up write newer data by another.
         let now = copier.world().now();
-        if now.since(*waits_since.get_or_insert(asked)) >= room::PATIENCE {
+        if now.since(*waits_since.get_or_insert(asked)) >= retries::PATIENCE {
             return (done, copied);
         }
     }
@@ -111,15 +111,15 @@ pub(super) async fn copy<W: World>(
 async fn by_reference<W: World>(
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &CancelToken,
+    cancel: &CancelToken,
 ) -> Result<Option<u64>, IoError> {
     let ends = (VolumeOffset(run.from), VolumeOffset(run.to));
     let uuid = source.info().uuid;
-    let copied = destination.copy_beside(uuid, ends, run.len, course).await;
+    let copied = destination.copy_beside(uuid, ends, run.len, cancel).await;
     match copied {
         // One of them is on its way to another pool: it is read and written there. Nothing
         // was done of a run that says so before its first piece.
-        Err(error) if error.kind == IoErrorKind::Withheld && course.done() == 0 => Ok(None),
+        Err(error) if error.kind == IoErrorKind::Withheld && cancel.done() == 0 => Ok(None),
         copied => copied,
     }
 }
@@ -138,13 +138,13 @@ async fn stream<W: World>(
     copier: &dyn Copier<W>,
     (source, destination): (&Disk<W>, &Disk<W>),
     run: Run,
-    course: &CancelToken,
+    cancel: &CancelToken,
     overlaps: bool,
 ) -> Result<(), Failure> {
     let backwards = overlaps && run.to > run.from;
     let fetch = async |begun: u64| {
         let left = run.len - begun;
-        if left == 0 || !course.goes_on() {
+        if left == 0 || !cancel.goes_on() {
             return Ok(None);
         }
         let place = match backwards {
@@ -158,13 +158,13 @@ async fn stream<W: World>(
     };
     let mut next = fetch(0).await?;
     let mut done = 0;
-    while let Some(piece) = next.filter(|_| course.goes_on()) {
+    while let Some(piece) = next.filter(|_| cancel.goes_on()) {
         let end = done + piece.run.len;
         // Both run to their end, whatever comes of the other.
         let (written, fetched) = join(write(destination, piece), fetch(end)).await;
         written?;
         done = end;
-        course.reach(done);
+        cancel.reach(done);
         next = fetched?;
     }
     Ok(())
@@ -234,18 +234,18 @@ async fn write<W: World>(destination: &Disk<W>, piece: Piece) -> Result<(), Fail
     written.map_err(Failure::Destination)
 }
 
-/// Runs `copy` to its end; when it takes longer than `patience`, `course` is stopped.
+/// Runs `copy` to its end; when it takes longer than `patience`, `cancel` is stopped.
 pub(super) async fn within<W: World, T>(
     copier: &dyn Copier<W>,
     patience: Duration,
-    course: &CancelToken,
+    cancel: &CancelToken,
     copy: impl Future<Output = T>,
 ) -> T {
     let (copy, asleep) = (pin!(copy), pin!(copier.world().sleep(patience)));
     match select(copy, asleep).await {
         Either::Left((done, _)) => done,
         Either::Right(((), copy)) => {
-            course.stop();
+            cancel.stop();
             copy.await
         }
     }

@@ -24,16 +24,16 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         (list_id, list): (u32, &[u8]),
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Outcome {
         let order = match ranges::write_using(list, unit.blocks()) {
             Ok(order) => order,
             Err(sense) => return sense.into(),
         };
         let action = (WRITE_USING_TOKEN, list_id);
-        let written = self.transfer(unit, action, &order.ranges, course, async |transferred| {
-            let written = write(copier, unit, &order, course, transferred);
-            stream::within(copier, PATIENCE, course, written).await
+        let written = self.transfer(unit, action, &order.ranges, cancel, async |transferred| {
+            let written = write(copier, unit, &order, cancel, transferred);
+            stream::within(copier, PATIENCE, cancel, written).await
         });
         written.await
     }
@@ -44,7 +44,7 @@ async fn write<W: World>(
     copier: &dyn Copier<W>,
     unit: &LogicalUnit<W>,
     order: &WriteUsing,
-    course: &CancelToken,
+    cancel: &CancelToken,
     transferred: &mut Transferred,
 ) -> Result<(), Sense> {
     let blocks = &mut transferred.blocks;
@@ -55,7 +55,7 @@ async fn write<W: World>(
     let mut lease = Err(TokenError::Unknown);
     copier.tokens(&mut |tokens| lease = tokens.begin(&order.token, copier.now()));
     let (number, held) = match lease.map_err(TokenError::sense)? {
-        Lease::Zeroes => return clear(&unit.volume(), order, course, blocks).await,
+        Lease::Zeroes => return clear(&unit.volume(), order, cancel, blocks).await,
         Lease::Kept { number, held } => (number, held),
     };
     let planted = copier.world().planted("token not held while it is used");
@@ -70,7 +70,7 @@ async fn write<W: World>(
         end_use(order.deletes);
     }
     let written = match runs(&held, order) {
-        Ok(runs) => place(copier, unit, (&held, &runs), course, blocks).await,
+        Ok(runs) => place(copier, unit, (&held, &runs), cancel, blocks).await,
         Err(sense) => Err(sense),
     };
     let deletes = order.deletes && written.is_ok() && *blocks == transferred.asked_blocks;
@@ -84,11 +84,11 @@ async fn write<W: World>(
 async fn clear<W: World>(
     disk: &Disk<W>,
     order: &WriteUsing,
-    course: &CancelToken,
+    cancel: &CancelToken,
     blocks: &mut u64,
 ) -> Result<(), Sense> {
     for range in order.ranges.iter().filter(|range| range.blocks > 0) {
-        if !course.goes_on() {
+        if !cancel.goes_on() {
             break;
         }
         let at = VolumeOffset(range.lba.0 * SECTOR_BYTES as u64);
@@ -104,17 +104,17 @@ async fn place<W: World>(
     copier: &dyn Copier<W>,
     unit: &LogicalUnit<W>,
     (held, runs): (&HeldData, &[Run]),
-    course: &CancelToken,
+    cancel: &CancelToken,
     blocks: &mut u64,
 ) -> Result<(), Sense> {
     let holder = copier.holder(held.holder).await;
     let holder = holder.ok_or(TokenError::Unknown.sense())?;
     let disk = unit.volume();
     for run in runs {
-        if !course.goes_on() {
+        if !cancel.goes_on() {
             break;
         }
-        let (bytes, copied) = stream::copy(copier, (&holder, &disk), *run, course).await;
+        let (bytes, copied) = stream::copy(copier, (&holder, &disk), *run, cancel).await;
         *blocks += bytes / SECTOR_BYTES as u64;
         copied.map_err(|failed| match failed {
             // Where in the token it was means nothing to the host.

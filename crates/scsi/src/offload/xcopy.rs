@@ -59,14 +59,14 @@ impl<W: World> Nexus<W> {
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         list: &[u8],
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Outcome {
         let list = match xcopy_list::parse(list) {
             Ok(list) => list,
             Err(sense) => return sense.into(),
         };
         let list_id = list.list_id.map(u32::from);
-        let begun = match self.desk().begin(list_id, course) {
+        let begun = match self.desk().begin(list_id, cancel) {
             Ok(begun) => begun,
             Err(sense) => return sense.into(),
         };
@@ -74,7 +74,7 @@ impl<W: World> Nexus<W> {
         let mut stopped = None;
         while usize::from(copied.segments) < list.segments.len() && stopped.is_none() {
             let nth = copied.segments;
-            let (segments, bytes, outcome) = self.segments(copier, unit, &list, nth, course).await;
+            let (segments, bytes, outcome) = self.segments(copier, unit, &list, nth, cancel).await;
             copied.segments += segments;
             copied.bytes += bytes;
             stopped = outcome.err();
@@ -101,20 +101,20 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         list: &List,
         nth: u16,
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> (u16, u64, Result<(), Stop>) {
         let Some((first, rest)) = list.segments[usize::from(nth)..].split_first() else {
             return (0, 0, Ok(()));
         };
         let disks = async {
-            if !course.goes_on() {
+            if !cancel.goes_on() {
                 return Err(Aborted::at(nth, NO_INFORMATION).into());
             }
             let source = (first.source, Access::Read, field::SOURCE);
             let destination = (first.destination, Access::Write, field::DESTINATION);
-            let source = self.cscd(copier, unit, (list, nth), source, course).await?;
+            let source = self.cscd(copier, unit, (list, nth), source, cancel).await?;
             let destination = self
-                .cscd(copier, unit, (list, nth), destination, course)
+                .cscd(copier, unit, (list, nth), destination, cancel)
                 .await?;
             check_ends(nth, first, (&source.disk, &destination.disk))?;
             Ok((source, destination))
@@ -143,7 +143,7 @@ impl<W: World> Nexus<W> {
             to: first.destination_lba * SECTOR_BYTES as u64,
             len: all.iter().map(bytes_of).sum(),
         };
-        let (bytes, outcome) = stream::copy(copier, disks, run, course).await;
+        let (bytes, outcome) = stream::copy(copier, disks, run, cancel).await;
         let mut left = bytes;
         let whole = all.iter().take_while(|segment| {
             let fits = left.checked_sub(bytes_of(segment));
@@ -167,7 +167,7 @@ impl<W: World> Nexus<W> {
         unit: &LogicalUnit<W>,
         (list, nth): (&List, u16),
         (id, access, byte): (u16, Access, u16),
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> Result<Reached<W>, Stop> {
         let wrong = |code, pointer| {
             Stop::from(Aborted {
@@ -203,7 +203,7 @@ impl<W: World> Nexus<W> {
             return Err(unfit(UNREACHABLE));
         }
         let wanted = (&cscd.designator, access);
-        let found = self.reach(copier, wanted, course).await;
+        let found = self.reach(copier, wanted, cancel).await;
         let reached = found.map_err(refused)?;
         match cscd.device_type {
             // A direct-access block device.

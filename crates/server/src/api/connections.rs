@@ -1,11 +1,11 @@
 //! Limits connections to the API: their number, the share of each user, and their time.
 //!
 //! A user who can connect can also hold a connection open without sending a request. So each user
-//! has seats of their own, and the head of a request has to come within a time. Other users cannot
-//! take the seats that the administrators of the array need.
+//! has permits of their own, and the head of a request has to come within a time. Other users cannot
+//! take the permits that the administrators of the array need.
 //!
 //! Invariants:
-//! - There are [`ALL_MAX`] connections at most. One more of a user who has all their seats is
+//! - There are [`ALL_MAX`] connections at most. One more of a user who has all their permits is
 //!   closed at once.
 //! - A connection that is idle, or whose request does not come, ends after [`HEAD_TIME`]; one whose
 //!   answer is not taken, after [`ANSWER_TIME`].
@@ -36,15 +36,15 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_io_timeout::TimeoutStream;
 
-/// Seats of root, and as many of the user that the server runs as.
+/// Permits of root, and as many of the user that the server runs as.
 const ADMINISTRATOR_SEATS: usize = 20;
-/// Seats of each member of the socket's group.
+/// Permits of each member of the socket's group.
 const MEMBER_SEATS: usize = 8;
-/// Seats of all members of the socket's group together.
+/// Permits of all members of the socket's group together.
 const MEMBERS_SEATS: usize = 16;
-/// Seats of all those who are only told that they may not ask.
+/// Permits of all those who are only told that they may not ask.
 const STRANGERS_SEATS: usize = 8;
-/// All seats.
+/// All permits.
 pub(crate) const ALL_MAX: usize = 2 * ADMINISTRATOR_SEATS + MEMBERS_SEATS + STRANGERS_SEATS;
 
 /// The head of a request has so long to come, from the end of the one before it on.
@@ -59,25 +59,25 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How long to wait when the system has no connection for us, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Who sits where.
+/// The connections of each standing.
 #[derive(Clone, Debug, Default)]
-struct Seats(Arc<Mutex<BTreeMap<Standing, usize>>>);
+struct ConnectionPermits(Arc<Mutex<BTreeMap<Standing, usize>>>);
 
-/// A seat that is free again when this is dropped.
+/// A permit that is free again when this is dropped.
 #[derive(Debug)]
-struct Seat {
-    seats: Seats,
+struct ConnectionPermit {
+    permits: ConnectionPermits,
     standing: Standing,
 }
 
-impl Seats {
+impl ConnectionPermits {
     // Whoever panicked with this lock held has left whole numbers behind.
     fn taken(&self) -> MutexGuard<'_, BTreeMap<Standing, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for somebody of this standing; none when all of theirs are taken.
-    fn take(&self, standing: Standing) -> Option<Seat> {
+    /// A permit for somebody of this standing; none when all of theirs are taken.
+    fn take(&self, standing: Standing) -> Option<ConnectionPermit> {
         let mut taken = self.taken();
         let of_members = |(standing, count): (&Standing, &usize)| match standing {
             Standing::Member(_) => *count,
@@ -95,14 +95,14 @@ impl Seats {
         }
         *own += 1;
         drop(taken);
-        let seats = self.clone();
-        Some(Seat { seats, standing })
+        let permits = self.clone();
+        Some(ConnectionPermit { permits, standing })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.seats.taken();
+        let mut taken = self.permits.taken();
         if let Some(own) = taken.get_mut(&self.standing) {
             *own -= 1;
         }
@@ -112,7 +112,7 @@ impl Drop for Seat {
 
 /// Answers requests on `listener` until `stop` ends, and then those under way.
 pub(super) async fn serve(listener: &ApiListener, router: Router, stop: impl Future<Output = ()>) {
-    let seats = Seats::default();
+    let permits = ConnectionPermits::default();
     let (stopping, stopped) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut stop = pin!(stop);
@@ -131,7 +131,7 @@ pub(super) async fn serve(listener: &ApiListener, router: Router, stop: impl Fut
                 continue;
             }
         };
-        let Some(seat) = seats.take(caller.standing()) else {
+        let Some(permit) = permits.take(caller.standing()) else {
             if !std::mem::replace(&mut is_full, true) {
                 tracing::warn!(
                     "{caller} has all connections to the API that there are for them: more are closed"
@@ -145,7 +145,7 @@ pub(super) async fn serve(listener: &ApiListener, router: Router, stop: impl Fut
             caller,
             router.clone(),
             stopped.clone(),
-            seat,
+            permit,
         ));
     }
     // Nobody may be there any more.
@@ -179,7 +179,7 @@ async fn converse(
     caller: Caller,
     router: Router,
     mut stopped: watch::Receiver<bool>,
-    _seat: Seat,
+    _permit: ConnectionPermit,
 ) {
     let router = TowerToHyperService::new(router);
     let (stage, mut reached) = watch::channel(Stage::Unasked);
@@ -253,10 +253,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_the_seats_of_others() {
-        let seats = Seats::default();
+    fn nobody_takes_the_permits_of_others() {
+        let permits = ConnectionPermits::default();
         let all = |standing| {
-            let taken: Vec<Seat> = std::iter::from_fn(|| seats.take(standing)).collect();
+            let taken: Vec<ConnectionPermit> =
+                std::iter::from_fn(|| permits.take(standing)).collect();
             taken
         };
         let strangers = all(Standing::Stranger);
@@ -276,12 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_is_free_again_when_its_connection_ends() {
-        let seats = Seats::default();
-        let mut taken: Vec<Seat> = std::iter::from_fn(|| seats.take(Standing::Stranger)).collect();
+    fn a_permit_is_free_again_when_its_connection_ends() {
+        let permits = ConnectionPermits::default();
+        let mut taken: Vec<ConnectionPermit> =
+            std::iter::from_fn(|| permits.take(Standing::Stranger)).collect();
         taken.pop();
-        assert!(seats.take(Standing::Stranger).is_some());
+        assert!(permits.take(Standing::Stranger).is_some());
         taken.clear();
-        assert!(seats.taken().is_empty());
+        assert!(permits.taken().is_empty());
     }
 }

@@ -232,7 +232,7 @@ fn hosts(wanted: &Known, now: &Known) -> Vec<Difference> {
 }
 
 /// What there is to say of something: the field's word, and what is so.
-type Said = Vec<(&'static str, Value)>;
+type Fields = Vec<(&'static str, Value)>;
 
 /// What is compared, and how it is shown: secrets are compared only.
 #[derive(PartialEq, Eq)]
@@ -275,7 +275,7 @@ fn of_account(account: Option<&Account>) -> Value {
     }
 }
 
-fn of_export(export: &Export) -> Said {
+fn of_export(export: &Export) -> Fields {
     let mut said = vec![("volumes", shown(export.volumes.join(", ")))];
     if export.luns != site::Export::usual_luns(export.volumes.len()) {
         let luns: Vec<String> = export.luns.iter().map(ToString::to_string).collect();
@@ -289,7 +289,7 @@ fn of_export(export: &Export) -> Said {
     said
 }
 
-fn of_access(export: &Export) -> Said {
+fn of_access(export: &Export) -> Fields {
     let access = &export.access;
     let portals = access.portals.iter().flatten();
     let portals: BTreeSet<String> = portals.map(ToString::to_string).collect();
@@ -320,7 +320,7 @@ fn allowed(is_allowed: bool) -> Value {
     shown(if is_allowed { "allowed" } else { "none" })
 }
 
-fn create(what: String, says: &Said) -> Difference {
+fn create(what: String, says: &Fields) -> Difference {
     let is_said = |(_, value): &&(&str, Value)| value.shown != "none";
     let parts = says.iter().filter(is_said);
     let parts: Vec<String> = parts
@@ -341,7 +341,7 @@ fn keep(what: String) -> Difference {
     }
 }
 
-fn changed(what: String, is: Said, says: Said) -> Option<Difference> {
+fn changed(what: String, is: Fields, says: Fields) -> Option<Difference> {
     let differs = is.iter().zip(&says).any(|(is, says)| is != says);
     differs.then(|| Difference {
         action: Action::Change,

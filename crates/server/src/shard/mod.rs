@@ -187,8 +187,8 @@ mod tests {
             let late = Rc::downgrade(&state.holder(&first));
             let volume = make_pool(&state, at.join("again")).await;
             let holder = state.holder(&state.pool("p").unwrap());
-            let course = CancelToken::default();
-            let held = holder.hold(&volume, &[(0, 4096)], &course).await;
+            let cancel = CancelToken::default();
+            let held = holder.hold(&volume, &[(0, 4096)], &cancel).await;
             let held = held.map(drop).map_err(|error| error.to_string());
             (kept.upgrade().is_none(), late.upgrade().is_none(), held)
         };

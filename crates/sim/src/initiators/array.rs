@@ -196,11 +196,11 @@ impl Array {
     }
 
     /// A command is not at the engine, until what this gives is dropped.
-    pub(super) fn leaves_the_engine(&self, course: &CancelToken) -> Option<Out> {
+    pub(super) fn leaves_the_engine(&self, cancel: &CancelToken) -> Option<Out> {
         let hosts = self.all_hosts();
         let of = |host: &Rc<Host>| {
             let tasks = host.tasks.borrow();
-            tasks.iter().find(|task| task.is_of(course)).cloned()
+            tasks.iter().find(|task| task.is_of(cancel)).cloned()
         };
         let task = hosts.iter().find_map(of)?;
         task.is_out.set(true);

@@ -28,9 +28,9 @@ impl HostCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> Result<HeldData, IoError> {
-        let held = self.copier.hold(source, ranges, course).await?;
+        let held = self.copier.hold(source, ranges, cancel).await?;
         let gone = || IoError {
             kind: IoErrorKind::Deleted,
             at: VolumeOffset(0),
@@ -84,17 +84,17 @@ impl Copier<SimWorld> for HostCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
-        self.hold_and_look(source, ranges, course).boxed_local()
+        self.hold_and_look(source, ranges, cancel).boxed_local()
     }
 
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<SimWorld>>> {
         self.copier.holder(uuid)
     }
 
-    fn reach(&self, volume: Uuid, course: &CancelToken) -> Box<dyn Any> {
-        self.copier.reach(volume, course)
+    fn reach(&self, volume: Uuid, cancel: &CancelToken) -> Box<dyn Any> {
+        self.copier.reach(volume, cancel)
     }
 
     fn release(&self, held: Vec<HeldData>) {
@@ -103,8 +103,8 @@ impl Copier<SimWorld> for HostCopier {
 
     /// Who needs the room that tokens keep gets it, or a part of what only takes room. That
     /// goes on when nobody waits for it any more.
-    fn make_room(&self, volume: Uuid, course: &CancelToken) -> LocalBoxFuture<'_, bool> {
-        let out = self.array.leaves_the_engine(course);
+    fn make_room(&self, volume: Uuid, cancel: &CancelToken) -> LocalBoxFuture<'_, bool> {
+        let out = self.array.leaves_the_engine(cancel);
         let make = async move {
             let (done, made) = oneshot::channel();
             let array = Rc::clone(&self.array);

@@ -3,7 +3,7 @@
 use super::field;
 use super::host::{Command, GOOD, Host};
 use super::unit::FIELD_SECTORS;
-use crate::history::{Deed, Place};
+use crate::history::{Deed, RegisterPlace};
 use engine::World;
 use engine::volume::CancelToken;
 use scsi::Identity;
@@ -71,7 +71,7 @@ impl Host {
             cdb,
             data: list,
             needs: vec![(sent_to, true), (source, false), (destination, true)],
-            course: Some(CancelToken::default()),
+            cancel: Some(CancelToken::default()),
             first_part: segments[0].len as usize,
             upsets: Default::default(),
         };
@@ -82,7 +82,7 @@ impl Host {
             let to = self.books.units[destination].places(to);
             to.zip(from.map(Deed::Copied))
         });
-        let deeds: Vec<(Place, Deed)> = deeds.collect();
+        let deeds: Vec<(RegisterPlace, Deed)> = deeds.collect();
         self.world.note(|| {
             let (from, to) = (
                 &self.books.units[source].name,
@@ -124,13 +124,13 @@ impl Host {
     /// Now and then somebody does not want a copy any more: by a command, or because the
     /// connection says so.
     pub(super) async fn stop_at_times(&self, command: &Command, list_id: u32) {
-        let Some(course) = command.course.as_ref().filter(|_| self.below(8) == 0) else {
+        let Some(cancel) = command.cancel.as_ref().filter(|_| self.below(8) == 0) else {
             return;
         };
         let pause = Duration::from_nanos(self.below(400_000));
         self.world.sleep(pause).await;
         if self.below(2) == 0 {
-            return course.stop();
+            return cancel.stop();
         }
         let mut cdb = [0; 16];
         (cdb[0], cdb[1]) = (0x83, 0x1c);

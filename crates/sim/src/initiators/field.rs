@@ -4,7 +4,7 @@
 
 use super::host::{Answer, Command, GOOD, Host, bytes_of, sixteen};
 use super::unit::{FIELD_LBA, FIELD_SECTORS};
-use crate::history::{Deed, Place, filled, value_of};
+use crate::history::{Deed, RegisterPlace, filled, value_of};
 use base::SECTOR_BYTES;
 use std::ops::Range;
 
@@ -94,7 +94,7 @@ impl Host {
         sectors: Range<u64>,
         value: impl Fn(usize) -> u64,
     ) {
-        let places: Vec<Place> = self.books.units[command.unit].places(sectors).collect();
+        let places: Vec<RegisterPlace> = self.books.units[command.unit].places(sectors).collect();
         let deeds = places.into_iter().enumerate();
         let deeds = deeds.map(|(nth, place)| (place, Deed::Write(value(nth))));
         let rooms = self.books.rooms.get();
@@ -120,8 +120,8 @@ impl Host {
     pub(super) async fn perform_all(
         &self,
         command: &Command,
-        deeds: Vec<(Place, Deed)>,
-    ) -> Option<(Vec<(Place, usize)>, scsi::Response)> {
+        deeds: Vec<(RegisterPlace, Deed)>,
+    ) -> Option<(Vec<(RegisterPlace, usize)>, scsi::Response)> {
         for _ in 0..super::host::ATTENTIONS_MAX {
             let rooms = self.books.rooms.get();
             let begun = self.books.begin(deeds.clone(), command.first_part)?;

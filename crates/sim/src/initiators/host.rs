@@ -73,7 +73,7 @@ pub(super) struct Command {
     /// The units that reservations are looked at of, and whether it writes there.
     pub(super) needs: Vec<(usize, bool)>,
     /// How it is stopped.
-    pub(super) course: Option<CancelToken>,
+    pub(super) cancel: Option<CancelToken>,
     /// How many of its deeds come before a second part.
     pub(super) first_part: usize,
     /// What had been done to units behind the back of hosts when it began.
@@ -88,7 +88,7 @@ impl Command {
             cdb,
             data,
             needs: vec![(unit, writes)],
-            course: None,
+            cancel: None,
             first_part: usize::MAX,
             upsets: Cell::default(),
         }
@@ -355,8 +355,8 @@ impl Host {
     pub(super) fn check_failure(&self, command: &Command, response: &Response) {
         let (before, now) = (command.upsets.take(), self.books.upsets());
         let upset = before != now || now.iter().any(|upsets| !upsets.is_multiple_of(2));
-        let course = command.course.as_ref();
-        let stopped = course.is_some_and(|course| !course.goes_on());
+        let cancel = command.cancel.as_ref();
+        let stopped = cancel.is_some_and(|cancel| !cancel.goes_on());
         let full = response.found_no_room() || self.is_full(command, response);
         let overtaken = response
             .sense
@@ -410,7 +410,7 @@ impl Host {
         // From here on to the look at attentions nobody else runs.
         let is_there = nexus.target().unit(unit.lun()).is_some();
         let due = self.due[command.unit].replace(false) && is_there;
-        let course = command.course.clone().unwrap_or_default();
+        let cancel = command.cancel.clone().unwrap_or_default();
         let clock = self.books.clock.get();
         let note = |what: &str| {
             self.world.note(|| {
@@ -421,8 +421,8 @@ impl Host {
         note("begins");
         command.upsets.set(self.books.upsets());
         let waiting = self.array.asked.begin("command", unit.name.clone());
-        let (task, answered) = self.begin_task(command, &course);
-        let executed = nexus.execute_making_room(lun, command.cdb.into(), data, course);
+        let (task, answered) = self.begin_task(command, &cancel);
+        let executed = nexus.execute_making_room(lun, command.cdb.into(), data, cancel);
         let response = executed.await;
         waiting.end(response.status == GOOD);
         let is_answered = self.end_task(&task);
@@ -464,7 +464,7 @@ impl Host {
         }
     }
 
-    fn order(&self, (unit, register): super::Place, lba: u64, sectors: u32) -> Order {
+    fn order(&self, (unit, register): super::RegisterPlace, lba: u64, sectors: u32) -> Order {
         let value = self.new_value();
         let written = |opcode, value| Order {
             cdb: sixteen(opcode, lba, sectors),

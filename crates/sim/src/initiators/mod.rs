@@ -43,7 +43,7 @@ mod unit;
 use crate::answers;
 use crate::config::{Theme, themes};
 use crate::damage;
-use crate::history::{Deed, History, Place};
+use crate::history::{Deed, History, RegisterPlace};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
 use crate::transit;
@@ -176,13 +176,21 @@ impl Books {
         self.clock.get()
     }
 
-    fn history<T>(&self, (unit, register): Place, look: impl FnOnce(&mut History) -> T) -> T {
+    fn history<T>(
+        &self,
+        (unit, register): RegisterPlace,
+        look: impl FnOnce(&mut History) -> T,
+    ) -> T {
         look(&mut self.units[unit].registers.borrow_mut()[register].history)
     }
 
     /// A command begins that does this; what is behind the `first` of it, in a part of its
     /// own. Nothing, where too much is remembered already.
-    fn begin(&self, deeds: Vec<(Place, Deed)>, first: usize) -> Option<Vec<(Place, usize)>> {
+    fn begin(
+        &self,
+        deeds: Vec<(RegisterPlace, Deed)>,
+        first: usize,
+    ) -> Option<Vec<(RegisterPlace, usize)>> {
         let mut places = deeds.iter();
         if places.any(|(place, _)| self.history(*place, |history| history.is_long())) {
             return None;
@@ -196,14 +204,14 @@ impl Books {
     }
 
     /// None of it has happened.
-    fn refuse(&self, deeds: &[(Place, usize)]) {
+    fn refuse(&self, deeds: &[(RegisterPlace, usize)]) {
         for (place, number) in deeds {
             self.history(*place, |history| history.refuse(*number));
         }
     }
 
     /// It may have happened, but not later than at this instant.
-    fn abandon(&self, deeds: &[(Place, usize)], at: u64) {
+    fn abandon(&self, deeds: &[(RegisterPlace, usize)], at: u64) {
         for (place, number) in deeds {
             self.history(*place, |history| history.abandon(*number, at));
         }
@@ -211,7 +219,7 @@ impl Books {
 
     /// What was written since room had been made `rooms` times may have come twice: where
     /// there was none for a part, the whole is tried again.
-    fn repeat_since(&self, rooms: u64, deeds: &[(Place, usize)]) {
+    fn repeat_since(&self, rooms: u64, deeds: &[(RegisterPlace, usize)]) {
         if self.rooms.get() == rooms {
             return;
         }
@@ -221,7 +229,7 @@ impl Books {
     }
 
     /// It has happened.
-    fn end(&self, deeds: &[(Place, usize)], what: impl Fn(usize) -> Deed) {
+    fn end(&self, deeds: &[(RegisterPlace, usize)], what: impl Fn(usize) -> Deed) {
         let now = self.tick();
         for (nth, (place, number)) in deeds.iter().enumerate() {
             self.history(*place, |history| history.end(*number, what(nth), now));
@@ -260,8 +268,9 @@ impl Books {
     fn resolve_copies(&self) {
         loop {
             let open = self.open_copies();
-            let places: BTreeSet<Place> = open.iter().map(|(to, ..)| *to).collect();
-            let ready = |one: &&(Place, usize, Place, Range<u64>)| !places.contains(&one.2);
+            let places: BTreeSet<RegisterPlace> = open.iter().map(|(to, ..)| *to).collect();
+            let ready =
+                |one: &&(RegisterPlace, usize, RegisterPlace, Range<u64>)| !places.contains(&one.2);
             let closed: Vec<_> = open.iter().filter(ready).collect();
             if open.is_empty() {
                 return;
@@ -272,7 +281,7 @@ impl Books {
                 self.history(*to, |history| history.resolve(*number, values));
             }
             if closed.is_empty() {
-                let values = |(.., from, _): &(_, _, Place, _)| {
+                let values = |(.., from, _): &(_, _, RegisterPlace, _)| {
                     self.history(*from, |history| history.all_values())
                 };
                 let all: BTreeSet<u64> = open.iter().flat_map(values).collect();
@@ -286,7 +295,7 @@ impl Books {
 
     /// Copies of which nobody has said yet what they may have written: to where, their
     /// numbers, from where, and when.
-    fn open_copies(&self) -> Vec<(Place, usize, Place, Range<u64>)> {
+    fn open_copies(&self) -> Vec<(RegisterPlace, usize, RegisterPlace, Range<u64>)> {
         let mut open = Vec::new();
         for (number, unit) in self.units.iter().enumerate() {
             for (register, one) in unit.registers.borrow().iter().enumerate() {

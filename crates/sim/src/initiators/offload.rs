@@ -4,7 +4,7 @@ use super::field;
 use super::host::{Answer, Command, GOOD, Host, bytes_of};
 use super::token::{TOKENS_MAX, Token, Worth};
 use super::unit::FIELD_SECTORS;
-use crate::history::{Deed, Place};
+use crate::history::Deed;
 use engine::World;
 use engine::volume::CancelToken;
 use scsi::Response;
@@ -51,7 +51,7 @@ impl Host {
             cdb: token_cdb(0x10, list_id, list.len()),
             data: list,
             needs: vec![(unit, false)],
-            course: Some(CancelToken::default()),
+            cancel: Some(CancelToken::default()),
             first_part: usize::MAX,
             upsets: Default::default(),
         };
@@ -66,7 +66,7 @@ impl Host {
         let places = runs
             .iter()
             .flat_map(|run| self.books.units[unit].places(run.clone()));
-        let deeds: Vec<(Place, Deed)> = places.map(|place| (place, nothing.clone())).collect();
+        let deeds: Vec<_> = places.map(|place| (place, nothing.clone())).collect();
         let inactivity = Duration::from_secs(inactivity_s);
         self.kept(unit).borrow_mut().clear();
         let (earliest, evictions) = (self.world.now() + inactivity, self.books.evictions.get());
@@ -190,7 +190,7 @@ impl Host {
             cdb: token_cdb(0x11, list_id, list.len()),
             data: list,
             needs: vec![(unit, true)],
-            course: Some(CancelToken::default()),
+            cancel: Some(CancelToken::default()),
             first_part: usize::MAX,
             upsets: Default::default(),
         };

@@ -28,7 +28,7 @@ pub(super) enum By {
 /// A command that runs.
 pub(super) struct Task {
     unit: usize,
-    course: CancelToken,
+    cancel: CancelToken,
     aborted: Cell<Option<By>>,
     /// Hears when the function that aborted it was answered.
     answer: RefCell<Option<oneshot::Sender<u64>>>,
@@ -39,8 +39,8 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn is_of(&self, course: &CancelToken) -> bool {
-        self.course.is(course)
+    pub(super) fn is_of(&self, cancel: &CancelToken) -> bool {
+        self.cancel.is(cancel)
     }
 
     /// Of a session that is lost: whatever it did, it did before this instant.
@@ -58,12 +58,12 @@ impl Host {
     pub(super) fn begin_task(
         &self,
         command: &Command,
-        course: &CancelToken,
+        cancel: &CancelToken,
     ) -> (Rc<Task>, oneshot::Receiver<u64>) {
         let (answer, answered) = oneshot::channel();
         let task = Rc::new(Task {
             unit: command.unit,
-            course: course.clone(),
+            cancel: cancel.clone(),
             aborted: Cell::new(None),
             answer: RefCell::new(Some(answer)),
             waiting: RefCell::default(),
@@ -103,7 +103,7 @@ impl Host {
                 task.aborted.set(Some(by));
                 self.array.aborted.borrow_mut().push(Rc::clone(task));
             }
-            task.course.stop();
+            task.cancel.stop();
             let (ended, end) = oneshot::channel();
             task.waiting.borrow_mut().push(ended);
             ends.push(end);
@@ -134,7 +134,7 @@ impl Host {
             if task.aborted.get().is_none() {
                 task.aborted.set(Some(By::Loss));
             }
-            task.course.stop();
+            task.cancel.stop();
             if task.is_out.get() {
                 task.ends_if_lost(now);
             }

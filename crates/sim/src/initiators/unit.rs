@@ -1,7 +1,7 @@
 //! The state of a logical unit that a run expects, over boots.
 
 use super::fence::{Call, Fence};
-use crate::history::{History, Place};
+use crate::history::{History, RegisterPlace};
 use base::{Prng, SECTOR_BYTES, Uuid};
 use engine::{Provisioning, VolumeSpec};
 use std::cell::{Cell, RefCell};
@@ -89,7 +89,10 @@ impl Unit {
     }
 
     /// The registers of a run of sectors of the field, counted from its beginning.
-    pub(super) fn places(&self, sectors: Range<u64>) -> impl Iterator<Item = Place> + use<> {
+    pub(super) fn places(
+        &self,
+        sectors: Range<u64>,
+    ) -> impl Iterator<Item = RegisterPlace> + use<> {
         let (number, wide) = (self.number, self.wide);
         sectors.map(move |sector| (number, wide + sector as usize))
     }

@@ -33,7 +33,7 @@ pub struct NewMove {
 }
 
 /// What came of a job.
-enum Ended {
+enum MoveEnd {
     Done(Option<Duration>),
     Failed(String),
     Early(Asked),
@@ -77,14 +77,14 @@ impl<W: World> ControlPlane<W> {
     pub(super) async fn work_move(self: &Arc<Self>, job: &Job, cancel: &Flag) {
         let ended = match self.go(job, cancel).await {
             // The server ended just before the job did, and nobody has looked yet.
-            Ended::Early(Asked::Cancel) if self.has_arrived(job).await => Ended::Done(None),
+            MoveEnd::Early(Asked::Cancel) if self.has_arrived(job).await => MoveEnd::Done(None),
             ended => ended,
         };
         let (state, stood, mut error) = match ended {
-            Ended::Early(Asked::Stop) => return,
-            Ended::Done(stood) => (JobState::Done, stood, None),
-            Ended::Failed(why) => (JobState::Failed, None, Some(why)),
-            Ended::Early(Asked::Cancel) => (JobState::Cancelled, None, None),
+            MoveEnd::Early(Asked::Stop) => return,
+            MoveEnd::Done(stood) => (JobState::Done, stood, None),
+            MoveEnd::Failed(why) => (JobState::Failed, None, Some(why)),
+            MoveEnd::Early(Asked::Cancel) => (JobState::Cancelled, None, None),
         };
         if state != JobState::Done
             && let Err(left) = self.take_back_move(job).await
@@ -98,35 +98,35 @@ impl<W: World> ControlPlane<W> {
         self.jobs.end(job.id, state, error).await;
     }
 
-    async fn go(self: &Arc<Self>, job: &Job, cancel: &Flag) -> Ended {
+    async fn go(self: &Arc<Self>, job: &Job, cancel: &Flag) -> MoveEnd {
         let jobs = &self.jobs;
         let _turn = match jobs.unless_asked(cancel, jobs.turn()).await {
             Ok(turn) => turn,
-            Err(asked) => return Ended::Early(asked),
+            Err(asked) => return MoveEnd::Early(asked),
         };
         let Some(progress) = jobs.progress(job.id) else {
-            return Ended::Early(Asked::Stop);
+            return MoveEnd::Early(Asked::Stop);
         };
         jobs.set_state(job.id, JobState::Running, None);
         let (there, copy) = match self.ends(job).await {
             Ok(Some(ends)) => ends,
-            Ok(None) => return Ended::Done(None),
-            Err(why) => return Ended::Failed(why),
+            Ok(None) => return MoveEnd::Done(None),
+            Err(why) => return MoveEnd::Failed(why),
         };
         progress.begin(0, job.size_bytes);
         let rate = job.order.rate_bytes_per_s;
         let copying = self.copy_volume(&there, &copy, rate);
         match self.until(&there, &progress, copying, cancel).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Ended::Failed(error.context),
-            Err(asked) => return Ended::Early(asked),
+            Ok(Err(error)) => return MoveEnd::Failed(error.context),
+            Err(asked) => return MoveEnd::Early(asked),
         }
         if cancel.is_set() {
-            return Ended::Early(Asked::Cancel);
+            return MoveEnd::Early(Asked::Cancel);
         }
         match self.hand_over(&there, &copy).await {
-            Ok(stood) => Ended::Done(Some(stood)),
-            Err(error) => Ended::Failed(error.context),
+            Ok(stood) => MoveEnd::Done(Some(stood)),
+            Err(error) => MoveEnd::Failed(error.context),
         }
     }
 

@@ -117,12 +117,12 @@ impl Copier<SimWorld> for TestCopier {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         let hold = async move {
             let uuid = source.info().uuid;
             let source = self.holder.pool().volume_of(uuid).expect("one of the pool");
-            self.holder.hold(&source, &ranges, &course).await
+            self.holder.hold(&source, &ranges, &cancel).await
         };
         hold.boxed_local()
     }

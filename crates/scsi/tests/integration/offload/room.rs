@@ -47,15 +47,15 @@ fn room_on_demand(bench: &Bench) -> oneshot::Sender<()> {
 }
 
 /// A page of these bytes to the first page of `a`.
-async fn write(bench: &Bench, nexus: &Nexus<SimWorld>, byte: u8, course: &CancelToken) -> Response {
-    write_page(bench, nexus, (0, byte), course).await
+async fn write(bench: &Bench, nexus: &Nexus<SimWorld>, byte: u8, cancel: &CancelToken) -> Response {
+    write_page(bench, nexus, (0, byte), cancel).await
 }
 
 async fn write_page(
     bench: &Bench,
     nexus: &Nexus<SimWorld>,
     (page, byte): (u64, u8),
-    course: &CancelToken,
+    cancel: &CancelToken,
 ) -> Response {
     let mut cdb = [0; 16];
     cdb[0] = 0x2a;
@@ -63,9 +63,9 @@ async fn write_page(
     cdb[7..9].copy_from_slice(&(PAGE_BLOCKS as u16).to_be_bytes());
     let data: Slice = bench.data(&vec![byte; PAGE as usize]);
     let lun = scsi::lun::encode(0);
-    let course = course.clone();
+    let cancel = cancel.clone();
     nexus
-        .execute_making_room(lun, cdb.into(), data, course)
+        .execute_making_room(lun, cdb.into(), data, cancel)
         .await
 }
 
@@ -90,11 +90,11 @@ async fn full(bench: &Bench) -> Rc<Nexus<SimWorld>> {
 fn a_write_goes_on_when_there_is_room() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = CancelToken::default();
-        let refused = write(&bench, &nexus, 1, &course).await;
+        let cancel = CancelToken::default();
+        let refused = write(&bench, &nexus, 1, &cancel).await;
         assert!(refused.found_no_room());
         let make = room_on_demand(&bench);
-        let (written, ()) = join(write(&bench, &nexus, 2, &course), async {
+        let (written, ()) = join(write(&bench, &nexus, 2, &cancel), async {
             is_asked(&bench, 2).await;
             make.send(()).unwrap();
         })
@@ -108,12 +108,12 @@ fn a_write_goes_on_when_there_is_room() {
 fn a_write_that_nobody_waits_for_is_not_tried_again() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = CancelToken::default();
+        let cancel = CancelToken::default();
         let make = room_on_demand(&bench);
         let began = bench.world.now();
-        let (written, ()) = join(write(&bench, &nexus, 1, &course), async {
+        let (written, ()) = join(write(&bench, &nexus, 1, &cancel), async {
             is_asked(&bench, 1).await;
-            course.stop();
+            cancel.stop();
         })
         .await;
         assert!(written.found_no_room());
@@ -127,7 +127,7 @@ fn a_write_that_nobody_waits_for_is_not_tried_again() {
         bench.world.sleep(Duration::from_secs(60)).await;
         assert_eq!(first_page(&bench).await, vec![0; PAGE as usize]);
         // Nor is one begun that was stopped on its way.
-        let written = write(&bench, &nexus, 1, &course).await;
+        let written = write(&bench, &nexus, 1, &cancel).await;
         assert_eq!(written.status, 0x40);
         assert_eq!(first_page(&bench).await, vec![0; PAGE as usize]);
     });
@@ -138,9 +138,9 @@ fn a_write_that_another_has_overtaken_is_not_tried_again() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
         let other = bench.nexus(&bench.own).await;
-        let course = CancelToken::default();
+        let cancel = CancelToken::default();
         let make = room_on_demand(&bench);
-        let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
+        let (old, ()) = join(write(&bench, &nexus, 1, &cancel), async {
             is_asked(&bench, 1).await;
             bench.pool.delete_volume(FILLER).await.unwrap();
             // By another way, and then something newer.
@@ -161,9 +161,9 @@ fn a_write_that_another_has_overtaken_is_not_tried_again() {
 fn a_write_of_other_blocks_overtakes_nothing() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = CancelToken::default();
+        let cancel = CancelToken::default();
         let make = room_on_demand(&bench);
-        let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
+        let (old, ()) = join(write(&bench, &nexus, 1, &cancel), async {
             is_asked(&bench, 1).await;
             let beside = write_page(&bench, &nexus, (1, 7), &CancelToken::default()).await;
             assert!(beside.found_no_room());
@@ -179,9 +179,9 @@ fn a_write_of_other_blocks_overtakes_nothing() {
 fn room_that_comes_too_late_is_of_no_use() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = CancelToken::default();
+        let cancel = CancelToken::default();
         let make = room_on_demand(&bench);
-        let (old, ()) = join(write(&bench, &nexus, 1, &course), async {
+        let (old, ()) = join(write(&bench, &nexus, 1, &cancel), async {
             is_asked(&bench, 1).await;
             bench.world.sleep(Duration::from_secs(6)).await;
             make.send(()).unwrap();
@@ -197,9 +197,9 @@ fn room_that_comes_too_late_is_of_no_use() {
 fn what_an_initiator_is_to_be_told_meanwhile_waits_for_its_next_command() {
     with_bench(async |bench| {
         let nexus = full(&bench).await;
-        let course = CancelToken::default();
+        let cancel = CancelToken::default();
         let make = room_on_demand(&bench);
-        let (written, ()) = join(write(&bench, &nexus, 3, &course), async {
+        let (written, ()) = join(write(&bench, &nexus, 3, &cancel), async {
             is_asked(&bench, 1).await;
             nexus.commands_cleared(0);
             make.send(()).unwrap();
@@ -207,7 +207,7 @@ fn what_an_initiator_is_to_be_told_meanwhile_waits_for_its_next_command() {
         .await;
         assert_eq!(written.status, 0);
         assert_eq!(first_page(&bench).await, vec![3; PAGE as usize]);
-        let told = write(&bench, &nexus, 4, &course).await;
+        let told = write(&bench, &nexus, 4, &cancel).await;
         assert_eq!(told.status, 2, "the attention comes now");
         assert_eq!(first_page(&bench).await, vec![3; PAGE as usize]);
     });

@@ -4,7 +4,7 @@
 use super::bench::{Bench, bytes, port, sense, with_bench};
 use super::lists::{receive, with_list, xcopy};
 use base::{Payload, Slice, Uuid, VolumeOffset};
-use engine::volume::{Alteration, Altered, CancelToken, Mapping, Room, VolumeIo};
+use engine::volume::{Alteration, Altered, AvailableSpace, CancelToken, Mapping, VolumeIo};
 use engine::{Disk, IoError, IoErrorKind, Provisioning, VolumeInfo, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -92,10 +92,10 @@ impl VolumeIo for Remote {
             let from = at.0 as usize;
             self.data.borrow_mut()[from..from + data.len()].copy_from_slice(data.bytes().unwrap());
             self.says(WriteEnds(at.0 / MIB));
-            if let Some((place, course)) = &*self.stops.borrow()
+            if let Some((place, cancel)) = &*self.stops.borrow()
                 && *place == at.0
             {
-                course.stop();
+                cancel.stop();
             }
             Ok(())
         };
@@ -126,8 +126,8 @@ impl VolumeIo for Remote {
         unreachable!("all of it is mapped")
     }
 
-    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
-        async { Ok(Room::default()) }.boxed_local()
+    fn room(&self) -> LocalBoxFuture<'_, Result<AvailableSpace, IoError>> {
+        async { Ok(AvailableSpace::default()) }.boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
@@ -204,7 +204,7 @@ impl Streams {
     async fn copy(
         &self,
         segment: (u16, u16, u16, u64, u64),
-        course: Option<CancelToken>,
+        cancel: Option<CancelToken>,
     ) -> Response {
         let naa = |remote: &Remote| Identity::of(remote.info.uuid).naa.to_vec();
         let list = xcopy(&[naa(&self.source), naa(&self.destination)], &[segment]);
@@ -213,7 +213,7 @@ impl Streams {
         let (lun, data) = (scsi::lun::encode(0), self.bench.data(&list));
         self.log.borrow_mut().clear();
         self.nexus
-            .execute_until(lun, cdb.into(), data, course)
+            .execute_until(lun, cdb.into(), data, cancel)
             .await
     }
 
@@ -333,11 +333,11 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
 #[test]
 fn a_piece_that_was_read_ahead_of_a_stop_is_not_written() {
     with_streams(async |streams| {
-        let course = CancelToken::default();
-        let stop = Some((MIB, course.clone()));
+        let cancel = CancelToken::default();
+        let stop = Some((MIB, cancel.clone()));
         *streams.destination.stops.borrow_mut() = stop;
         let ended = streams
-            .copy((0, 1, BLOCKS as u16, 0, 0), Some(course))
+            .copy((0, 1, BLOCKS as u16, 0, 0), Some(cancel))
             .await;
         assert_eq!(sense(&ended), (0x0a, 0, 0));
         assert_eq!(information(&ended), Some((2 * MIB / 512) as u32));

@@ -375,15 +375,15 @@ fn a_command_that_takes_too_long_does_less_and_says_how_much() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         bench.write("a", 0, &bytes(1, BLOCKS)).await;
-        let course = scsi::offload::CancelToken::default();
-        course.stop();
+        let cancel = scsi::offload::CancelToken::default();
+        cancel.stop();
         let list = populate(&[(1, 20), (100, 20)]);
         let mut cdb = [0; 16];
         cdb[..14].copy_from_slice(&with_list(POPULATE, 7, &list));
         let data = bench.data(&list);
         let lun = scsi::lun::encode(0);
         let said = nexus
-            .execute_until(lun, cdb.into(), data, Some(course))
+            .execute_until(lun, cdb.into(), data, Some(cancel))
             .await;
         assert_eq!(sense(&said), (0, 0, 0));
         let (status, blocks, token) = information(&bench, &nexus).await;

@@ -322,14 +322,14 @@ fn a_copy_that_is_stopped_ends_after_the_piece_that_it_is_at() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         let list = xcopy(&[bench.naa("a"), bench.naa("b")], &[(0, 1, 64, 0, 1); 8]);
-        let course = CancelToken::default();
-        course.stop();
+        let cancel = CancelToken::default();
+        cancel.stop();
         let mut cdb = [0; 16];
         cdb[..14].copy_from_slice(&with_list(0, 0, &list));
         let lun = scsi::lun::encode(0);
         let data = bench.data(&list);
         let ended = nexus
-            .execute_until(lun, cdb.into(), data, Some(course))
+            .execute_until(lun, cdb.into(), data, Some(cancel))
             .await;
         assert_eq!(sense(&ended), (0x0a, 0, 0));
         assert_eq!(status(&bench, &nexus).await.1, 0);

@@ -97,24 +97,24 @@ fn changed(command: &Command) -> Option<Range<u64>> {
 }
 
 /// Has room made for a volume that was refused a page. Whether there is some now, and
-/// `course` goes on.
+/// `cancel` goes on.
 pub(crate) async fn made<W: World>(
     copier: &dyn Copier<W>,
     volume: Uuid,
-    course: &CancelToken,
+    cancel: &CancelToken,
 ) -> bool {
     if copier
         .world()
         .planted("write of a lost session tried again")
     {
-        return copier.make_room(volume, course).await;
+        return copier.make_room(volume, cancel).await;
     }
-    if !course.goes_on() {
+    if !cancel.goes_on() {
         return false;
     }
-    let (made, stopped) = (copier.make_room(volume, course), pin!(course.stopped()));
+    let (made, stopped) = (copier.make_room(volume, cancel), pin!(cancel.stopped()));
     match select(made, stopped).await {
-        Either::Left((made, _)) => made && course.goes_on(),
+        Either::Left((made, _)) => made && cancel.goes_on(),
         Either::Right(_) => false,
     }
 }
@@ -122,23 +122,23 @@ pub(crate) async fn made<W: World>(
 impl<W: World> Nexus<W> {
     /// As [`Nexus::execute_until`]; and again, while the command finds no room and somebody
     /// makes some. Trying again does no harm: nobody knows yet what came of it. One whose
-    /// `course` is stopped before it begins is not begun.
+    /// `cancel` is stopped before it begins is not begun.
     pub async fn execute_making_room(
         &self,
         lun: [u8; 8],
         cdb: Cdb,
         data_out: Slice,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> Response {
-        if !course.goes_on() {
+        if !cancel.goes_on() {
             return Response::task_aborted();
         }
         let command = cdb.command().ok();
         let changed = command.and_then(|one| Some((one, changed(&one)?)));
         let unit = lun::decode(lun).and_then(|number| self.target().unit(number));
         let (Some((command, blocks)), Some(unit)) = (changed, unit) else {
-            let course = Some(course);
-            return self.execute_until(lun, cdb, data_out, course).await;
+            let cancel = Some(cancel);
+            return self.execute_until(lun, cdb, data_out, cancel).await;
         };
         if !unit.out_of_room().is_empty() {
             unit.out_of_room().overtake(&blocks);
@@ -152,7 +152,7 @@ impl<W: World> Nexus<W> {
         let waiting = unit.out_of_room().join(blocks);
         let order = (lun, command, data_out);
         // Its future is rare.
-        Box::pin(self.try_again(&unit, order, &course, (began, &waiting, response))).await
+        Box::pin(self.try_again(&unit, order, &cancel, (began, &waiting, response))).await
     }
 
     /// Tries a command again that has found no room, for as long as that may help.
@@ -160,7 +160,7 @@ impl<W: World> Nexus<W> {
         &self,
         unit: &Rc<LogicalUnit<W>>,
         (lun, command, data_out): ([u8; 8], Command, Slice),
-        course: &CancelToken,
+        cancel: &CancelToken,
         (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
     ) -> Response {
         let world = self.target().world();
@@ -169,7 +169,7 @@ impl<W: World> Nexus<W> {
         };
         for _ in 1..TRIES_MAX {
             let is_late = world.now().since(began) >= PATIENCE;
-            if is_late || !made(copier.as_ref(), unit.uuid(), course).await {
+            if is_late || !made(copier.as_ref(), unit.uuid(), cancel).await {
                 return response;
             }
             if waiting.entry.overtaken.get() {
