@@ -2,7 +2,7 @@
 
 #[path = "../examples/hdd_table.rs"]
 mod hdd_table;
-#[path = "../examples/operations_table.rs"]
+#[path = "../examples/operations_table/main.rs"]
 mod operations_table;
 #[path = "../examples/station_table.rs"]
 mod station_table;

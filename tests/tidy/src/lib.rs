@@ -18,6 +18,7 @@ pub mod headers;
 pub mod length;
 pub mod links;
 pub mod make;
+pub mod module_files;
 pub mod names;
 mod paths;
 pub mod quotes;

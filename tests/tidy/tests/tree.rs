@@ -95,3 +95,8 @@ fn modules_stand_on_those_below_them() {
 fn modules_beside_each_other_make_no_circle() {
     no_complaints(tidy::circles::check);
 }
+
+#[test]
+fn modules_with_modules_are_directories() {
+    no_complaints(tidy::module_files::check);
+}

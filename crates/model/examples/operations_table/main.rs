@@ -1,11 +1,8 @@
 //! The tables of migrations, availability, capacity and processors in docs/internals/models.md:
 //! `cargo run -p ashlar-model --example operations_table`. Nothing in them is random.
 
-#[path = "operations_table/availability.rs"]
 mod availability;
-#[path = "operations_table/capacity.rs"]
 mod capacity;
-#[path = "operations_table/migration.rs"]
 mod migration;
 
 /// All tables, each after an empty line.
