@@ -15,64 +15,79 @@ pub enum Command {
         format: Format,
     },
     /// Show a drive
-    Show {
-        /// Name of the drive
-        name: String,
-        #[command(flatten)]
-        format: Format,
-    },
+    Show(ShowArgs),
     /// Take a drive out of use; refused if its pool would lose data
     ///
     /// A spare leaves its pool, and you can reuse it. If the group has no redundancy without the
     /// drive, the command asks first.
-    Fail {
-        /// Name of the drive
-        name: String,
-        #[command(flatten)]
-        confirm: Confirm,
-        #[command(flatten)]
-        format: Format,
-    },
+    Fail(FailArgs),
     /// Replace a drive; Ashlar rebuilds the content from the other drives
     ///
     /// Without --file and --device, the new drive is at the path of the old one. If there is no
     /// file, Ashlar creates it. If the old drive is healthy, the command asks first.
-    Replace {
-        /// Name of the old drive
-        name: String,
-        /// Name of the new drive [default: that of the old one]
-        #[arg(long, value_name = "NAME")]
-        with: Option<String>,
-        #[command(flatten)]
-        place: PlaceArgs,
-        #[command(flatten)]
-        confirm: Confirm,
-        #[command(flatten)]
-        format: Format,
-    },
+    Replace(ReplaceArgs),
     /// Forget a drive that is out of use, once another stands in for it
     ///
     /// It stays in the list of drives until you remove it, replace it, or add it again.
-    Remove {
-        /// Name of the drive
-        name: String,
-        #[command(flatten)]
-        confirm: Confirm,
-        #[command(flatten)]
-        format: Format,
-    },
+    Remove(RemoveArgs),
     /// Add a spare: it stands in for a drive that fails, or has failed
-    AddSpare {
-        /// Name for the drive
-        name: String,
-        /// The pool that gets the spare
-        #[arg(long)]
-        pool: String,
-        #[command(flatten)]
-        place: PlaceArgs,
-        #[command(flatten)]
-        format: Format,
-    },
+    AddSpare(AddSpareArgs),
+}
+
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    /// Name of the drive
+    name: String,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct FailArgs {
+    /// Name of the drive
+    name: String,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct ReplaceArgs {
+    /// Name of the old drive
+    name: String,
+    /// Name of the new drive [default: that of the old one]
+    #[arg(long, value_name = "NAME")]
+    with: Option<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct RemoveArgs {
+    /// Name of the drive
+    name: String,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct AddSpareArgs {
+    /// Name for the drive
+    name: String,
+    /// The pool that gets the spare
+    #[arg(long)]
+    pool: String,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Where a drive is.
@@ -109,92 +124,107 @@ impl PlaceArgs {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { format } => format.list(client, &["drives"], table),
-        Command::Fail {
-            name,
-            confirm,
-            format,
-        } => {
-            if !confirm.is_given() {
-                agree_to_fail(client, &name, confirm)?;
-            }
-            let pool: Pool = client.post(&["drives", &name, "fail"], &())?;
-            format.print_text(&pool, |_| format!("drive {name} is out of use\n"))
-        }
-        Command::Replace {
-            name,
-            with,
-            place,
-            confirm,
-            format,
-        } => {
-            let is_elsewhere = place.file.is_some() || place.device.is_some();
-            if with.is_some() && !is_elsewhere {
-                let wrong = "--file or --device is missing: --with needs one of them";
-                return Err(Failure::Wrong(wrong.to_owned()));
-            }
-            if !confirm.is_given() {
-                agree_to_replace(client, &name, confirm)?;
-            }
-            let new = with.unwrap_or_else(|| name.clone());
-            let with = is_elsewhere.then(|| place.named(new));
-            let path = ["drives", name.as_str(), "replace"];
-            let replaced: DriveReplaced = client.post(&path, &DriveReplace { with })?;
-            format.print_text(&replaced, |replaced| {
-                format!("{}\n", replaced_line(&name, replaced))
-            })
-        }
-        Command::Remove {
-            name,
-            confirm,
-            format,
-        } => {
-            let what = format!("the record of failed drive {name}");
-            let path = ["drives", name.as_str()];
-            confirm.deletion_at(client, (&path, &[]), (&what, &name))?;
-            client.delete(&path)?;
-            format.done(&format!("drive {name} is removed"))
-        }
-        Command::AddSpare {
-            name,
-            pool,
-            place,
-            format,
-        } => {
-            let add = place.named(name.clone());
-            let now: Pool = client.post(&["pools", &pool, "spares"], &add)?;
-            format.print_text(&now, |_| {
-                format!("drive {name} is a spare of pool {pool}\n")
-            })
-        }
-        Command::Show { name, format } => {
-            let drive: Drive = client.get(&["drives", &name])?;
-            format.print_text(&drive, |drive| {
-                let mut lines = vec![
-                    ("name", drive.name.clone()),
-                    ("state", word(drive.state).to_owned()),
-                ];
-                lines.extend(failure_lines(drive));
-                lines.extend(drive.trouble.clone().map(|why| ("why", why)));
-                let some = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
-                lines.extend([
-                    ("pool", drive.pool.clone()),
-                    ("place", long_place(drive)),
-                    ("path", some(&drive.path)),
-                    ("serial", some(&drive.serial)),
-                    ("capacity", human(drive.capacity_bytes)),
-                    ("reads", drive.reads.to_string()),
-                    ("writes", drive.writes.to_string()),
-                    ("flushes", drive.flushes.to_string()),
-                    ("errors", drive.errors.to_string()),
-                    ("mends", drive.mends.to_string()),
-                    ("read latency", latency(drive.read_latency_us)),
-                    ("write latency", latency(drive.write_latency_us)),
-                    ("uuid", drive.uuid.clone()),
-                ]);
-                pairs(&lines)
-            })
-        }
+        Command::Fail(args) => fail(client, args),
+        Command::Replace(args) => replace(client, args),
+        Command::Remove(args) => remove(client, args),
+        Command::AddSpare(args) => add_spare(client, args),
+        Command::Show(args) => show(client, args),
     }
+}
+
+fn fail(client: &Client, args: FailArgs) -> Result<(), Failure> {
+    let FailArgs {
+        name,
+        confirm,
+        format,
+    } = args;
+    if !confirm.is_given() {
+        agree_to_fail(client, &name, confirm)?;
+    }
+    let pool: Pool = client.post(&["drives", &name, "fail"], &())?;
+    format.print_text(&pool, |_| format!("drive {name} is out of use\n"))
+}
+
+fn replace(client: &Client, args: ReplaceArgs) -> Result<(), Failure> {
+    let ReplaceArgs {
+        name,
+        with,
+        place,
+        confirm,
+        format,
+    } = args;
+    let is_elsewhere = place.file.is_some() || place.device.is_some();
+    if with.is_some() && !is_elsewhere {
+        let wrong = "--file or --device is missing: --with needs one of them";
+        return Err(Failure::Wrong(wrong.to_owned()));
+    }
+    if !confirm.is_given() {
+        agree_to_replace(client, &name, confirm)?;
+    }
+    let new = with.unwrap_or_else(|| name.clone());
+    let with = is_elsewhere.then(|| place.named(new));
+    let path = ["drives", name.as_str(), "replace"];
+    let replaced: DriveReplaced = client.post(&path, &DriveReplace { with })?;
+    format.print_text(&replaced, |replaced| {
+        format!("{}\n", replaced_line(&name, replaced))
+    })
+}
+
+fn remove(client: &Client, args: RemoveArgs) -> Result<(), Failure> {
+    let RemoveArgs {
+        name,
+        confirm,
+        format,
+    } = args;
+    let what = format!("the record of failed drive {name}");
+    let path = ["drives", name.as_str()];
+    confirm.deletion_at(client, (&path, &[]), (&what, &name))?;
+    client.delete(&path)?;
+    format.done(&format!("drive {name} is removed"))
+}
+
+fn add_spare(client: &Client, args: AddSpareArgs) -> Result<(), Failure> {
+    let AddSpareArgs {
+        name,
+        pool,
+        place,
+        format,
+    } = args;
+    let add = place.named(name.clone());
+    let now: Pool = client.post(&["pools", &pool, "spares"], &add)?;
+    format.print_text(&now, |_| {
+        format!("drive {name} is a spare of pool {pool}\n")
+    })
+}
+
+fn show(client: &Client, args: ShowArgs) -> Result<(), Failure> {
+    let ShowArgs { name, format } = args;
+    let drive: Drive = client.get(&["drives", &name])?;
+    format.print_text(&drive, |drive| {
+        let mut lines = vec![
+            ("name", drive.name.clone()),
+            ("state", word(drive.state).to_owned()),
+        ];
+        lines.extend(failure_lines(drive));
+        lines.extend(drive.trouble.clone().map(|why| ("why", why)));
+        let some = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
+        lines.extend([
+            ("pool", drive.pool.clone()),
+            ("place", long_place(drive)),
+            ("path", some(&drive.path)),
+            ("serial", some(&drive.serial)),
+            ("capacity", human(drive.capacity_bytes)),
+            ("reads", drive.reads.to_string()),
+            ("writes", drive.writes.to_string()),
+            ("flushes", drive.flushes.to_string()),
+            ("errors", drive.errors.to_string()),
+            ("mends", drive.mends.to_string()),
+            ("read latency", latency(drive.read_latency_us)),
+            ("write latency", latency(drive.write_latency_us)),
+            ("uuid", drive.uuid.clone()),
+        ]);
+        pairs(&lines)
+    })
 }
 
 /// Has somebody agree to take a drive out of use whose group has no redundancy without it.

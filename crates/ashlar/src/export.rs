@@ -24,108 +24,123 @@ pub enum Command {
         format: Format,
     },
     /// Create an export: a target with volumes as its LUNs
-    Create {
-        /// iSCSI name of the target, such as iqn.2026-11.dev.ashlar:vm1
-        target: String,
-        /// Volume to export: the first is LUN 0, the next LUN 1, and so on
-        #[arg(long = "volume", value_name = "NAME", required = true)]
-        volumes: Vec<String>,
-        #[command(flatten)]
-        access: Access,
-        /// Every initiator may log in
-        #[arg(long, conflicts_with = "initiators")]
-        any: bool,
-        #[command(flatten)]
-        chap: ChapArgs,
-        /// Physical block size that hosts see: a power of two from 512 to 4096 [default: 4096]
-        #[arg(long, value_name = "BYTES")]
-        physical_block: Option<u32>,
-        /// Initiators may erase thin LUNs with SANITIZE
-        #[arg(long)]
-        sanitize: bool,
-        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
-        /// hosts
-        #[arg(long)]
-        affect_others: bool,
-        #[command(flatten)]
-        format: Format,
-    },
+    Create(CreateArgs),
     /// Export another volume through a target; Ashlar notifies its initiators
-    AddLun {
-        /// iSCSI name of the target
-        target: String,
-        /// Name of the volume
-        volume: String,
-        /// The LUN [default: the lowest free one]
-        #[arg(long)]
-        lun: Option<u16>,
-        #[command(flatten)]
-        format: Format,
-    },
+    AddLun(AddLunArgs),
     /// Remove a volume from an export; the volume stays
-    RemoveLun {
-        /// iSCSI name of the target
-        target: String,
-        /// Name of the volume
-        volume: String,
-        #[command(flatten)]
-        confirm: Confirm,
-        #[command(flatten)]
-        format: Format,
-    },
+    RemoveLun(RemoveLunArgs),
     /// Change who may log in, and what initiators may do; Ashlar logs out initiators that are no longer admitted
     ///
     /// Each list that you give replaces the former list. The other lists stay.
-    Change {
-        /// iSCSI name of the target
-        target: String,
-        #[command(flatten)]
-        access: Access,
-        /// Every initiator may log in
-        #[arg(long, conflicts_with_all = ["initiators", "no_initiators"])]
-        any: bool,
-        /// Remove all initiators: only hosts and host groups may log in
-        #[arg(long, conflicts_with = "initiators")]
-        no_initiators: bool,
-        /// Remove all hosts
-        #[arg(long, conflicts_with = "hosts")]
-        no_hosts: bool,
-        /// Remove all host groups
-        #[arg(long, conflicts_with = "host_groups")]
-        no_host_groups: bool,
-        /// Show the target through all portals
-        #[arg(long, conflicts_with = "portals")]
-        all_portals: bool,
-        #[command(flatten)]
-        chap: ChapArgs,
-        /// Remove the CHAP account of the export
-        #[arg(long, conflicts_with = "chap_name")]
-        no_chap: bool,
-        /// Initiators may erase thin LUNs with SANITIZE
-        #[arg(long)]
-        sanitize: bool,
-        /// Refuse SANITIZE; an erasure that has begun continues
-        #[arg(long, conflicts_with = "sanitize")]
-        no_sanitize: bool,
-        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
-        /// hosts
-        #[arg(long)]
-        affect_others: bool,
-        /// Refuse changes of mode pages and resets of the target
-        #[arg(long, conflicts_with = "affect_others")]
-        no_affect_others: bool,
-        #[command(flatten)]
-        format: Format,
-    },
+    Change(ChangeArgs),
     /// Delete an export and close its sessions; its volumes stay
-    Delete {
-        /// iSCSI name of the target
-        target: String,
-        #[command(flatten)]
-        confirm: Confirm,
-        #[command(flatten)]
-        format: Format,
-    },
+    Delete(DeleteArgs),
+}
+
+#[derive(clap::Args)]
+pub struct CreateArgs {
+    /// iSCSI name of the target, such as iqn.2026-11.dev.ashlar:vm1
+    target: String,
+    /// Volume to export: the first is LUN 0, the next LUN 1, and so on
+    #[arg(long = "volume", value_name = "NAME", required = true)]
+    volumes: Vec<String>,
+    #[command(flatten)]
+    access: Access,
+    /// Every initiator may log in
+    #[arg(long, conflicts_with = "initiators")]
+    any: bool,
+    #[command(flatten)]
+    chap: ChapArgs,
+    /// Physical block size that hosts see: a power of two from 512 to 4096 [default: 4096]
+    #[arg(long, value_name = "BYTES")]
+    physical_block: Option<u32>,
+    /// Initiators may erase thin LUNs with SANITIZE
+    #[arg(long)]
+    sanitize: bool,
+    /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
+    /// hosts
+    #[arg(long)]
+    affect_others: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct AddLunArgs {
+    /// iSCSI name of the target
+    target: String,
+    /// Name of the volume
+    volume: String,
+    /// The LUN [default: the lowest free one]
+    #[arg(long)]
+    lun: Option<u16>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct RemoveLunArgs {
+    /// iSCSI name of the target
+    target: String,
+    /// Name of the volume
+    volume: String,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct ChangeArgs {
+    /// iSCSI name of the target
+    target: String,
+    #[command(flatten)]
+    access: Access,
+    /// Every initiator may log in
+    #[arg(long, conflicts_with_all = ["initiators", "no_initiators"])]
+    any: bool,
+    /// Remove all initiators: only hosts and host groups may log in
+    #[arg(long, conflicts_with = "initiators")]
+    no_initiators: bool,
+    /// Remove all hosts
+    #[arg(long, conflicts_with = "hosts")]
+    no_hosts: bool,
+    /// Remove all host groups
+    #[arg(long, conflicts_with = "host_groups")]
+    no_host_groups: bool,
+    /// Show the target through all portals
+    #[arg(long, conflicts_with = "portals")]
+    all_portals: bool,
+    #[command(flatten)]
+    chap: ChapArgs,
+    /// Remove the CHAP account of the export
+    #[arg(long, conflicts_with = "chap_name")]
+    no_chap: bool,
+    /// Initiators may erase thin LUNs with SANITIZE
+    #[arg(long)]
+    sanitize: bool,
+    /// Refuse SANITIZE; an erasure that has begun continues
+    #[arg(long, conflicts_with = "sanitize")]
+    no_sanitize: bool,
+    /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
+    /// hosts
+    #[arg(long)]
+    affect_others: bool,
+    /// Refuse changes of mode pages and resets of the target
+    #[arg(long, conflicts_with = "affect_others")]
+    no_affect_others: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct DeleteArgs {
+    /// iSCSI name of the target
+    target: String,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Who may log in to a target.
@@ -157,116 +172,131 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let export: Export = client.get(&["exports", &target])?;
             print(client, &export, format)
         }
-        Command::Create {
-            target,
-            volumes,
-            access,
-            any,
-            chap,
-            physical_block,
-            sanitize,
-            affect_others,
-            format,
-        } => {
-            let create = ExportCreate {
-                target,
-                volumes,
-                initiators: by_name(access.initiators, any),
-                hosts: access.hosts,
-                host_groups: access.host_groups,
-                chap: chap.read()?,
-                portals: access.portals,
-                physical_block_bytes: physical_block,
-                may_sanitize: sanitize,
-                may_affect_others: affect_others,
-            };
-            let export: Export = client.post(&["exports"], &create)?;
-            print(client, &export, format)
-        }
-        Command::AddLun {
-            target,
-            volume,
-            lun,
-            format,
-        } => {
-            let change = ExportChange {
-                add_luns: vec![LunAdd { volume, lun }],
-                ..ExportChange::default()
-            };
-            let export: Export = client.patch(&["exports", &target], &change)?;
-            print(client, &export, format)
-        }
-        Command::RemoveLun {
-            target,
-            volume,
-            confirm,
-            format,
-        } => {
-            if !confirm.is_given() {
-                check_removable(&client.get(&["exports", &target])?, &volume)?;
-            }
-            confirm.change(&format!(
-                "target {target}: take volume {volume} away from its hosts"
-            ))?;
-            let change = ExportChange {
-                remove_volumes: vec![volume],
-                ..ExportChange::default()
-            };
-            let export: Export = client.patch(&["exports", &target], &change)?;
-            print(client, &export, format)
-        }
-        Command::Change {
-            target,
-            access,
-            any,
-            no_initiators,
-            no_hosts,
-            no_host_groups,
-            all_portals,
-            chap,
-            no_chap,
-            sanitize,
-            no_sanitize,
-            affect_others,
-            no_affect_others,
-            format,
-        } => {
-            let or_none = |names: Vec<String>, none: bool| match none {
-                true => Some(Vec::new()),
-                false => some(names),
-            };
-            let by_name = match no_initiators {
-                true => Some(Initiators::Named(Vec::new())),
-                false => by_name(access.initiators, any),
-            };
-            let change = ExportChange {
-                initiators: by_name,
-                hosts: or_none(access.hosts, no_hosts),
-                host_groups: or_none(access.host_groups, no_host_groups),
-                chap: chap.read()?,
-                remove_chap: no_chap,
-                may_sanitize: yes_or_no(sanitize, no_sanitize),
-                may_affect_others: yes_or_no(affect_others, no_affect_others),
-                portals: or_none(access.portals, all_portals),
-                ..ExportChange::default()
-            };
-            let export: Export = client.patch(&["exports", &target], &change)?;
-            print(client, &export, format)
-        }
-        Command::Delete {
-            target,
-            confirm,
-            format,
-        } => {
-            if !confirm.is_given() {
-                // Before somebody is asked of what is not there.
-                let _: Export = client.get(&["exports", &target])?;
-            }
-            confirm.deletion(&format!("target {target}"), &target)?;
-            client.delete(&["exports", &target])?;
-            format.done(&format!("target {target} is deleted"))
-        }
+        Command::Create(args) => create(client, args),
+        Command::AddLun(args) => add_lun(client, args),
+        Command::RemoveLun(args) => remove_lun(client, args),
+        Command::Change(args) => change(client, args),
+        Command::Delete(args) => delete(client, args),
     }
+}
+
+fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
+    let CreateArgs {
+        target,
+        volumes,
+        access,
+        any,
+        chap,
+        physical_block,
+        sanitize,
+        affect_others,
+        format,
+    } = args;
+    let create = ExportCreate {
+        target,
+        volumes,
+        initiators: by_name(access.initiators, any),
+        hosts: access.hosts,
+        host_groups: access.host_groups,
+        chap: chap.read()?,
+        portals: access.portals,
+        physical_block_bytes: physical_block,
+        may_sanitize: sanitize,
+        may_affect_others: affect_others,
+    };
+    let export: Export = client.post(&["exports"], &create)?;
+    print(client, &export, format)
+}
+
+fn add_lun(client: &Client, args: AddLunArgs) -> Result<(), Failure> {
+    let AddLunArgs {
+        target,
+        volume,
+        lun,
+        format,
+    } = args;
+    let change = ExportChange {
+        add_luns: vec![LunAdd { volume, lun }],
+        ..ExportChange::default()
+    };
+    let export: Export = client.patch(&["exports", &target], &change)?;
+    print(client, &export, format)
+}
+
+fn remove_lun(client: &Client, args: RemoveLunArgs) -> Result<(), Failure> {
+    let RemoveLunArgs {
+        target,
+        volume,
+        confirm,
+        format,
+    } = args;
+    if !confirm.is_given() {
+        check_removable(&client.get(&["exports", &target])?, &volume)?;
+    }
+    confirm.change(&format!(
+        "target {target}: take volume {volume} away from its hosts"
+    ))?;
+    let change = ExportChange {
+        remove_volumes: vec![volume],
+        ..ExportChange::default()
+    };
+    let export: Export = client.patch(&["exports", &target], &change)?;
+    print(client, &export, format)
+}
+
+fn change(client: &Client, args: ChangeArgs) -> Result<(), Failure> {
+    let ChangeArgs {
+        target,
+        access,
+        any,
+        no_initiators,
+        no_hosts,
+        no_host_groups,
+        all_portals,
+        chap,
+        no_chap,
+        sanitize,
+        no_sanitize,
+        affect_others,
+        no_affect_others,
+        format,
+    } = args;
+    let or_none = |names: Vec<String>, none: bool| match none {
+        true => Some(Vec::new()),
+        false => some(names),
+    };
+    let by_name = match no_initiators {
+        true => Some(Initiators::Named(Vec::new())),
+        false => by_name(access.initiators, any),
+    };
+    let change = ExportChange {
+        initiators: by_name,
+        hosts: or_none(access.hosts, no_hosts),
+        host_groups: or_none(access.host_groups, no_host_groups),
+        chap: chap.read()?,
+        remove_chap: no_chap,
+        may_sanitize: yes_or_no(sanitize, no_sanitize),
+        may_affect_others: yes_or_no(affect_others, no_affect_others),
+        portals: or_none(access.portals, all_portals),
+        ..ExportChange::default()
+    };
+    let export: Export = client.patch(&["exports", &target], &change)?;
+    print(client, &export, format)
+}
+
+fn delete(client: &Client, args: DeleteArgs) -> Result<(), Failure> {
+    let DeleteArgs {
+        target,
+        confirm,
+        format,
+    } = args;
+    if !confirm.is_given() {
+        // Before somebody is asked of what is not there.
+        let _: Export = client.get(&["exports", &target])?;
+    }
+    confirm.deletion(&format!("target {target}"), &target)?;
+    client.delete(&["exports", &target])?;
+    format.done(&format!("target {target} is deleted"))
 }
 
 /// That a volume is behind a target, and not alone.

@@ -372,7 +372,7 @@ mod tests {
             let cli = Cli::from_arg_matches(&matches).unwrap();
             let is_yes = matches!(
                 cli.command,
-                Command::Volume(volume::Command::Delete { confirm, .. }) if confirm.is_given()
+                Command::Volume(volume::Command::Delete(args)) if args.confirm.is_given()
             );
             assert!(is_yes, "{line}");
         }

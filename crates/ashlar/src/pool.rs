@@ -25,40 +25,16 @@ pub enum Command {
         format: Format,
     },
     /// Show a pool
-    Show {
-        /// Name of the pool
-        name: String,
-        /// Show also its layout, and what its log, cache and drives do
-        #[arg(long, short)]
-        verbose: bool,
-        #[command(flatten)]
-        format: Format,
-    },
+    Show(ShowArgs),
     Create(pool_create::CreateArgs),
     Destroy(pool_create::DestroyArgs),
     /// Change the RAM that caches a pool's reads
-    Cache {
-        /// Name of the pool
-        name: String,
-        /// The RAM, such as 1 GiB, or none
-        #[arg(value_name = "SIZE", value_parser = pool_create::cache)]
-        capacity: u64,
-        #[command(flatten)]
-        format: Format,
-    },
+    Cache(CacheArgs),
     /// Read and compare everything that a pool holds, and repair damage
     ///
     /// A scrub runs in the background, after the commands of hosts. `ashlar pool show` shows the
     /// progress, `ashlar events` the result.
-    Scrub {
-        /// Name of the pool
-        name: String,
-        /// Stop the scrub that is under way
-        #[arg(long)]
-        stop: bool,
-        #[command(flatten)]
-        format: Format,
-    },
+    Scrub(ScrubArgs),
     /// Change the RAID level of a group: from 10 to 50 or 6, or from 50 to 6
     ///
     /// The pool stays in service. Ashlar moves its content in the background, zone by zone, after
@@ -79,28 +55,7 @@ pub enum Command {
     /// Add a group of new drives to a pool
     ///
     /// The pool uses the new space at once.
-    Grow {
-        /// Name of the pool
-        name: String,
-        /// Level of the new group [default: that of the pool's first group]
-        #[arg(long)]
-        level: Option<String>,
-        /// Size of new files [default: that of the pool's largest drive]
-        #[arg(long, value_parser = crate::drive::new_size)]
-        size: Option<u64>,
-        /// Accept a group that survives fewer lost drives than the other groups
-        #[arg(long)]
-        force: bool,
-        /// Drives, in order of their places: files, or block devices below /dev
-        ///
-        /// A file is relative to the data directory or absolute. Ashlar creates it if it does not
-        /// exist. A drive has the name of its file or device, without the extension, unless you
-        /// give NAME=.
-        #[arg(required = true, value_name = "[NAME=]DRIVE")]
-        drives: Vec<String>,
-        #[command(flatten)]
-        format: Format,
-    },
+    Grow(GrowArgs),
     /// Remove a group from a pool; its content moves to the other groups first
     ///
     /// Ashlar moves the content in the background. `ashlar pool show` shows the progress. An event
@@ -128,40 +83,103 @@ pub enum Command {
     /// An event reports when the pool crosses a threshold, in either direction. Above the warning
     /// threshold, Ashlar also notifies initiators of thin volumes. A threshold that you do not give
     /// stays.
-    Thresholds {
-        /// Name of the pool
-        name: String,
-        /// The warning threshold, in percent
-        #[arg(long, value_name = "PERCENT")]
-        warn: Option<u8>,
-        /// The alarm threshold, in percent
-        #[arg(long, value_name = "PERCENT")]
-        alarm: Option<u8>,
-        #[command(flatten)]
-        format: Format,
-    },
+    Thresholds(ThresholdsArgs),
     /// Limit background work: rebuilds, scrubs, and moves between groups
     ///
     /// A limit that you do not give stays.
-    Rates {
-        /// Name of the pool
-        name: String,
-        /// Limit of rebuilds, and of moves between groups: bytes a second, such as "200 MiB"; 0 or
-        /// unlimited for none
-        #[arg(long, value_name = "RATE", value_parser = rate)]
-        rebuild: Option<u64>,
-        /// Limit of scrubs: bytes of drives a second; 0 or unlimited for none
-        #[arg(long, value_name = "RATE", value_parser = rate)]
-        scrub: Option<u64>,
-        /// Work at full speed, even while hosts send commands
-        #[arg(long, conflicts_with = "yield")]
-        full: bool,
-        /// Pause while hosts send commands
-        #[arg(long = "yield")]
-        r#yield: bool,
-        #[command(flatten)]
-        format: Format,
-    },
+    Rates(RatesArgs),
+}
+
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    /// Name of the pool
+    name: String,
+    /// Show also its layout, and what its log, cache and drives do
+    #[arg(long, short)]
+    verbose: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct CacheArgs {
+    /// Name of the pool
+    name: String,
+    /// The RAM, such as 1 GiB, or none
+    #[arg(value_name = "SIZE", value_parser = pool_create::cache)]
+    capacity: u64,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct ScrubArgs {
+    /// Name of the pool
+    name: String,
+    /// Stop the scrub that is under way
+    #[arg(long)]
+    stop: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct GrowArgs {
+    /// Name of the pool
+    name: String,
+    /// Level of the new group [default: that of the pool's first group]
+    #[arg(long)]
+    level: Option<String>,
+    /// Size of new files [default: that of the pool's largest drive]
+    #[arg(long, value_parser = crate::drive::new_size)]
+    size: Option<u64>,
+    /// Accept a group that survives fewer lost drives than the other groups
+    #[arg(long)]
+    force: bool,
+    /// Drives, in order of their places: files, or block devices below /dev
+    ///
+    /// A file is relative to the data directory or absolute. Ashlar creates it if it does not
+    /// exist. A drive has the name of its file or device, without the extension, unless you
+    /// give NAME=.
+    #[arg(required = true, value_name = "[NAME=]DRIVE")]
+    drives: Vec<String>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct ThresholdsArgs {
+    /// Name of the pool
+    name: String,
+    /// The warning threshold, in percent
+    #[arg(long, value_name = "PERCENT")]
+    warn: Option<u8>,
+    /// The alarm threshold, in percent
+    #[arg(long, value_name = "PERCENT")]
+    alarm: Option<u8>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+pub struct RatesArgs {
+    /// Name of the pool
+    name: String,
+    /// Limit of rebuilds, and of moves between groups: bytes a second, such as "200 MiB"; 0 or
+    /// unlimited for none
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rebuild: Option<u64>,
+    /// Limit of scrubs: bytes of drives a second; 0 or unlimited for none
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    scrub: Option<u64>,
+    /// Work at full speed, even while hosts send commands
+    #[arg(long, conflicts_with = "yield")]
+    full: bool,
+    /// Pause while hosts send commands
+    #[arg(long = "yield")]
+    r#yield: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// A limit, as the API takes it: 0 is none.
@@ -176,38 +194,14 @@ fn rate(text: &str) -> Result<u64, String> {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { format } => list(client, format),
-        Command::Show {
-            name,
-            verbose,
-            format,
-        } => {
-            let pool: Pool = client.get(&["pools", &name])?;
-            let mut events: Vec<Event> = client.get(&["events"])?;
-            events.retain(|event| event.pool == name);
-            format.print_text(&pool, |pool| show(pool, &events, verbose))
-        }
+        Command::Show(args) => show_pool(client, args),
         Command::Convert {
             name,
             level,
             group,
             format,
         } => convert(client, &name, (level, group), format),
-        Command::Grow {
-            name,
-            level,
-            size,
-            force,
-            drives,
-            format,
-        } => {
-            let drives = drives.iter().map(|drive| new_drive(drive, size));
-            let add = GroupAdd {
-                level,
-                drives: drives.collect(),
-                force,
-            };
-            grow(client, &name, &add, format)
-        }
+        Command::Grow(args) => grow_pool(client, args),
         Command::Shrink {
             name,
             group,
@@ -216,66 +210,108 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => shrink(client, &name, (group, force), format),
         Command::Create(args) => pool_create::create(client, args),
         Command::Destroy(args) => pool_create::destroy(client, args),
-        Command::Cache {
-            name,
-            capacity,
-            format,
-        } => {
-            let change = CacheChange {
-                capacity_bytes: capacity,
-            };
-            let pool: Pool = client.put(&["pools", &name, "cache"], &change)?;
-            format.print_text(&pool, |pool| {
-                let capacity = human(pool.cache.capacity_bytes);
-                format!("pool {name} has {capacity} of RAM for reads\n")
-            })
-        }
+        Command::Cache(args) => cache(client, args),
         Command::Salvage(_) => unreachable!("it does not talk to an array"),
-        Command::Scrub { name, stop, format } => {
-            let change = ScrubChange { running: !stop };
-            let pool: Pool = client.put(&["pools", &name, "scrub"], &change)?;
-            let what = if stop { "ends" } else { "begins" };
-            format.print_text(&pool, |_| format!("the scrub of pool {name} {what}\n"))
-        }
-        Command::Thresholds {
-            name,
-            warn,
-            alarm,
-            format,
-        } => {
-            let change = ThresholdsChange {
-                warn_percent: warn,
-                alarm_percent: alarm,
-            };
-            let pool: Pool = client.put(&["pools", &name, "thresholds"], &change)?;
-            format.print_text(&pool, |pool| {
-                format!("pool {name}: {}\n", thresholds_line(pool))
-            })
-        }
-        Command::Rates {
-            name,
-            rebuild,
-            scrub,
-            full,
-            r#yield,
-            format,
-        } => {
-            let background = match (full, r#yield) {
-                (true, _) => Some(Background::Full),
-                (_, true) => Some(Background::Yield),
-                _ => None,
-            };
-            let change = RatesChange {
-                rebuild_bytes_per_s: rebuild,
-                scrub_bytes_per_s: scrub,
-                background,
-            };
-            let pool: Pool = client.put(&["pools", &name, "rates"], &change)?;
-            format.print_text(&pool, |pool| {
-                format!("pool {name}: {}\n", rates_line(&pool.rates))
-            })
-        }
+        Command::Scrub(args) => scrub(client, args),
+        Command::Thresholds(args) => thresholds(client, args),
+        Command::Rates(args) => rates(client, args),
     }
+}
+
+fn show_pool(client: &Client, args: ShowArgs) -> Result<(), Failure> {
+    let ShowArgs {
+        name,
+        verbose,
+        format,
+    } = args;
+    let pool: Pool = client.get(&["pools", &name])?;
+    let mut events: Vec<Event> = client.get(&["events"])?;
+    events.retain(|event| event.pool == name);
+    format.print_text(&pool, |pool| show(pool, &events, verbose))
+}
+
+fn grow_pool(client: &Client, args: GrowArgs) -> Result<(), Failure> {
+    let GrowArgs {
+        name,
+        level,
+        size,
+        force,
+        drives,
+        format,
+    } = args;
+    let drives = drives.iter().map(|drive| new_drive(drive, size));
+    let add = GroupAdd {
+        level,
+        drives: drives.collect(),
+        force,
+    };
+    grow(client, &name, &add, format)
+}
+
+fn cache(client: &Client, args: CacheArgs) -> Result<(), Failure> {
+    let CacheArgs {
+        name,
+        capacity,
+        format,
+    } = args;
+    let change = CacheChange {
+        capacity_bytes: capacity,
+    };
+    let pool: Pool = client.put(&["pools", &name, "cache"], &change)?;
+    format.print_text(&pool, |pool| {
+        let capacity = human(pool.cache.capacity_bytes);
+        format!("pool {name} has {capacity} of RAM for reads\n")
+    })
+}
+
+fn scrub(client: &Client, args: ScrubArgs) -> Result<(), Failure> {
+    let ScrubArgs { name, stop, format } = args;
+    let change = ScrubChange { running: !stop };
+    let pool: Pool = client.put(&["pools", &name, "scrub"], &change)?;
+    let what = if stop { "ends" } else { "begins" };
+    format.print_text(&pool, |_| format!("the scrub of pool {name} {what}\n"))
+}
+
+fn thresholds(client: &Client, args: ThresholdsArgs) -> Result<(), Failure> {
+    let ThresholdsArgs {
+        name,
+        warn,
+        alarm,
+        format,
+    } = args;
+    let change = ThresholdsChange {
+        warn_percent: warn,
+        alarm_percent: alarm,
+    };
+    let pool: Pool = client.put(&["pools", &name, "thresholds"], &change)?;
+    format.print_text(&pool, |pool| {
+        format!("pool {name}: {}\n", thresholds_line(pool))
+    })
+}
+
+fn rates(client: &Client, args: RatesArgs) -> Result<(), Failure> {
+    let RatesArgs {
+        name,
+        rebuild,
+        scrub,
+        full,
+        r#yield,
+        format,
+    } = args;
+    let background = match (full, r#yield) {
+        (true, _) => Some(Background::Full),
+        (_, true) => Some(Background::Yield),
+        _ => None,
+    };
+    let change = RatesChange {
+        rebuild_bytes_per_s: rebuild,
+        scrub_bytes_per_s: scrub,
+        background,
+    };
+    let pool: Pool = client.put(&["pools", &name, "rates"], &change)?;
+    format.print_text(&pool, |pool| {
+        format!("pool {name}: {}\n", rates_line(&pool.rates))
+    })
 }
 
 /// Pools that are open, and for people also those that are not.
