@@ -75,14 +75,14 @@ impl Access {
 
 /// A host: the names that its initiators have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct AdmittedHost {
     /// iSCSI names of its initiators, compared without case.
     pub initiators: BTreeSet<String>,
     /// What they have to prove wherever the host is named.
     pub account: Option<Arc<Account>>,
 }
 
-impl Host {
+impl AdmittedHost {
     pub(super) fn is_called(&self, initiator: &str) -> bool {
         is_among(&self.initiators, initiator)
     }

@@ -12,7 +12,7 @@
 
 mod access;
 
-pub use access::{Access, Host, Initiators, Portal};
+pub use access::{Access, AdmittedHost, Initiators, Portal};
 
 use iscsi::chap::{Account, Algorithm};
 use iscsi::login::{Admission, LoginPortal, Refusal, TargetDirectory, VisibleTarget};
@@ -55,7 +55,7 @@ struct State {
     targets: BTreeMap<String, TargetEntry>,
     /// Those that nobody can log in to for now, and who may when it is over.
     withheld: BTreeMap<String, Access>,
-    hosts: BTreeMap<String, Host>,
+    hosts: BTreeMap<String, AdmittedHost>,
     /// Names of hosts, by group.
     host_groups: BTreeMap<String, BTreeSet<String>>,
     /// What has to be proved before discovery.
@@ -128,7 +128,7 @@ impl Directory {
     /// Says which hosts there are, and which of them are in which group.
     pub fn set_hosts(
         &self,
-        hosts: BTreeMap<String, Host>,
+        hosts: BTreeMap<String, AdmittedHost>,
         host_groups: BTreeMap<String, BTreeSet<String>>,
     ) {
         let mut state = self.write();

@@ -66,7 +66,7 @@ fn directory() -> Directory {
 /// A directory with a host that proves itself, one that doesn't, and a group of both.
 fn with_hosts() -> Directory {
     let directory = directory();
-    let host = |initiators: &[&str], account| Host {
+    let host = |initiators: &[&str], account| AdmittedHost {
         initiators: set(initiators),
         account,
     };

@@ -70,7 +70,7 @@ impl Progress {
 /// # Errors
 /// When it can't be said which pool that is: `Invalid` for no drives, for the same
 /// drive twice and in a world without bytes; `Unlabelled`, `Foreign`, `Version` and
-/// `Corrupt` as [`crate::Pool::open`]; `Drive` when no label can be read.
+/// `Corrupt` as [`crate::Lane::open`]; `Drive` when no label can be read.
 pub async fn check_watched<W: World>(
     world: &W,
     drives: Vec<NamedDrive<W>>,

@@ -228,7 +228,28 @@ fn list_bytes(command: Command) -> u32 {
         // More than there may be is refused, and need not be sent.
         Command::ReserveOut(order) => order.list_bytes.min(RESERVE_LIST_BYTES_MAX + 1),
         Command::Offload(order) => order.list_bytes(),
-        _ => 0,
+        // Each by its name, so that the list of a new one is not forgotten.
+        Command::TestUnitReady
+        | Command::ModeSense(_)
+        | Command::Read(_)
+        | Command::Write(_)
+        | Command::WriteVerify { .. }
+        | Command::WriteSame(_)
+        | Command::WriteAtomic(_)
+        | Command::CompareAndWrite(_)
+        | Command::OrWrite(_)
+        | Command::Verify { .. }
+        | Command::Prefetch(_)
+        | Command::Sanitize(_)
+        | Command::SanitizeExit
+        | Command::SynchronizeCache(_)
+        | Command::GetLbaStatus { .. }
+        | Command::StartStopUnit { .. }
+        | Command::PreventAllowMediumRemoval { .. }
+        | Command::LogSense(_)
+        | Command::Reserve
+        | Command::Release
+        | Command::Inform { .. } => 0,
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The kind of work that `cdb` asks for.
+    /// The kind of work that `cdb` asks for. Each command by its name, so that a new one is decided.
     pub fn of(cdb: &Cdb) -> Work {
         match cdb.command() {
             Ok(Command::Read(extent)) => Work::Read(extent),
@@ -43,7 +43,27 @@ impl Work {
                 | Order::PopulateToken { .. }
                 | Order::WriteUsingToken { .. },
             )) => Work::Offload,
-            _ => Work::Other,
+            Ok(
+                Command::Offload(_)
+                | Command::TestUnitReady
+                | Command::ModeSense(_)
+                | Command::ModeSelect(_)
+                | Command::Verify { .. }
+                | Command::Prefetch(_)
+                | Command::Sanitize(_)
+                | Command::SanitizeExit
+                | Command::SynchronizeCache(_)
+                | Command::GetLbaStatus { .. }
+                | Command::StartStopUnit { .. }
+                | Command::PreventAllowMediumRemoval { .. }
+                | Command::LogSense(_)
+                | Command::SendDiagnostic(_)
+                | Command::Reserve
+                | Command::Release
+                | Command::ReserveOut(_)
+                | Command::Inform { .. },
+            )
+            | Err(_) => Work::Other,
         }
     }
 }

@@ -68,7 +68,11 @@ impl Order {
             Order::ExtendedCopy { list_bytes }
             | Order::PopulateToken { list_bytes, .. }
             | Order::WriteUsingToken { list_bytes, .. } => list_bytes,
-            _ => 0,
+            Order::CopyOperationAbort { .. }
+            | Order::CopyStatus { .. }
+            | Order::OperatingParameters { .. }
+            | Order::FailedSegmentDetails { .. }
+            | Order::TokenInformation { .. } => 0,
         }
     }
 

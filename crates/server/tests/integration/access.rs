@@ -4,7 +4,7 @@
 use crate::served::initiator::{Initiator, NAME};
 use crate::served::{Served, TARGET, limits, run, succeed};
 use iscsi::chap::{Account, Algorithm, Credential, Secret};
-use server::directory::{Access, Host, Initiators, Portal};
+use server::directory::{Access, AdmittedHost, Initiators, Portal};
 use server::front::FrontLimits;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -225,7 +225,7 @@ async fn a_portal_group_has_its_tag_and_its_targets() {
 async fn a_host_s_own_secret_counts_before_the_target_s() {
     let served = Served::start().await;
     let initiators: BTreeSet<String> = [NAME.to_owned()].into();
-    let host = |account| Host {
+    let host = |account| AdmittedHost {
         initiators: initiators.clone(),
         account,
     };

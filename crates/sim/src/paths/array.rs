@@ -5,7 +5,7 @@ use super::network::End;
 use super::path::Path;
 use crate::shards::Shards;
 use array::connection::Timeouts;
-use array::directory::{Access, Directory, Host as Admitted, Portal, TargetEntry};
+use array::directory::{Access, AdmittedHost, Directory, Portal, TargetEntry};
 use array::front::{Desk, FrontLimits, Surroundings};
 use array::memory::{BUDGET_BYTES_MIN, Budget, Use};
 use array::offload::Offload;
@@ -80,7 +80,7 @@ fn describe(books: &Books) -> Directory {
     directory.set_portals(PORTALS.into_iter().enumerate().map(portal).collect());
     let hosts = books.hosts.iter().map(|host| {
         let credential = host.credential.clone();
-        let admitted = Admitted {
+        let admitted = AdmittedHost {
             initiators: BTreeSet::from([host.initiator.clone()]),
             account: credential.map(|initiator| {
                 let mutual = None;

@@ -311,7 +311,7 @@ impl<W: World> ControlPlane<W> {
 
     fn publish_hosts(&self) {
         let known = self.known_hosts().clone();
-        let host = |host: Host| directory::Host {
+        let host = |host: Host| directory::AdmittedHost {
             initiators: host.initiators,
             account: host.account,
         };
