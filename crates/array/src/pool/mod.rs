@@ -2,7 +2,8 @@
 //!
 //! A lane is an engine of its own, on a shard of its own ([`engine::Lane`]). A [`Pool`] has them in
 //! order, and offers each change of the whole pool as one method. The order of the lanes is decided
-//! here and nowhere else; the server, the simulator and tests call the same methods.
+//! here and nowhere else, also that in which they are created, opened and closed ([`opening`]). The
+//! server and the simulator call the same methods.
 //!
 //! Invariants:
 //! - Every lane is asked before the first one changes. A lane that is asked changes nothing.
@@ -11,12 +12,14 @@
 //! - What one lane could not take in is taken back in all lanes ([`engine::lane::steps`]).
 //! - A lane that had a change before is no failure, as long as some lane has something to change.
 //!
+//! - [`opening`]: a pool is opened, created and closed.
 //! - [`new_drives`]: what a pool has to know of drives that it is to have.
 //! - [`paces`]: rates, thresholds and cache.
 
 mod drives;
 mod groups;
 pub mod new_drives;
+pub mod opening;
 pub mod paces;
 mod purpose;
 mod room;

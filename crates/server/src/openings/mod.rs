@@ -1,7 +1,7 @@
 //! Pools of this data directory: which were made here, and how they are opened, made and destroyed.
 //!
 //! - [`made`]: the record of pools that were made here.
-//! - [`pools`]: what is to become of each pool, and its opening or making; [`lanes`]: of each lane.
+//! - [`pools`]: what is to become of each pool, and its opening or making; [`lanes`]: where its lanes go.
 //! - [`old_data`]: drives that an open pool, or its other lanes, have gone on without.
 //! - [`unlisted`]: pools that were made here, and that the settings do not name.
 //! - [`pool_changes`]: pools that come and go while the array serves.

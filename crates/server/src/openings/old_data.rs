@@ -9,14 +9,15 @@
 //! - The roster is written soon after a failure, and not before the next write is acknowledged: it
 //!   is a second guard, and labels are the first.
 
-use super::pools::{OpenDrives, PoolPlan, doors, misplaced};
+use super::lanes::OpenedDrive;
+use super::pools::{PoolPlan, misplaced};
 use crate::array::MissingDrive;
 use crate::drive_files::{DriveContent, Look};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
+use ::array::pool::opening::doors;
 use engine::pool::{Lane, NamedDrive};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use world_real::OpenDrive;
 
 /// Names of the drives that are there and are out of use.
 pub(super) fn failed(looks: &[Look], failed: &BTreeMap<String, String>) -> Vec<String> {
@@ -64,10 +65,10 @@ pub(super) fn refusal(
 /// Why a pool is not opened: of its drives, only those could be opened that are out of use.
 pub(super) fn of_opened(
     plan: &PoolPlan,
-    drives: &OpenDrives,
+    drives: &[OpenedDrive],
     missing: &[MissingDrive],
 ) -> Option<Vec<String>> {
-    let is_failed = |(name, _): &(String, OpenDrive)| plan.failed.contains(name);
+    let is_failed = |drive: &OpenedDrive| plan.failed.contains(&drive.name);
     if missing.is_empty() || drives.is_empty() || !drives.iter().all(is_failed) {
         return None;
     }
@@ -92,13 +93,13 @@ pub(super) async fn of_a_lane(
         ..
     }: &PoolPlan,
     shards: &[ShardHandle],
-    drives: &OpenDrives,
+    drives: &[OpenedDrive],
 ) -> Result<Option<Vec<String>>, ShardGone> {
     let Some(label) = label.as_ref().filter(|_| !failed.is_empty()) else {
         return Ok(None);
     };
     for (lane, home) in homes.iter().enumerate() {
-        let (known, drives) = (label.clone(), drives.clone());
+        let (known, drives) = (label.clone(), drives.to_vec());
         let visit = move |state: Rc<ShardState>| async move {
             let (mut with, mut without) = (Vec::new(), Vec::new());
             for NamedDrive { name, drive } in doors(&state, &drives) {

@@ -8,7 +8,6 @@
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
-use super::lanes;
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
@@ -16,6 +15,7 @@ use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, DriveContent};
 use crate::shard::ShardHandle;
+use ::array::pool::opening::Opening;
 use base::Uuid;
 use engine::pool::PoolInfo;
 use site::Site;
@@ -262,6 +262,7 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
         .change(move |array| async move {
             let data = array.data()?;
             let info = check_destroyable(&array, &name).await?;
+            let lanes = Opening::new(name.clone(), array.homes(&name)?);
             // Nobody can ask it afterwards.
             array.record_last_events(&name).await?;
             let mut made = Made::read(&data)?;
@@ -272,7 +273,7 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
             made.set(&data, &name, Some(destroyed))?;
             array.pool_is_gone(&name);
             let gone = async {
-                lanes::shut(&name, usize::from(info.lanes), array.shards()).await?;
+                lanes.close().await?;
                 wipe(&data, &name, &array.shards()[0], &made).await
             };
             array.wait_for(&name, gone).await?;

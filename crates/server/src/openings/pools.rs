@@ -5,7 +5,7 @@
 //!   missing. One that can't be opened for that keeps no other from being opened.
 //! - Only what was never made is made.
 
-use super::lanes;
+use super::lanes::{self, OpenedDrive};
 use super::made::{Made, MadePool};
 use super::old_data;
 use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
@@ -14,16 +14,15 @@ use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, DriveContent, DrivePlace, Look, Patience};
 use crate::shard::{ShardHandle, ShardState};
-use ::array::pool::Paces;
+use ::array::pool::opening::{NotOpened, Opening, doors};
 use engine::drives::EventKind;
-use engine::lane::LaneSlot;
-use engine::pool::{LabelSummary, Lane, Level, NamedDrive, PoolSpec};
+use engine::pool::{LabelSummary, Lane, PoolSpec};
 use site::Site;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use world_real::{OpenDrive, OpenError, RealDrive, RealWorld};
+use world_real::{OpenError, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(crate) struct PoolPlan {
@@ -426,7 +425,7 @@ pub(crate) async fn open(
             "pool {}: none of its drives is there",
             plan.spec.name
         )),
-        false => lanes::open(plan, shards, &drives).await?,
+        false => open_lanes(plan, shards, &drives).await?,
     };
     let members = match opened {
         Ok(members) => members,
@@ -447,6 +446,25 @@ pub(crate) async fn open(
         tell(&shards[*first], name.clone(), missed).await?;
     }
     Ok(Some(Outcome::Open(missing)))
+}
+
+/// Opens the lanes of a pool, and gives the names of its drives.
+///
+/// # Errors
+/// A shard has stopped; inside, why the pool can't be opened.
+async fn open_lanes(
+    plan: &PoolPlan,
+    shards: &[ShardHandle],
+    drives: &[OpenedDrive],
+) -> Result<Result<Vec<String>, String>, BringUpError> {
+    match lanes::of(plan, shards).open(drives).await {
+        Ok(info) => {
+            let members = info.members.into_iter();
+            Ok(Ok(members.map(|member| member.name).collect()))
+        }
+        Err(NotOpened::Lane(error)) => Ok(Err(format!("pool {}: {error}", plan.spec.name))),
+        Err(NotOpened::Shard(gone)) => Err(gone.into()),
+    }
 }
 
 /// What the log says of how a pool was left.
@@ -480,7 +498,7 @@ pub(crate) async fn take_note(
                 return Ok(());
             }
             Some((volume, why)) => {
-                lanes::shut(name, plan.shards.len(), shards).await?;
+                lanes::of(plan, shards).close().await?;
                 (vec![why], Some(volume))
             }
         },
@@ -568,37 +586,29 @@ pub(crate) async fn make(
     data: &DataDir,
     made: &mut Made,
 ) -> Result<(), BringUpError> {
-    for PoolPlan {
-        spec,
-        shards: homes,
-        places,
-        action,
-        ..
-    } in plans
-    {
-        let Action::Make { new_files } = action else {
+    for plan in plans {
+        let Action::Make { new_files } = &plan.action else {
             continue;
         };
+        let (spec, lanes) = (&plan.spec, lanes::of(&plan, shards));
         let files: Vec<PathBuf> = new_files.iter().map(|(path, _)| path.clone()).collect();
-        let of_before = places.iter().map(|place| place.path.clone());
+        let of_before = plan.places.iter().map(|place| place.path.clone());
         let of_before: Vec<PathBuf> = of_before.filter(|path| !files.contains(path)).collect();
         let being_made = MadePool::BeingMade {
             new_files: files,
             of_before: of_before.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
-        let count = homes.len();
-        let homes = homes.iter().map(|index| &shards[*index]).collect();
         let drives: Vec<String> = spec.drives().cloned().collect();
-        let (created, filled) = make_files(new_files).await;
+        let (created, filled) = make_files(new_files.clone()).await;
         let recorded = async {
             filled?;
-            let uuid = make_one(&spec, homes, places).await?;
+            let uuid = make_one(&plan, &lanes, shards).await?;
             let drives = drives.clone();
             made.set(data, &spec.name, Some(MadePool::Made { uuid, drives }))
         };
         if let Err(error) = recorded.await {
-            lanes::shut(&spec.name, count, shards).await?;
+            lanes.close().await?;
             // They were empty before.
             let of = (&shards[0], data.path());
             drive_files::unlabel(of, &spec.name, None, of_before).await?;
@@ -611,7 +621,7 @@ pub(crate) async fn make(
 }
 
 /// That drives which are about to be a pool's are still empty: they were looked at, and closed.
-async fn check_blank(state: &ShardState, drives: &OpenDrives) -> Result<(), String> {
+async fn check_blank(state: &ShardState, drives: &[OpenedDrive]) -> Result<(), String> {
     for door in doors(state, drives) {
         if Lane::probe(state.world(), &door.drive)
             .await
@@ -635,56 +645,38 @@ fn nonce() -> Result<u64, String> {
     Ok(u64::from_le_bytes(random))
 }
 
-/// Makes one pool, and its files, and gives its identity.
+/// Makes one pool, whose files are there, and gives its identity.
 async fn make_one(
-    pool: &site::Pool,
-    shards: Vec<&ShardHandle>,
-    places: Vec<DrivePlace>,
+    plan: &PoolPlan,
+    lanes: &Opening<RealWorld>,
+    shards: &[ShardHandle],
 ) -> Result<String, BringUpError> {
     let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
-    let (drives, missing) = open_those_there(&places).await;
+    let (mut drives, missing) = open_those_there(&plan.places).await;
     if let Some(missing) = missing.first() {
         return Err(failed(missing.to_string()));
     }
+    let pool = &plan.spec;
     let mut spec = PoolSpec::new(&pool.name, pool.groups[0].level);
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
     spec.log_bytes = pool.log_bytes;
     spec.nonce = nonce().map_err(failed)?;
-    let shapes: Vec<(Level, usize)> = pool
-        .groups
-        .iter()
-        .map(|group| (group.level, group.drives.len()))
-        .collect();
     let looked_at = drives.clone();
     let visit = move |state: Rc<ShardState>| async move { check_blank(&state, &looked_at).await };
-    shards[0].call(visit).await?.map_err(failed)?;
-    let mut uuid = String::new();
-    // The first lane last: with it there is a pool.
-    let lanes = LaneSlot::all(shards.len() as u16);
-    for (lane, shard) in lanes.into_iter().zip(shards).rev() {
-        let (spec, shapes, drives) = (spec.clone(), shapes.clone(), drives.clone());
-        let site = pool.clone();
-        let visit = move |state: Rc<ShardState>| async move {
-            let mut drives = doors(&state, &drives).into_iter();
-            let name = spec.name.clone();
-            let groups = shapes
-                .into_iter()
-                .map(|(level, count)| (level, drives.by_ref().take(count).collect()))
-                .collect();
-            let spares = drives.collect();
-            let world = state.world().clone();
-            let pool = Lane::create_lane(world, lane, spec, groups, spares).await;
-            let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-            Paces::of(&site).set_on(&pool);
-            let uuid = pool.info().uuid.to_string();
-            state.add_pool(pool);
-            Ok(uuid)
-        };
-        let created: Result<String, String> = shard.call(visit).await?;
-        uuid = created.map_err(failed)?;
+    let first = &shards[plan.shards[0]];
+    first.call(visit).await?.map_err(failed)?;
+    let mut groups = Vec::new();
+    for group in &pool.groups {
+        let rest = drives.split_off(group.drives.len().min(drives.len()));
+        groups.push((group.level, std::mem::replace(&mut drives, rest)));
     }
-    Ok(uuid)
+    let (groups, spares) = (groups, drives);
+    match lanes.create(&spec, &groups, &spares).await {
+        Ok(info) => Ok(info.uuid.to_string()),
+        Err(NotOpened::Lane(error)) => Err(failed(format!("pool {}: {error}", pool.name))),
+        Err(NotOpened::Shard(gone)) => Err(gone.into()),
+    }
 }
 
 /// Makes files of these sizes; gives those that it has made, also when there is an error.
@@ -713,17 +705,17 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(),
     }
 }
 
-/// Drives that are open, by name; every lane of their pool has its own doors to them.
-pub(crate) type OpenDrives = Vec<(String, OpenDrive)>;
-
 /// Opens drives; those that can't be are given, too. Whoever looked at them just now may not have
 /// closed them yet.
-async fn open_those_there(places: &[DrivePlace]) -> (OpenDrives, Vec<MissingDrive>) {
+async fn open_those_there(places: &[DrivePlace]) -> (Vec<OpenedDrive>, Vec<MissingDrive>) {
     let mut patience = Patience::default();
     let (mut drives, mut missing) = (Vec::new(), Vec::new());
     for DrivePlace { name, path, .. } in places {
         match patience.open(path).await {
-            Ok(open) => drives.push((name.clone(), open)),
+            Ok(open) => drives.push(OpenedDrive {
+                name: name.clone(),
+                open,
+            }),
             Err(error) => {
                 let (path, why) = (path.clone(), error.to_string());
                 missing.push(MissingDrive::new(name.clone(), path, why));
@@ -731,13 +723,4 @@ async fn open_those_there(places: &[DrivePlace]) -> (OpenDrives, Vec<MissingDriv
         }
     }
     (drives, missing)
-}
-
-/// Doors of a shard to drives.
-pub(crate) fn doors(state: &ShardState, drives: &OpenDrives) -> Vec<NamedDrive<RealWorld>> {
-    let door = |(name, open): &(String, OpenDrive)| NamedDrive {
-        name: name.clone(),
-        drive: RealDrive::of(state.world(), open),
-    };
-    drives.iter().map(door).collect()
 }

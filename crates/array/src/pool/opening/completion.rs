@@ -1,0 +1,106 @@
+//! Gives the lanes of a pool that was just opened what only its first lane has.
+//!
+//! A crash cuts short that something is added to all lanes, or a drive was away when a lane was to
+//! have it.
+//!
+//! Invariants:
+//! - The first lane decides: what its labels have, the others come to have. First the groups that a
+//!   lane lacks, in their order, then the drives in groups that it has, and spares.
+//! - What a lane can't take now is said in the log, and keeps nothing else back. The next opening
+//!   offers it again.
+
+use super::{Opening, PoolDrive, doors};
+use crate::shard::{ShardGone, ShardState};
+use engine::pool::{GroupInfo, PoolInfo};
+use engine::{Lane, PoolError, World};
+use std::rc::Rc;
+
+impl<W: World> Opening<W> {
+    /// Completes the lanes after the first, with the drives that the pool was opened from.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn complete<D: PoolDrive<W>>(
+        &self,
+        first: &PoolInfo,
+        drives: &[D],
+    ) -> Result<(), ShardGone> {
+        for lane in 1..self.shards.len() {
+            let (first, drives) = (first.clone(), drives.to_vec());
+            let visit = move |state: Rc<ShardState<W>>, lane| async move {
+                add_groups(&state, &lane, &first, &drives).await;
+                add_drives(&state, &lane, &first, &drives).await;
+            };
+            self.visit(lane, visit).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn add_groups<W: World, D: PoolDrive<W>>(
+    state: &ShardState<W>,
+    lane: &Lane<W>,
+    first: &PoolInfo,
+    drives: &[D],
+) {
+    while lane.groups_missing() > 0 {
+        if state
+            .world()
+            .planted("lane that lacks a group is left without it")
+        {
+            return;
+        }
+        let index = lane.groups_ever();
+        let mut groups = first.groups.iter();
+        let Some(group) = groups.find(|group| usize::from(group.index) == index) else {
+            return;
+        };
+        let members = doors(state, &of_group(group, drives));
+        let added = lane.add_group(group.level, members).await;
+        let is_added = added.is_ok();
+        warn_unless(lane, &format!("group {index}"), added.map(drop));
+        if !is_added {
+            // Those after it have to wait for their numbers.
+            return;
+        }
+        state.world().reached("lane given a group at the opening");
+    }
+}
+
+/// The drives of a group, by place. One that is not there is left out, and the lane refuses the
+/// group.
+fn of_group<W: World, D: PoolDrive<W>>(group: &GroupInfo, drives: &[D]) -> Vec<D> {
+    let drive = |name: &String| drives.iter().find(|drive| drive.name() == name).cloned();
+    let members = group.members.iter();
+    members.filter_map(|member| drive(&member.name)).collect()
+}
+
+async fn add_drives<W: World, D: PoolDrive<W>>(
+    state: &ShardState<W>,
+    lane: &Lane<W>,
+    first: &PoolInfo,
+    drives: &[D],
+) {
+    if state
+        .world()
+        .planted("drives that a lane lacks are not offered to it")
+    {
+        return;
+    }
+    for missing in lane.drives_missing(first) {
+        for drive in drives.iter().filter(|drive| drive.name() == missing) {
+            let added = lane.add_spare(drive.door(state)).await;
+            if added.is_ok() {
+                state.world().reached("lane given a drive at the opening");
+            }
+            warn_unless(lane, &format!("drive {missing}"), added);
+        }
+    }
+}
+
+fn warn_unless<W: World>(lane: &Lane<W>, what: &str, added: Result<(), PoolError>) {
+    if let Err(error) = added {
+        let (lane, pool) = (lane.lane(), lane.name());
+        tracing::warn!("lane {lane} of pool {pool}: {what}: {error}");
+    }
+}

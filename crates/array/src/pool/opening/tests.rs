@@ -1,0 +1,221 @@
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+//! Tests of the order of lanes, of what one lane's failure leaves, and of lanes that lack something.
+
+use super::*;
+use crate::shard::{Link, Visit};
+use base::{BufPool, Prng, Time};
+use engine::pool::PoolSpec;
+use engine::{Level, NamedDrive};
+use send_wrapper::SendWrapper;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+const LANES: usize = 2;
+const LEVEL: Level = Level::Raid10 { copies: 2 };
+const LACKS_GROUP: &str = "lane that lacks a group is left without it";
+const LACKS_DRIVE: &str = "drives that a lane lacks are not offered to it";
+const STAYS_OPEN: &str = "lanes stay open beside one that is not";
+
+#[derive(Clone)]
+struct Drive(SendWrapper<Rc<Media>>);
+
+impl PoolDrive<SimWorld> for Drive {
+    fn name(&self) -> &str {
+        &self.0.spec().name
+    }
+
+    fn door(&self, state: &ShardState<SimWorld>) -> NamedDrive<SimWorld> {
+        NamedDrive {
+            name: self.name().to_owned(),
+            drive: SimDrive::adversarial(state.world(), &self.0),
+        }
+    }
+}
+
+/// A shard that stops after so many visits.
+struct Shard {
+    state: Rc<ShardState<SimWorld>>,
+    visits_left: Cell<u32>,
+    /// The shards that were visited, one after the other.
+    visited: Rc<RefCell<Vec<usize>>>,
+}
+
+struct Wire(SendWrapper<Rc<Shard>>);
+
+impl Link<SimWorld> for Wire {
+    fn send(&self, visit: Visit<SimWorld>) -> bool {
+        let Some(left) = self.0.visits_left.get().checked_sub(1) else {
+            return false;
+        };
+        self.0.visits_left.set(left);
+        self.0.visited.borrow_mut().push(self.0.state.index());
+        let visit = visit(Rc::clone(&self.0.state));
+        self.0.state.world().spawn(visit);
+        true
+    }
+}
+
+/// Drives of a pool of two lanes, each on a shard of its own.
+struct Bench {
+    shards: Vec<Rc<Shard>>,
+    drives: Vec<Drive>,
+    opening: Opening<SimWorld>,
+}
+
+/// Runs `test` with a bug planted, or without one.
+fn run<T>(bug: Option<&str>, test: impl AsyncFnOnce(&Bench) -> T) -> T {
+    let world = SimWorld::new(Prng::from_seed(3), Order::Shuffled, BufPool::new(), Time(0));
+    world.plant(bug);
+    let bench = Bench::new(&world);
+    let outcome = world.run(10_000_000, test(&bench));
+    world.power_off();
+    match outcome.unwrap() {
+        Outcome::Done(done) => done,
+        Outcome::Cut => panic!("it does not end"),
+    }
+}
+
+impl Bench {
+    fn new(world: &SimWorld) -> Bench {
+        let visited = Rc::new(RefCell::default());
+        let shard = |index| {
+            Rc::new(Shard {
+                state: ShardState::new(index, world.clone()),
+                visits_left: Cell::new(u32::MAX),
+                visited: Rc::clone(&visited),
+            })
+        };
+        let shards: Vec<Rc<Shard>> = (0..LANES).map(shard).collect();
+        let handle = |shard: &Rc<Shard>| {
+            let link = Arc::new(Wire(SendWrapper::new(Rc::clone(shard))));
+            ShardHandle::new(shard.state.index(), link)
+        };
+        let handles = shards.iter().map(handle).collect();
+        let drive = |place: usize| {
+            let spec = MediaSpec::new(format!("d{place}"), 4 << 20);
+            let prng = Prng::from_seed(1).stream(&spec.name);
+            Drive(SendWrapper::new(Rc::new(Media::new(spec, prng))))
+        };
+        Bench {
+            shards,
+            drives: (0..5).map(drive).collect(),
+            opening: Opening::new("pool".to_owned(), handles),
+        }
+    }
+
+    /// The pool, of the first two drives.
+    async fn create(&self) -> Result<PoolInfo, NotOpened> {
+        let spec = PoolSpec {
+            stripe_unit_bytes: 8 << 10,
+            page_bytes: 32 << 10,
+            journal_bytes: Some(8 << 10),
+            zone_bytes: Some(64 << 10),
+            log_bytes: Some(256 << 10),
+            volumes_max: 8,
+            ..PoolSpec::new("pool", LEVEL)
+        };
+        let groups = [(LEVEL, self.drives[..2].to_vec())];
+        self.opening.create(&spec, &groups, &[]).await
+    }
+
+    fn lane(&self, lane: usize) -> Option<Lane<SimWorld>> {
+        self.shards[lane].state.lane("pool", lane as u16)
+    }
+
+    fn doors(&self, places: std::ops::Range<usize>) -> Vec<NamedDrive<SimWorld>> {
+        doors(&self.shards[0].state, &self.drives[places])
+    }
+
+    /// Whether the pool has no lane that is open.
+    fn is_closed(&self) -> bool {
+        (0..LANES).all(|lane| self.lane(lane).is_none())
+    }
+
+    /// Whether a drive shows as a pool's.
+    async fn has_label(&self) -> bool {
+        let state = &self.shards[0].state;
+        let [door] = &self.doors(0..1)[..] else {
+            return false;
+        };
+        let label = Lane::probe(state.world(), &door.drive).await;
+        label.unwrap().is_some()
+    }
+}
+
+#[test]
+fn the_first_lane_is_created_last_and_closed_last() {
+    run(None, async |bench| {
+        bench.create().await.unwrap();
+        bench.opening.close().await.unwrap();
+        assert!(bench.is_closed());
+        let info = bench.opening.open(&bench.drives[..2]).await.unwrap();
+        assert_eq!((info.lanes, info.members.len()), (2, 2));
+        let visited = bench.shards[0].visited.borrow();
+        // The last visit completes the other lane.
+        assert_eq!(*visited, [1, 0, 1, 0, 0, 1, 1]);
+    });
+}
+
+#[test]
+fn a_creation_that_one_lane_ends_leaves_no_pool() {
+    for gone in 0..LANES {
+        run(None, async |bench| {
+            bench.shards[gone].visits_left.set(0);
+            let refused = bench.create().await.unwrap_err();
+            assert!(matches!(refused, NotOpened::Shard(ShardGone(index)) if index == gone));
+            assert!(bench.is_closed() && !bench.has_label().await);
+            bench.shards[gone].visits_left.set(u32::MAX);
+            bench.create().await.unwrap();
+        });
+    }
+}
+
+/// Whether no lane is left open of a pool that can't be opened, since one of its shards stops.
+fn lanes_are_closed_again(bug: Option<&str>) -> bool {
+    run(bug, async |bench| {
+        bench.create().await.unwrap();
+        bench.opening.close().await.unwrap();
+        // It opens its lane, and is gone when that is to be completed.
+        bench.shards[1].visits_left.set(1);
+        let refused = bench.opening.open(&bench.drives[..2]).await.unwrap_err();
+        assert!(matches!(refused, NotOpened::Shard(ShardGone(1))));
+        bench.lane(0).is_none()
+    })
+}
+
+#[test]
+fn lanes_are_closed_again_beside_one_that_is_not_open() {
+    assert!(lanes_are_closed_again(None));
+    assert!(!lanes_are_closed_again(Some(STAYS_OPEN)));
+}
+
+/// The groups and spares of the second lane, after an opening from `places` before which only the
+/// first lane had a second group and a spare.
+fn completed(bug: Option<&str>, places: usize) -> (usize, usize) {
+    run(bug, async |bench| {
+        bench.create().await.unwrap();
+        let first = bench.lane(0).unwrap();
+        first.add_group(LEVEL, bench.doors(2..4)).await.unwrap();
+        let [spare] = bench.doors(4..5).try_into().ok().unwrap();
+        first.add_spare(spare).await.unwrap();
+        bench.opening.close().await.unwrap();
+        let drives = [&bench.drives[..2], &bench.drives[5 - places..]].concat();
+        bench.opening.open(&drives).await.unwrap();
+        let lane = bench.lane(1).unwrap();
+        (lane.groups_ever(), lane.info().spares.len())
+    })
+}
+
+#[test]
+fn a_lane_is_given_the_groups_and_drives_that_the_first_one_has() {
+    assert_eq!(completed(None, 3), (2, 1));
+    assert_eq!(completed(Some(LACKS_GROUP), 3), (1, 1));
+    assert_eq!(completed(Some(LACKS_DRIVE), 3), (2, 0));
+}
+
+#[test]
+fn a_group_that_a_lane_can_not_take_keeps_no_spare_back() {
+    // One drive of the group is not there.
+    assert_eq!(completed(None, 2), (1, 1));
+}
