@@ -17,18 +17,16 @@ pub(super) async fn list_events(
     State(array): State<Arc<Array>>,
 ) -> Result<Json<Vec<Event>>, Refusal> {
     let events = array.events().await?;
-    Ok(Json(events.into_iter().map(Event::from).collect()))
+    Ok(Json(events.into_iter().map(event).collect()))
 }
 
-impl From<PoolEvent> for Event {
-    fn from(event: PoolEvent) -> Self {
-        Event {
-            pool: event.pool,
-            sequence: event.sequence,
-            before_start: event.before_start,
-            at_unix_s: event.at_unix_us / 1_000_000,
-            kind: event.kind,
-            text: event.text,
-        }
+fn event(of_pool: PoolEvent) -> Event {
+    Event {
+        pool: of_pool.pool,
+        sequence: of_pool.sequence,
+        before_start: of_pool.before_start,
+        at_unix_s: of_pool.at_unix_us / 1_000_000,
+        kind: of_pool.kind,
+        text: of_pool.text,
     }
 }

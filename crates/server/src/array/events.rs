@@ -5,10 +5,8 @@
 //!   another, when it can't any more.
 //! - Nobody waits for the record but a server that stops.
 
-use super::SentWarnings;
-use super::history::{History, PoolEvent, ROUTINE};
-use super::losses::{Loss, Losses};
-use super::{Array, ArrayError};
+use super::history::History;
+use super::{Array, ArrayError, Loss, Losses, PoolEvent, ROUTINE, SentWarnings};
 use crate::record::EVENTS_FILE;
 use crate::shard::ShardState;
 use engine::World;

@@ -8,7 +8,6 @@ mod drives;
 mod events;
 mod groups;
 mod history;
-mod losses;
 mod paces;
 mod places;
 mod placing;
@@ -17,23 +16,21 @@ mod roster;
 mod settings;
 #[cfg(test)]
 mod silent_shards;
-mod waiting;
 
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
     AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, Export, Glance, Host,
-    HostChange, HostGroup, MissingDrive, NewAttributes, NewLun, NewPlace, PlacedVolume, Present,
-    Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, in_brief, lanes_on, merged,
+    HostChange, HostGroup, Loss, Losses, MissingDrive, NewAttributes, NewLun, NewPlace,
+    PlacedVolume, PoolEvent, Present, ROUTINE, Restoring, Schedule, SentWarnings, Store, TakeBack,
+    Unsettled, Waiting, in_brief, lanes_on, merged,
 };
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
 pub(crate) use groups::NewGroup;
-pub(crate) use history::{History, PoolEvent};
-pub(crate) use losses::Loss;
+pub(crate) use history::History;
 pub use places::added;
 pub(crate) use places::{AddedDrive, DrivePlaces, NewDrive, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};
 pub use settings::kept_settings;
-pub(crate) use waiting::Waiting;
 
 use crate::data_dir::DataDir;
 use crate::directory::Directory;

@@ -3,18 +3,18 @@
 //! Invariant: a loss counts until a whole scrub of that lane ends after it with no block lost, also
 //! over restarts.
 
-use super::history::PoolEvent;
+use super::PoolEvent;
 use std::collections::BTreeMap;
 
 /// What is known of blocks that a pool has lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub struct Loss {
     /// Events that told of lost blocks.
-    pub(crate) events: u64,
+    pub events: u64,
     /// Lost blocks that the last whole scrub since has found.
-    pub(crate) scrubbed_blocks: u64,
+    pub scrubbed_blocks: u64,
     /// When the first of these events was, in microseconds since 1970.
-    pub(crate) since_unix_us: u64,
+    pub since_unix_us: u64,
 }
 
 impl Loss {
@@ -29,11 +29,11 @@ impl Loss {
 
 /// Losses of lanes, by the UUID of the pool and the lane.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Losses(BTreeMap<(String, u16), Loss>);
+pub struct Losses(BTreeMap<(String, u16), Loss>);
 
 impl Losses {
     /// Takes in events, oldest first.
-    pub(super) fn take(&mut self, events: &[PoolEvent]) {
+    pub fn take(&mut self, events: &[PoolEvent]) {
         for event in events {
             let is_scrub = event.kind == "scrub";
             let (Some(lost), true) = (event.lost_blocks, is_scrub || event.kind == "block_lost")
@@ -58,7 +58,7 @@ impl Losses {
     }
 
     /// What the pool with this UUID has lost.
-    pub(super) fn of(&self, pool_uuid: &str) -> Option<Loss> {
+    pub fn of(&self, pool_uuid: &str) -> Option<Loss> {
         let of_pool = self.0.iter().filter(|((uuid, _), _)| uuid == pool_uuid);
         of_pool.map(|(_, loss)| *loss).reduce(Loss::and)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// A failed drive, the spare that is to have its place, and the rebuild that both wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting<'a> {
+pub struct Waiting<'a> {
     /// Name of the spare.
     pub spare: &'a str,
     /// Name of the drive that is being rebuilt.
