@@ -6,6 +6,8 @@
 //! - An array uses no drive, and wipes none, that is in another array's data directory: a record or
 //!   a site file with an absolute path may be a copy, too.
 
+pub(crate) use ::array::control::kept_path;
+
 use crate::record::CONFIGURATION_FILE;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +15,6 @@ use world_real::within;
 
 /// How long a file system may take to say where a path leads to.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-
-/// How a record in the data directory `data` names the file at `path`. `data.join` is the way back.
-pub(crate) fn kept_path(data: &Path, path: &Path) -> PathBuf {
-    match path.strip_prefix(data) {
-        Ok(inside) if inside != Path::new("") => inside.to_owned(),
-        _ => path.to_owned(),
-    }
-}
 
 /// Why the array in the data directory `data` may not use the file at `path`: it is in the data
 /// directory of another array, or its file system does not answer.
@@ -58,20 +52,6 @@ fn is_foreign(data: &Path, path: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
-
-    #[test]
-    fn a_file_in_the_data_directory_is_named_from_there() {
-        let data = Path::new("/srv/a");
-        for (path, kept) in [
-            ("/srv/a/d0.img", "d0.img"),
-            ("/srv/a/drives/d0.img", "drives/d0.img"),
-            ("/srv/ab/d0.img", "/srv/ab/d0.img"),
-            ("/dev/sdb", "/dev/sdb"),
-            ("/srv/a", "/srv/a"),
-        ] {
-            assert_eq!(kept_path(data, Path::new(path)), Path::new(kept));
-        }
-    }
 
     #[test]
     fn the_nearest_data_directory_has_a_file() {

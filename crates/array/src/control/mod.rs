@@ -1,8 +1,9 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`]. Its edges are four traits: [`Runtime`] (time and tasks), [`Store`]
-//! (the record of exports, hosts and settings), [`jobs::JobStore`] (that of jobs) and
-//! [`jobs::ImageWork`] (files with images); it reaches shards by their [`ShardHandle`]s.
+//! It runs over any [`World`]. Its edges are six traits: [`Runtime`] (time and tasks), [`Store`]
+//! (the record of exports, hosts and settings), [`jobs::JobStore`] (that of jobs), [`DriveRecord`]
+//! (that of drives which were added), [`jobs::ImageWork`] (files with images) and [`Machine`] (what
+//! else settings are about); it reaches shards by their [`ShardHandle`]s.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -26,14 +27,17 @@ pub mod hosts;
 pub mod jobs;
 mod line;
 pub mod luns;
+mod machine;
 mod moves;
 mod one_thread;
+mod paces;
 mod pools;
 mod restore;
 mod runtime;
 pub mod schedule;
 mod schedules;
 mod sessions;
+mod settings;
 mod snapshot_barrier;
 mod snapshots;
 mod space;
@@ -51,12 +55,13 @@ pub use absent::{ClosedPool, MissingDrive, in_brief};
 pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
-pub use drives::Waiting;
+pub use drives::{AddedDrive, DrivePlaces, DriveRecord, Waiting, kept_path, names};
 pub use events::{Loss, Losses, PoolEvent, ROUTINE};
 pub use exports::Export;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
 pub use luns::NewLun;
+pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use one_thread::OneThread;
 pub use runtime::Runtime;
@@ -98,6 +103,8 @@ pub struct ControlPlane<W: World> {
     was_lost: AtomicBool,
     jobs: Jobs,
     images: Arc<dyn ImageWork<W>>,
+    drives: DrivePlaces,
+    machine: Arc<dyn Machine>,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<Site>>,
     /// Names of the volumes that the site file describes; none without a file.
@@ -112,7 +119,7 @@ pub struct ControlPlane<W: World> {
 impl<W: World> ControlPlane<W> {
     /// An array whose pools are open on `shards`, each on those that `homes` says, without exports
     /// and hosts. `jobs` are those on record, and `images` does the work of those that need files.
-    /// `site` is what it was told of pools and volumes.
+    /// `drives` says where the drives are, `site` is what it was told of pools and volumes.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -121,6 +128,7 @@ impl<W: World> ControlPlane<W> {
         (shards, homes): (Vec<ShardHandle<W>>, BTreeMap<String, Vec<usize>>),
         (directory, offload): (Arc<Directory>, Arc<Offload<W>>),
         (store, jobs, images): (Arc<dyn Store>, Jobs, Arc<dyn ImageWork<W>>),
+        (drives, machine): (DrivePlaces, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
         assert!(
@@ -141,6 +149,8 @@ impl<W: World> ControlPlane<W> {
             was_lost: AtomicBool::new(false),
             jobs,
             images,
+            drives,
+            machine,
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),
             schedules: Mutex::default(),
@@ -168,6 +178,11 @@ impl<W: World> ControlPlane<W> {
     pub fn settings_are(&self, settings: Arc<Site>) {
         // As above.
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Where its drives are.
+    pub fn places(&self) -> &DrivePlaces {
+        &self.drives
     }
 
     /// Its shards, by index.

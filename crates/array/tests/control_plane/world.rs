@@ -1,7 +1,10 @@
 //! A control plane over one pool of one lane, in virtual time.
 
 use array::control::jobs::{Job, JobStore, Jobs, NoImages};
-use array::control::{Configuration, ControlPlane, OneThread, Runtime, Store};
+use array::control::{
+    AddedDrive, Configuration, ControlPlane, DrivePlaces, DriveRecord, NoMachine, OneThread,
+    Runtime, Store,
+};
 use array::directory::Directory;
 use array::offload::Offload;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
@@ -53,6 +56,12 @@ impl Store for Nothing {
 
 impl JobStore for Nothing {
     fn keep(&self, _: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+impl DriveRecord for Nothing {
+    fn keep(&self, _: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
     }
 }
@@ -119,7 +128,9 @@ async fn begin(
     let edges = (store, jobs, Arc::new(NoImages) as Arc<_>);
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
-    let array = ControlPlane::new(runtime, (shards, homes), shared, edges, &site);
+    let places = DrivePlaces::new("/data".into(), &site, Vec::new(), Arc::new(Nothing));
+    let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
+    let array = ControlPlane::new(runtime, (shards, homes), shared, edges, of_drives, &site);
     array.keep_schedules().await.unwrap();
     array
 }

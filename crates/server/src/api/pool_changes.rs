@@ -116,7 +116,7 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Refusal> {
     let new = new_drive(add)?;
     let path = array.data()?.path().join(&new.path);
     // Before anything is said of a file: whoever may ask may not know all of them.
-    let allowed = array.places().check_allowed(&path);
+    let allowed = array.check_allowed(&path);
     allowed.map_err(|error| error.of_drive(&new.name))?;
     if new.is_device {
         let source = DriveSource::Device { path: new.path };

@@ -5,20 +5,13 @@
 //!   that a change under way waits for, nothing is forgotten.
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
 
-use super::{AddedDrive, Array, ArrayError, MissingDrive, merged};
+use super::{AddedDrive, Array, ArrayError, MissingDrive, merged, names};
 use engine::pool::PoolInfo;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often to look whether a group or a drive has left.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// The names of all drives that a pool, or a lane of one, has: those of a group that has left as
-/// long as they are not wiped.
-pub(super) fn names(info: &PoolInfo) -> impl Iterator<Item = &String> {
-    let all = info.members.iter().chain(&info.spares);
-    all.map(|member| &member.name).chain(&info.departed)
-}
 
 /// The pools that are open, and that no change under way waits for.
 struct Open {
@@ -128,9 +121,9 @@ impl Array {
     /// # Errors
     /// The record can't be written.
     pub(crate) async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
-        let mut kept = self.drives.added().clone();
+        let mut kept = self.places().added().clone();
         kept.retain(|drive| drive.pool != pool);
-        self.drives.keep(kept).await
+        self.places().keep(kept).await
     }
 
     /// Forgets the drives that have left; those that are leaving in the background, once they have.

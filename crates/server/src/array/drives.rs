@@ -253,7 +253,7 @@ impl Array {
 
     /// What is now where a drive was.
     fn place_of(&self, name: &str) -> Result<NewDrive, ArrayError> {
-        let place = self.drives.find(name).ok_or_else(|| {
+        let place = self.places().find(name).ok_or_else(|| {
             let context = format!(
                 "where drive {name} was is not known: say what replaces it, with --file or --device"
             );

@@ -8,40 +8,40 @@ mod drives;
 mod events;
 mod groups;
 mod history;
-mod paces;
 mod places;
 mod placing;
 mod portals;
 mod roster;
-mod settings;
 #[cfg(test)]
 mod silent_shards;
 
-pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{
-    AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, Export, Glance, Host,
-    HostChange, HostGroup, Loss, Losses, MissingDrive, NewAttributes, NewLun, NewPlace,
-    PlacedVolume, PoolEvent, Present, ROUTINE, Restoring, Schedule, SentWarnings, Store, TakeBack,
-    Unsettled, Waiting, in_brief, lanes_on, merged,
+    AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
+    DriveRecord, Export, Glance, Host, HostChange, HostGroup, Loss, Losses, MissingDrive,
+    NewAttributes, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE, Restoring,
+    Schedule, SentWarnings, Store, TakeBack, Unsettled, Waiting, in_brief, lanes_on, merged, names,
 };
+pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
+pub use configuration::kept_settings;
 pub(crate) use groups::NewGroup;
 pub(crate) use history::History;
 pub use places::added;
-pub(crate) use places::{AddedDrive, DrivePlaces, NewDrive, keep_added};
+pub(crate) use places::{NewDrive, drive_places, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};
-pub use settings::kept_settings;
 
 use crate::data_dir::DataDir;
 use crate::directory::Directory;
 use crate::front::Portals;
 use crate::jobs::{ImagePlaces, JobFile};
+use crate::machine_memory;
 use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, Job, Jobs};
-use ::array::control::{ControlPlane, Runtime};
+use ::array::control::{ControlPlane, Machine, Runtime};
 use engine::pool::{MemberInfo, PoolInfo};
+use site::Site;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
@@ -58,13 +58,28 @@ pub(crate) struct JobEdges {
     pub(crate) images: Arc<dyn ImageWork<RealWorld>>,
 }
 
+/// The machine that this process runs on.
+struct ThisMachine {
+    image_places: Arc<ImagePlaces>,
+}
+
+impl Machine for ThisMachine {
+    fn memory_bytes(&self) -> Option<u64> {
+        machine_memory::memory_bytes()
+    }
+
+    fn follow(&self, settings: &Site) {
+        let directories = settings.images.directories.clone();
+        self.image_places.set_directories(directories);
+    }
+}
+
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
 /// data path.
 pub struct Array {
     name: String,
     control: Arc<ControlPlane<RealWorld>>,
     recorder: events::Recorder,
-    drives: DrivePlaces,
     roster: Roster,
     image_places: Arc<ImagePlaces>,
     /// Where its records are. Gone when the array has ended.
@@ -97,17 +112,20 @@ impl Array {
         shared: (Arc<Directory>, Arc<Offload>),
         (store, history): (Arc<dyn Store>, History),
         (drives, roster, jobs): (DrivePlaces, Roster, JobEdges),
-        (site, data): (&site::Site, Weak<DataDir>),
+        (site, data): (&Site, Weak<DataDir>),
     ) -> Arc<Self> {
         let runtime: Arc<dyn Runtime> = Arc::new(Executor::current());
         let kept = Jobs::new(Arc::clone(&runtime), Arc::new(jobs.file), jobs.kept);
         let edges = (store, kept, jobs.images);
-        let control = ControlPlane::new(runtime, (shards, homes), shared, edges, site);
+        let machine = ThisMachine {
+            image_places: Arc::clone(&jobs.image_places),
+        };
+        let of_drives = (drives, Arc::new(machine) as Arc<dyn Machine>);
+        let control = ControlPlane::new(runtime, (shards, homes), shared, edges, of_drives, site);
         Arc::new(Array {
             name,
             control,
             recorder: events::Recorder::new(history),
-            drives,
             roster,
             image_places: jobs.image_places,
             data,
@@ -118,11 +136,6 @@ impl Array {
     /// What the site calls it.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Where its drives are.
-    pub(crate) fn places(&self) -> &DrivePlaces {
-        &self.drives
     }
 
     /// The data directory.

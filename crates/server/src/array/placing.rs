@@ -6,8 +6,8 @@
 //! - When new drives are not taken, nothing is left of them.
 
 use super::drive_files::{make_files, remove_files};
-use super::places::{AddedDrive, NewDrive};
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::places::NewDrive;
+use super::{AddedDrive, Array, ArrayError, ArrayErrorKind};
 use crate::blank;
 use crate::drive_files::{Patience, is_open_here};
 use crate::own_files::foreign;
@@ -182,12 +182,12 @@ impl PlacedDrives<'_> {
 
     /// The record of drives with new ones.
     fn record_with_them(&self) -> Vec<AddedDrive> {
-        let mut after = self.array.drives.added().clone();
+        let mut after = self.array.places().added().clone();
         for (drive, new) in self.placed.iter().zip(&self.new) {
             after.retain(|known| known.path != drive.path);
             let settled =
                 self.array
-                    .drives
+                    .places()
                     .is_of_settings(&drive.path, &self.info.name, &drive.name);
             if !settled {
                 after.push(AddedDrive {
@@ -215,12 +215,12 @@ impl pool::NewDrives<RealWorld> for PlacedDrives<'_> {
             Some((drive.name.clone(), drive.path.clone(), size_bytes))
         });
         let files = make_files(wanted.collect()).await?;
-        let added_before = self.array.drives.added().clone();
+        let added_before = self.array.places().added().clone();
         *self.making() = Making {
             files,
             added_before,
         };
-        let kept = self.array.drives.keep(self.record_with_them()).await;
+        let kept = self.array.places().keep(self.record_with_them()).await;
         if kept.is_err() {
             self.unmake().await;
         }
@@ -234,10 +234,10 @@ impl pool::NewDrives<RealWorld> for PlacedDrives<'_> {
         } = std::mem::take(&mut *self.making());
         let is_ours = |known: &AddedDrive| self.placed.iter().any(|ours| ours.path == known.path);
         // Others may have been added to other pools meanwhile.
-        let mut now = self.array.drives.added().clone();
+        let mut now = self.array.places().added().clone();
         now.retain(|known| !is_ours(known));
         now.extend(added_before.into_iter().filter(is_ours));
-        if let Err(error) = self.array.drives.keep(now).await {
+        if let Err(error) = self.array.places().keep(now).await {
             tracing::error!("drives that are not taken stay on record: {error}");
         }
         remove_files(files).await;
@@ -288,11 +288,11 @@ impl Array {
         new: &NewDrive,
         replaced: Option<&str>,
     ) -> Placed {
-        let path = self.drives.data().join(&new.path);
+        let path = self.places().data().join(&new.path);
         let (mut holder, mut user, mut held_bytes) = (None, None, None);
         for info in pools {
             let is_here = |member: &&MemberInfo| {
-                let place = self.drives.find_of(&info.name, &member.name);
+                let place = self.places().find_of(&info.name, &member.name);
                 place.is_some_and(|place| place.path == path)
             };
             for member in info.members.iter().chain(&info.spares).filter(is_here) {
@@ -310,7 +310,7 @@ impl Array {
         let mut of_pool = pools.iter().filter(|info| info.name == pool);
         Placed {
             name: new.name.clone(),
-            is_known: of_pool.any(|info| self.drives.has_at(info, &path)),
+            is_known: of_pool.any(|info| self.places().has_at(info, &path)),
             path,
             holder,
             user,
@@ -327,7 +327,7 @@ impl Array {
         let was_there = |path: &Path| failed.iter().any(|old| old.path.as_deref() == Some(path));
         for drive in placed.iter().filter(|drive| !drive.is_known) {
             if !was_there(&drive.path) {
-                let allowed = self.drives.check_allowed(&drive.path);
+                let allowed = self.check_allowed(&drive.path);
                 allowed.map_err(|error| error.of_drive(&drive.name))?;
             }
         }
@@ -336,7 +336,7 @@ impl Array {
             let of_drive = |error: ArrayError| error.of_drive(&drive.name);
             let unused = self.check_unused(&drive.path, &info.name).await;
             unused.map_err(of_drive)?;
-            if let Some(why) = foreign(self.drives.data(), &drive.path).await {
+            if let Some(why) = foreign(self.places().data(), &drive.path).await {
                 return Err(of_drive(ArrayError::new(ArrayErrorKind::Invalid, why)));
             }
         }

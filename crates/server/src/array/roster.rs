@@ -311,7 +311,7 @@ impl Array {
                 let why = |drive: &KnownDrive| told(drive, &events);
                 let mut now = followed(known, info, why);
                 for drive in &mut now {
-                    if let Some(place) = self.drives.find(&drive.name) {
+                    if let Some(place) = self.places().find(&drive.name) {
                         drive.path = Some(place.path);
                         drive.is_device = place.is_device;
                     }

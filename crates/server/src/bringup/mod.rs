@@ -25,7 +25,7 @@ use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, JobEdges, Roster};
+use crate::array::{self, Array, ArrayErrorKind, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
@@ -196,11 +196,7 @@ async fn furnish(
             Arc::clone(&store) as Arc<dyn Store>,
             History::read(data.events_file()),
         ),
-        (
-            DrivePlaces::new(data.path().to_owned(), site, added),
-            roster,
-            jobs,
-        ),
+        (array::drive_places(data.path(), site, added), roster, jobs),
         (site, Arc::downgrade(data)),
     );
     let is_lost = configuration::is_lost(&made, &plans, !unlisted.is_empty());

@@ -81,7 +81,7 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
     for drive in &new.drives {
         let path = data.place(drive).path;
         array.check_free(&drive.name).await?;
-        array.places().check_allowed(&path)?;
+        array.check_allowed(&path)?;
         array.check_unused(&path, name).await?;
     }
     // Names of drives that left their pools are free.

@@ -27,7 +27,10 @@ use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::jobs::{Job, Jobs, NoImages};
-use array::control::{ArrayError, ArrayErrorKind, Configuration, ControlPlane, OneThread, Runtime};
+use array::control::{
+    AddedDrive, ArrayError, ArrayErrorKind, Configuration, ControlPlane, DrivePlaces, NoMachine,
+    OneThread, Runtime,
+};
 use array::directory::Directory;
 use array::offload::Offload;
 use base::Prng;
@@ -37,6 +40,7 @@ use explain::{Excuses, Outcome, UnderWay, explain};
 use model::Model;
 use observe::observe;
 use record::{Record, Writer};
+use site::Site;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -91,6 +95,7 @@ struct Books {
     under_way: RefCell<Vec<UnderWay>>,
     record: Record<Configuration>,
     job_record: Record<Vec<Job>>,
+    drive_record: Record<Vec<AddedDrive>>,
     /// One write of it in so many fails.
     record_fails_one_of: u64,
     /// At one message in so many a shard stalls.
@@ -160,6 +165,7 @@ impl Books {
             under_way: RefCell::default(),
             record: Record::default(),
             job_record: Record::default(),
+            drive_record: Record::default(),
             record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
             stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
@@ -176,6 +182,15 @@ impl Books {
         let writes = prng.stream("writes");
         let store = Writer::new(&self.job_record, runtime, writes, self.record_fails_one_of);
         Jobs::new(Arc::clone(runtime), Arc::new(store), kept)
+    }
+
+    /// Where a start finds that drives are.
+    fn places(&self, world: &SimWorld, runtime: &Arc<dyn Runtime>, site: &Site) -> DrivePlaces {
+        let prng = &mut world.prng("record of drives");
+        let added = self.drive_record.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.record_fails_one_of);
+        let record = Writer::new(&self.drive_record, runtime, writes, fails_one_of);
+        DrivePlaces::new("/data".into(), site, added, Arc::new(record))
     }
 
     /// Notes what somebody asks for, and gives its number.
@@ -274,7 +289,10 @@ impl Boot {
         let images = Arc::new(NoImages) as Arc<_>;
         let edges = (Arc::new(store) as Arc<_>, jobs, images);
         let handles = (shards.handles.clone(), homes);
-        let array = ControlPlane::new(runtime, handles, shared, edges, &site()?);
+        let site = site()?;
+        let places = books.places(world, &runtime, &site);
+        let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
+        let array = ControlPlane::new(runtime, handles, shared, edges, of_drives, &site);
         let started = begin(&array, found, first).await;
         started.map_err(|error| format!("the start: {error}"))?;
         Ok(Boot {
@@ -454,7 +472,7 @@ async fn begin(
     Ok(())
 }
 
-fn site() -> Result<site::Site, String> {
+fn site() -> Result<Site, String> {
     let text = format!(
         "[site]\nname = \"sim\"\ntrash = \"{TRASH}\"\n[[portal]]\naddress = \"10.0.0.1:3260\"\n\
          [[drive]]\nname = \"d\"\ndevice = \"/dev/sdx\"\n\

@@ -1,8 +1,8 @@
-//! The records of the configuration and of jobs, which survive power cuts: the old one or the new
+//! The records of the configuration, of jobs and of added drives, which survive power cuts: the old one or the new
 //! one, and nothing between.
 
 use array::control::jobs::{Job, JobStore};
-use array::control::{Configuration, Runtime, Store};
+use array::control::{AddedDrive, Configuration, DriveRecord, Runtime, Store};
 use base::Prng;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -84,6 +84,12 @@ impl Store for Writer<Configuration> {
 impl JobStore for Writer<Vec<Job>> {
     fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
         self.write(jobs)
+    }
+}
+
+impl DriveRecord for Writer<Vec<AddedDrive>> {
+    fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
+        self.write(drives)
     }
 }
 

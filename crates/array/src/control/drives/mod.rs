@@ -1,5 +1,7 @@
 //! The drives of pools, as far as no machine is needed to know of them.
 
+mod places;
 mod waiting;
 
+pub use places::{AddedDrive, DrivePlaces, DriveRecord, kept_path, names};
 pub use waiting::Waiting;

@@ -10,7 +10,7 @@ use crate::array::Store;
 use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
 use crate::directory::{Access, Initiators};
 use crate::own_files::kept_path;
-use crate::record::{self, RecordError};
+use crate::record::{self, CONFIGURATION_FILE, RecordError};
 use crate::shard::UnitTraits;
 use base::Uuid;
 use futures_util::FutureExt;
@@ -56,6 +56,17 @@ impl InFile {
         };
         record::write(&self.file, &Kept::of(&kept))
     }
+}
+
+/// The settings that are kept in the data directory `data`, for those who look at drives while
+/// nobody serves them.
+///
+/// # Errors
+/// The record is there and can't be read or understood.
+pub fn kept_settings(data: &Path) -> Result<Option<Site>, RecordError> {
+    let store = InFile::new(data.join(CONFIGURATION_FILE));
+    let settings = store.read()?.and_then(|kept| kept.settings);
+    Ok(settings.map(|settings| settings.as_ref().clone()))
 }
 
 impl Store for InFile {

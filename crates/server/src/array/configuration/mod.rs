@@ -7,3 +7,4 @@ mod unfinished;
 pub(crate) use ::array::control::Configuration;
 pub(crate) use before::before;
 pub(crate) use kept::InFile;
+pub use kept::kept_settings;

@@ -10,35 +10,20 @@
 //!   Where its drives are is looked for at all places that the settings and the drives' record
 //!   name.
 
-use super::configuration::InFile;
-use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
-use crate::machine_memory;
-use crate::record::CONFIGURATION_FILE;
-use crate::record::RecordError;
+use super::{AddedDrive, ArrayError, ArrayErrorKind, ControlPlane, DrivePlaces};
+use engine::World;
 use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Group, Setting, Site, human};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-/// The settings that are kept in the data directory `data`, for those who look at drives while
-/// nobody serves them.
-///
-/// # Errors
-/// The record is there and can't be read or understood.
-pub fn kept_settings(data: &Path) -> Result<Option<Site>, RecordError> {
-    let store = InFile::new(data.join(CONFIGURATION_FILE));
-    let settings = store.read()?.and_then(|kept| kept.settings);
-    Ok(settings.map(|settings| settings.as_ref().clone()))
-}
-
-impl Array {
+impl<W: World> ControlPlane<W> {
     /// Changes the settings. What can follow at once does; limits, the name and the number of
     /// shards count from the next start on.
     ///
     /// # Errors
     /// What `change` says; they would break a rule of a site file, or can't be kept.
-    pub(crate) async fn change_settings(
+    pub async fn change_settings(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Site) -> Result<(), ArrayError> + Send + 'static,
     ) -> Result<(), ArrayError> {
@@ -54,7 +39,7 @@ impl Array {
     ///
     /// # Errors
     /// There is no such key, it can't be so, or it can't be kept.
-    pub(crate) async fn edit_settings(
+    pub async fn edit_settings(
         self: &Arc<Self>,
         changes: BTreeMap<String, BTreeMap<String, Option<Setting>>>,
     ) -> Result<(), ArrayError> {
@@ -69,7 +54,7 @@ impl Array {
     ///
     /// # Errors
     /// There is no such key, or it can't be so.
-    pub(crate) fn check_edit(
+    pub fn check_edit(
         &self,
         changes: &BTreeMap<String, BTreeMap<String, Option<Setting>>>,
     ) -> Result<(), ArrayError> {
@@ -77,29 +62,28 @@ impl Array {
         check(&edited)?;
         match edited.limits == self.settings().limits {
             true => Ok(()),
-            false => check_machine(&edited),
+            false => self.check_memory(&edited),
         }
     }
 
     /// Has the settings be these. For a change whose turn it is.
     ///
     /// # Errors
-    /// As for [`Array::change_settings`].
-    pub(crate) async fn keep_settings(&self, settings: Site) -> Result<(), ArrayError> {
+    /// As for [`ControlPlane::change_settings`].
+    pub async fn keep_settings(&self, settings: Site) -> Result<(), ArrayError> {
         let settings = Arc::new(settings);
         if self.settings() == settings {
             return Ok(());
         }
         check(&settings)?;
         if settings.limits != self.settings().limits {
-            check_machine(&settings)?;
+            self.check_memory(&settings)?;
         }
         let mut configuration = self.configuration();
         configuration.settings = Some(Arc::clone(&settings));
         self.keep(configuration).await?;
         self.drives.follow(&settings);
-        self.image_places
-            .set_directories(settings.images.directories.clone());
+        self.machine.follow(&settings);
         self.directory().allow_algorithms(&settings.chap);
         self.settings_are(settings);
         Ok(())
@@ -110,13 +94,13 @@ impl Array {
     ///
     /// # Errors
     /// A shard has stopped, or they can't be kept.
-    pub(super) async fn settle_settings(self: &Arc<Self>) -> Result<(), ArrayError> {
+    pub async fn settle_settings(self: &Arc<Self>) -> Result<(), ArrayError> {
         self.change(|array| async move { array.keep_current_settings().await })
             .await
     }
 
     /// The same, for a change whose turn it is.
-    pub(super) async fn keep_current_settings(&self) -> Result<(), ArrayError> {
+    pub async fn keep_current_settings(&self) -> Result<(), ArrayError> {
         let settings = self.current_settings().await?;
         self.keep_settings(settings).await
     }
@@ -125,7 +109,7 @@ impl Array {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(crate) async fn current_settings(&self) -> Result<Site, ArrayError> {
+    pub async fn current_settings(&self) -> Result<Site, ArrayError> {
         let mut settings = self.settings().as_ref().clone();
         let open = self.pools().await?;
         for (_, info) in &open {
@@ -151,21 +135,22 @@ impl Array {
         }
         Ok(settings)
     }
-}
 
-/// That this machine can do what new settings ask of it.
-fn check_machine(settings: &Site) -> Result<(), ArrayError> {
-    let asked = settings.limits.memory_bytes;
-    match (asked, machine_memory::memory_bytes()) {
-        (Some(asked), Some(all)) if asked > all => {
-            let context = format!(
-                "limits.memory: found {}; allowed: at most the {} that this machine has for the array",
-                human(asked),
-                human(all)
-            );
-            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+    /// That the machine has the memory that new settings ask for.
+    fn check_memory(&self, settings: &Site) -> Result<(), ArrayError> {
+        let asked = settings.limits.memory_bytes;
+        match (asked, self.machine.memory_bytes()) {
+            (Some(asked), Some(all)) if asked > all => {
+                let context = format!(
+                    "limits.memory: found {}; allowed: at most the {} that this machine has for \
+                     the array",
+                    human(asked),
+                    human(all)
+                );
+                Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
     }
 }
 

@@ -2,15 +2,16 @@
 //!
 //! Invariant: they are kept before they count, so a restart changes nothing.
 
-use super::{Array, ArrayError};
-use ::array::pool::Paces;
+use super::{ArrayError, ControlPlane};
+use crate::pool::Paces;
+use engine::World;
 use engine::pool::PoolInfo;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use site::{Background, RateLimit};
 use std::sync::Arc;
 
-impl Array {
+impl<W: World> ControlPlane<W> {
     /// Changes the limits of work in the background.
     ///
     /// # Errors
@@ -34,7 +35,7 @@ impl Array {
     /// Changes from which part of a pool's capacity on people are told.
     ///
     /// # Errors
-    /// As for [`Array::change_rates`].
+    /// As for [`ControlPlane::change_rates`].
     pub async fn change_thresholds(
         self: &Arc<Self>,
         pool: String,
@@ -56,7 +57,7 @@ impl Array {
     /// Changes how much RAM a pool has for reads; 0 is none.
     ///
     /// # Errors
-    /// As for [`Array::change_rates`].
+    /// As for [`ControlPlane::change_rates`].
     pub async fn change_cache(
         self: &Arc<Self>,
         pool: String,
@@ -74,8 +75,8 @@ impl Array {
     /// Has a pool go by what a site file says of its rates, thresholds and cache.
     ///
     /// # Errors
-    /// As for [`Array::change_rates`].
-    pub(crate) async fn pace_pool(self: &Arc<Self>, wanted: site::Pool) -> Result<(), ArrayError> {
+    /// As for [`ControlPlane::change_rates`].
+    pub async fn pace_pool(self: &Arc<Self>, wanted: site::Pool) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             array.check_turn(&wanted.name)?;
             let mut settings = array.settings().as_ref().clone();
