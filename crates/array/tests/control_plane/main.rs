@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod departures;
+mod record;
 mod schedules;
+mod settings;
 mod unfinished;
 mod world;

@@ -1,48 +1,9 @@
 //! Changes of several volumes whose record can't be written, and what a start makes of them.
 
+use crate::record::Record;
 use crate::world::{Array, boot_with, create, media};
-use array::control::{ArrayError, ArrayErrorKind, Configuration, Store};
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
-use std::sync::{Arc, Mutex};
-
-/// A record that takes so many more writes; those that fail change nothing.
-struct Record {
-    kept: Mutex<Configuration>,
-    writes_left: Mutex<u32>,
-}
-
-impl Record {
-    fn new() -> Arc<Record> {
-        Arc::new(Record {
-            kept: Mutex::default(),
-            writes_left: Mutex::new(u32::MAX),
-        })
-    }
-
-    fn takes(&self, writes: u32) {
-        *self.writes_left.lock().unwrap() = writes;
-    }
-
-    fn kept(&self) -> Configuration {
-        self.kept.lock().unwrap().clone()
-    }
-}
-
-impl Store for Record {
-    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
-        let mut left = self.writes_left.lock().unwrap();
-        let written = match left.checked_sub(1) {
-            None => Err("no room".to_owned()),
-            Some(less) => {
-                *left = less;
-                *self.kept.lock().unwrap() = configuration;
-                Ok(())
-            }
-        };
-        ready(written).boxed()
-    }
-}
+use array::control::{ArrayError, ArrayErrorKind, Configuration};
+use std::sync::Arc;
 
 const GROUP: &str = "g";
 
@@ -66,7 +27,7 @@ async fn begin(array: &Array) {
 
 #[test]
 fn nothing_changes_when_the_note_cannot_be_written() {
-    let record = Record::new();
+    let record = Record::<Configuration>::new();
     boot_with(&media(), 0, Arc::clone(&record) as _, async |array| {
         begin(&array).await;
         record.takes(0);
@@ -82,7 +43,7 @@ fn nothing_changes_when_the_note_cannot_be_written() {
 
 #[test]
 fn a_start_takes_back_what_was_not_acknowledged() {
-    let (media, record) = (media(), Record::new());
+    let (media, record) = (media(), Record::<Configuration>::new());
     boot_with(&media, 0, Arc::clone(&record) as _, async |array| {
         begin(&array).await;
         record.takes(1);
@@ -102,7 +63,7 @@ fn a_start_takes_back_what_was_not_acknowledged() {
 
 #[test]
 fn nothing_is_acknowledged_over_a_note_that_is_not_true_any_more() {
-    let (media, record) = (media(), Record::new());
+    let (media, record) = (media(), Record::<Configuration>::new());
     let add_again = async |array: &Array| {
         let there = vec!["a".to_owned()];
         let again = array.change_group(GROUP.to_owned(), there, Vec::new());

@@ -83,12 +83,33 @@ pub(crate) fn boot_with(
     store: Arc<dyn Store>,
     test: impl AsyncFnOnce(Array),
 ) {
+    let drives = Arc::new(Nothing);
+    boot_from(
+        media,
+        at_s,
+        (store, drives, Vec::new()),
+        async |_, array| {
+            test(array).await;
+        },
+    );
+}
+
+/// The records of the configuration and of added drives, and which drives that one has.
+pub(crate) type Records = (Arc<dyn Store>, Arc<dyn DriveRecord>, Vec<AddedDrive>);
+
+/// As [`boot_with`], with these records.
+pub(crate) fn boot_from(
+    media: &Rc<Media>,
+    at_s: u64,
+    records: Records,
+    test: impl AsyncFnOnce(SimWorld, Array),
+) {
     let start = Time(0) + Duration::from_secs(at_s);
     let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), start);
     let here = world.clone();
     let root = async {
-        let array = begin(&here, media, at_s == 0, store).await;
-        test(array).await;
+        let array = begin(&here, media, at_s == 0, records).await;
+        test(here.clone(), array).await;
     };
     let outcome = world.run(10_000_000, root);
     assert!(matches!(outcome, Ok(Outcome::Done(()))), "it does not end");
@@ -99,7 +120,7 @@ async fn begin(
     world: &SimWorld,
     media: &Rc<Media>,
     is_first: bool,
-    store: Arc<dyn Store>,
+    (store, drives, added): Records,
 ) -> Array {
     let drive = NamedDrive {
         name: "d".to_owned(),
@@ -128,7 +149,7 @@ async fn begin(
     let edges = (store, jobs, Arc::new(NoImages) as Arc<_>);
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
-    let places = DrivePlaces::new("/data".into(), &site, Vec::new(), Arc::new(Nothing));
+    let places = DrivePlaces::new("/data".into(), &site, added, drives);
     let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
     let array = ControlPlane::new(runtime, (shards, homes), shared, edges, of_drives, &site);
     array.keep_schedules().await.unwrap();

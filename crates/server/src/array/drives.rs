@@ -1,7 +1,6 @@
 //! Changes to the drives of a pool in service: fail, add, replace, scrub.
 
-use super::places::NewDrive;
-use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, Waiting};
+use super::{Array, ArrayError, ArrayErrorKind, KnownDrive, NewDrive, Waiting};
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,18 +238,6 @@ impl Array {
         self.pool_of(pool)?.scrub(wanted).await
     }
 
-    /// The drive called `name`, and its pool.
-    pub(super) async fn drive(&self, name: &str) -> Result<(PoolInfo, MemberInfo), ArrayError> {
-        for (_, info) in self.pools().await? {
-            let mut all = info.members.iter().chain(&info.spares);
-            if let Some(member) = all.find(|member| member.name == name).cloned() {
-                return Ok((info, member));
-            }
-        }
-        let context = format!("there is no drive {name}");
-        Err(ArrayError::new(ArrayErrorKind::NotFound, context))
-    }
-
     /// What is now where a drive was.
     fn place_of(&self, name: &str) -> Result<NewDrive, ArrayError> {
         let place = self.places().find(name).ok_or_else(|| {
@@ -265,19 +252,5 @@ impl Array {
             is_device: place.is_device,
             size_bytes: None,
         })
-    }
-
-    /// That no drive has this name.
-    pub(crate) async fn check_free(&self, name: &str) -> Result<(), ArrayError> {
-        match self.drive(name).await {
-            Err(error) if error.kind == ArrayErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-            Ok((info, _)) => {
-                let pool = info.name;
-                let context =
-                    format!("there is a drive {name} already, in pool {pool}; choose another name");
-                Err(ArrayError::new(ArrayErrorKind::Exists, context))
-            }
-        }
     }
 }

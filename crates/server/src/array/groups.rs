@@ -1,9 +1,8 @@
-//! Adds RAID groups to pools, changes their level, and removes them.
+//! Adds RAID groups to pools.
 //!
 //! Invariant: a refused group leaves nothing behind: no file, no record.
 
-use super::places::NewDrive;
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::{Array, ArrayError, NewDrive};
 use engine::pool::Level;
 use std::sync::Arc;
 
@@ -19,23 +18,6 @@ pub struct NewGroup {
 }
 
 impl Array {
-    /// Gives a group another level, in the background.
-    ///
-    /// # Errors
-    /// No such pool or group; a level that it can't have or go to; it is being changed;
-    /// no room.
-    pub async fn convert_group(
-        self: &Arc<Self>,
-        pool: String,
-        index: u16,
-        level: Level,
-    ) -> Result<(), ArrayError> {
-        self.change(
-            move |array| async move { array.pool_of(&pool)?.convert_group(index, level).await },
-        )
-        .await
-    }
-
     /// Adds a group of new drives.
     ///
     /// # Errors
@@ -48,49 +30,11 @@ impl Array {
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
-            array.check_drives(&group.drives).await?;
+            array.check_new_drives(&group.drives).await?;
             let new = array.place(&info, group.drives, None).await?;
             let pool = array.pool_of(&pool)?;
             pool.add_group(group.level, &new, group.by_force).await
         })
         .await
-    }
-
-    /// Has a group leave, in the background; its drives are forgotten then.
-    ///
-    /// # Errors
-    /// No such pool or group; it is the last, or is being changed; no room for what it
-    /// holds; without force, a pool that is nearly full then.
-    pub async fn remove_group(
-        self: &Arc<Self>,
-        pool: String,
-        index: u16,
-        by_force: bool,
-    ) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
-            array.pool_of(&pool)?.remove_group(index, by_force).await
-        })
-        .await?;
-        self.follow_departures().await;
-        Ok(())
-    }
-
-    /// That each name and each place is new, and there once.
-    async fn check_drives(&self, drives: &[NewDrive]) -> Result<(), ArrayError> {
-        for (index, drive) in drives.iter().enumerate() {
-            let before = &drives[..index];
-            let twice = |what: String| {
-                let context = format!("drives: found {what} twice; allowed: each once");
-                Err(ArrayError::new(ArrayErrorKind::Invalid, context))
-            };
-            if before.iter().any(|other| other.name == drive.name) {
-                return twice(format!("the name {:?}", drive.name));
-            }
-            if before.iter().any(|other| other.path == drive.path) {
-                return twice(drive.path.display().to_string());
-            }
-            self.check_free(&drive.name).await?;
-        }
-        Ok(())
     }
 }

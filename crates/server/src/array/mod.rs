@@ -2,7 +2,6 @@
 //! ([`::array::control`]), and what it has of this machine: drive files, records, portals, jobs.
 
 pub(crate) mod configuration;
-mod departures;
 mod drive_files;
 mod drives;
 mod events;
@@ -18,8 +17,9 @@ mod silent_shards;
 pub(crate) use ::array::control::{
     AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
     DriveRecord, Export, Glance, Host, HostChange, HostGroup, Loss, Losses, MissingDrive,
-    NewAttributes, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE, Restoring,
-    Schedule, SentWarnings, Store, TakeBack, Unsettled, Waiting, in_brief, lanes_on, merged, names,
+    NewAttributes, NewDrive, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
+    Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, Waiting, in_brief, lanes_on,
+    merged, names,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
@@ -27,7 +27,7 @@ pub use configuration::kept_settings;
 pub(crate) use groups::NewGroup;
 pub(crate) use history::History;
 pub use places::added;
-pub(crate) use places::{NewDrive, drive_places, keep_added};
+pub(crate) use places::{drive_places, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};
 
 use crate::data_dir::DataDir;
@@ -39,7 +39,7 @@ use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, Job, Jobs};
-use ::array::control::{ControlPlane, Machine, Runtime};
+use ::array::control::{ControlPlane, FailedDrive, Machine, Runtime};
 use engine::pool::{MemberInfo, PoolInfo};
 use site::Site;
 use std::collections::BTreeMap;
@@ -61,6 +61,7 @@ pub(crate) struct JobEdges {
 /// The machine that this process runs on.
 struct ThisMachine {
     image_places: Arc<ImagePlaces>,
+    roster: Arc<Roster>,
 }
 
 impl Machine for ThisMachine {
@@ -72,6 +73,15 @@ impl Machine for ThisMachine {
         let directories = settings.images.directories.clone();
         self.image_places.set_directories(directories);
     }
+
+    fn failed_drives(&self, info: &PoolInfo) -> Vec<FailedDrive> {
+        let failed = self.roster.departed_failures(info).into_iter();
+        let told = failed.map(|drive| FailedDrive {
+            is_spare: drive.is_spare(),
+            name: drive.name,
+        });
+        told.collect()
+    }
 }
 
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
@@ -80,7 +90,7 @@ pub struct Array {
     name: String,
     control: Arc<ControlPlane<RealWorld>>,
     recorder: events::Recorder,
-    roster: Roster,
+    roster: Arc<Roster>,
     image_places: Arc<ImagePlaces>,
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
@@ -117,7 +127,9 @@ impl Array {
         let runtime: Arc<dyn Runtime> = Arc::new(Executor::current());
         let kept = Jobs::new(Arc::clone(&runtime), Arc::new(jobs.file), jobs.kept);
         let edges = (store, kept, jobs.images);
+        let roster = Arc::new(roster);
         let machine = ThisMachine {
+            roster: Arc::clone(&roster),
             image_places: Arc::clone(&jobs.image_places),
         };
         let of_drives = (drives, Arc::new(machine) as Arc<dyn Machine>);

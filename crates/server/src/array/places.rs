@@ -1,6 +1,8 @@
 //! Keeps the paths of drives that the API has added, and says whether a new one may be at a path.
 
-use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces, DriveRecord, names};
+use super::{
+    AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces, DriveRecord, NewDrive, names,
+};
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use futures_util::FutureExt;
@@ -8,20 +10,6 @@ use futures_util::future::BoxFuture;
 use site::Site;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A drive to add.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewDrive {
-    /// The name that it is to have.
-    pub name: String,
-    /// A file relative to the data directory, or an absolute path.
-    pub path: PathBuf,
-    /// It is a device: never made.
-    pub is_device: bool,
-    /// Size to make the file with when it is not there; as large as the pool's
-    /// largest drive unless said otherwise.
-    pub size_bytes: Option<u64>,
-}
 
 /// The record of the drives that the API added, in the data directory.
 pub(crate) const DRIVES_FILE: &str = "ashlar-drives.json";

@@ -6,8 +6,7 @@
 //! - When new drives are not taken, nothing is left of them.
 
 use super::drive_files::{make_files, remove_files};
-use super::places::NewDrive;
-use super::{AddedDrive, Array, ArrayError, ArrayErrorKind};
+use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, NewDrive};
 use crate::blank;
 use crate::drive_files::{Patience, is_open_here};
 use crate::own_files::foreign;

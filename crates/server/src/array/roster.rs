@@ -195,6 +195,15 @@ impl Roster {
         self.known().clone()
     }
 
+    /// The failed drives of a pool that have no place in it any more.
+    pub(super) fn departed_failures(&self, info: &PoolInfo) -> Vec<KnownDrive> {
+        let known = self.known().clone();
+        let mut followed = followed(&known, info, untold);
+        let has_no_place = |drive: &KnownDrive| !members(info).any(|one| is_it(drive, one));
+        followed.retain(|drive| drive.failure.is_some() && has_no_place(drive));
+        followed
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
         lock(&self.known)
     }
@@ -267,13 +276,9 @@ impl Array {
         self.roster.failed()
     }
 
-    /// The failed drives of a pool that have no place in it any more.
+    /// As the roster has them: [`Roster::departed_failures`].
     pub fn departed_failures(&self, info: &PoolInfo) -> Vec<KnownDrive> {
-        let known = self.roster.known().clone();
-        let mut followed = followed(&known, info, untold);
-        let has_no_place = |drive: &KnownDrive| !members(info).any(|one| is_it(drive, one));
-        followed.retain(|drive| drive.failure.is_some() && has_no_place(drive));
-        followed
+        self.roster.departed_failures(info)
     }
 
     /// What is known of a drive that a pool has.

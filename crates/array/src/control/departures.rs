@@ -5,8 +5,10 @@
 //!   that a change under way waits for, nothing is forgotten.
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
 
-use super::{AddedDrive, Array, ArrayError, MissingDrive, merged, names};
+use super::{AddedDrive, ArrayError, ControlPlane, MissingDrive, merged, names};
+use engine::World;
 use engine::pool::PoolInfo;
+use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +35,7 @@ enum Stay {
 }
 
 impl Open {
-    async fn of(array: &Array) -> Result<Self, ArrayError> {
+    async fn of<W: World>(array: &ControlPlane<W>) -> Result<Self, ArrayError> {
         let mut lanes = array.lanes().await?;
         let all = lanes.len();
         // It may have recorded drives that the pool does not have yet.
@@ -65,12 +67,12 @@ impl Open {
     }
 }
 
-impl Array {
+impl<W: World> ControlPlane<W> {
     /// The spares that a pool came up without, and that nobody has replaced or removed.
     pub fn missing_spares(&self, info: &PoolInfo) -> Vec<MissingDrive> {
-        let failed = self.departed_failures(info);
+        let failed = self.machine.failed_drives(info);
         let is_missed = |drive: &MissingDrive| {
-            let mut failed = failed.iter().filter(|one| one.is_spare());
+            let mut failed = failed.iter().filter(|one| one.is_spare);
             failed.any(|one| one.name == drive.name)
         };
         let mut missing = self.came_without(&info.name);
@@ -112,7 +114,7 @@ impl Array {
     /// or replaced.
     fn is_failed(&self, pools: &[PoolInfo], drive: &AddedDrive) -> bool {
         let of_pool = pools.iter().filter(|info| info.name == drive.pool);
-        let mut failed = of_pool.flat_map(|info| self.departed_failures(info));
+        let mut failed = of_pool.flat_map(|info| self.machine.failed_drives(info));
         failed.any(|failed| failed.name == drive.name)
     }
 
@@ -120,27 +122,28 @@ impl Array {
     ///
     /// # Errors
     /// The record can't be written.
-    pub(crate) async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
+    pub async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
         let mut kept = self.places().added().clone();
         kept.retain(|drive| drive.pool != pool);
         self.places().keep(kept).await
     }
 
     /// Forgets the drives that have left; those that are leaving in the background, once they have.
-    pub(crate) async fn follow_departures(self: &Arc<Self>) {
+    pub async fn follow_departures(self: &Arc<Self>) {
         if !self.some_leave().await {
             return;
         }
-        let array = Arc::downgrade(self);
-        tokio::spawn(async move {
+        let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
+        let follow = async move {
             loop {
-                tokio::time::sleep(PAUSE).await;
+                runtime.sleep(PAUSE).await;
                 match array.upgrade() {
                     Some(array) if array.some_leave().await => {}
                     _ => return,
                 }
             }
-        });
+        };
+        self.runtime.spawn(follow.boxed());
     }
 
     /// Forgets the drives that have left, and says whether to look again.
