@@ -9,7 +9,7 @@ use crate::{Complaint, File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates that are looked at.
-const CRATES: [&str; 4] = ["engine", "iscsi", "array", "rehearse"];
+const CRATES: [&str; 5] = ["engine", "iscsi", "array", "rehearse", "server"];
 
 /// Where a module names a module beside it.
 type Arrows<'a> = BTreeMap<(String, String), (&'a str, usize)>;

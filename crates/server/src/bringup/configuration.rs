@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::array::configuration::{Configuration, before};
 use crate::data_dir::DataDir;
 use crate::openings::made::Made;
-use crate::openings::pools::PoolPlan;
+use crate::openings::pool_plan::PoolPlan;
 use site::Site;
 use std::sync::Arc;
 

@@ -32,6 +32,7 @@ use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload;
+use crate::openings::pool_plan::PoolPlan;
 use crate::openings::{made, pool_changes, pools, unlisted};
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
@@ -262,7 +263,7 @@ async fn furnish(
 /// # Errors
 /// As [`pools::remember`].
 async fn remember(
-    plans: &[pools::PoolPlan],
+    plans: &[PoolPlan],
     array: &Array,
     data: &DataDir,
     made: &mut made::Made,

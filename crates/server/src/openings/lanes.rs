@@ -3,7 +3,7 @@
 //! In which order lanes are opened, created, completed and closed is the array's to say
 //! ([`array::pool::opening`](::array::pool::opening)).
 
-use super::pools::PoolPlan;
+use super::pool_plan::PoolPlan;
 use crate::shard::{ShardHandle, ShardState};
 use ::array::pool::Paces;
 use ::array::pool::opening::{Opening, PoolDrive};

@@ -1,7 +1,8 @@
 //! Pools of this data directory: which were made here, and how they are opened, made and destroyed.
 //!
 //! - [`made`]: the record of pools that were made here.
-//! - [`pools`]: what is to become of each pool, and its opening or making; [`lanes`]: where its lanes go.
+//! - [`pool_plan`]: what is to become of a pool; [`pools`] decides that, and opens or makes it;
+//!   [`lanes`]: where its lanes go.
 //! - [`old_data`]: drives that an open pool, or its other lanes, have gone on without.
 //! - [`unlisted`]: pools that were made here, and that the settings do not name.
 //! - [`pool_changes`]: pools that come and go while the array serves.
@@ -10,5 +11,6 @@ mod lanes;
 pub(crate) mod made;
 mod old_data;
 pub(crate) mod pool_changes;
+pub(crate) mod pool_plan;
 pub(crate) mod pools;
 pub(crate) mod unlisted;

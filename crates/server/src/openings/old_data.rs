@@ -10,7 +10,7 @@
 //!   is a second guard, and labels are the first.
 
 use super::lanes::OpenedDrive;
-use super::pools::{PoolPlan, misplaced};
+use super::pool_plan::{PoolPlan, misplaced};
 use crate::array::MissingDrive;
 use crate::drive_files::{DriveContent, Look};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
