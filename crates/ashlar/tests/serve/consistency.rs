@@ -36,35 +36,6 @@ fn runs(list: &Value) -> BTreeMap<String, Vec<(String, u64)>> {
     runs
 }
 
-/// Waits until there are two snapshots of each of `members`, of the same two runs, of which
-/// none is in `old`, and gives them.
-fn two_runs(serving: &Serving, members: &[&str], old: &[String]) -> Vec<String> {
-    let of_group = |list: &Value| {
-        let mut runs = runs(list);
-        runs.retain(|own, _| own.starts_with("grp"));
-        runs
-    };
-    let is_there = |list: &Value| {
-        let runs = of_group(list);
-        let whole = |run: &Vec<(String, u64)>| {
-            let volumes: Vec<&str> = run.iter().map(|(volume, _)| volume.as_str()).collect();
-            members.iter().all(|member| volumes.contains(member))
-        };
-        let new = runs.iter().filter(|(own, _)| !old.contains(own));
-        let kept = |member: &&str| {
-            let has = |run: &&Vec<(String, u64)>| run.iter().any(|(volume, _)| volume == member);
-            runs.values().filter(has).count() == 2
-        };
-        new.filter(|(_, run)| whole(run)).count() == 2 && members.iter().all(kept)
-    };
-    let list = serving.wait(&["snapshot", "list"], is_there);
-    let runs = of_group(&list);
-    for (own, run) in &runs {
-        assert!(run.iter().all(|(_, at)| *at == run[0].1), "{own}: {run:?}");
-    }
-    runs.into_keys().filter(|own| !old.contains(own)).collect()
-}
-
 #[test]
 fn groups_are_made_changed_and_kept_over_a_kill() {
     let (home, serving) = home();
@@ -241,95 +212,6 @@ fn all_volumes_of_a_group_are_taken_at_one_instant_or_none() {
     let (code, said) = serving.refused(&["group", "snapshot", "db", "late"]);
     assert_eq!((code, said.contains("c@late")), (6, true), "{said}");
     assert_eq!(serving.json(&["snapshot", "list"]), before);
-}
-
-#[test]
-fn a_group_schedule_takes_all_at_one_instant_and_keeps_so_many_of_each() {
-    let (home, serving) = home();
-    let every_second = ["--every", "1s", "--keep", "2"];
-    group(&serving, &["create", "db", "a", "c"]);
-    // Of the same number, and not touched.
-    serving.done(&["snapshot", "schedule", "a", "--every", "1h", "--keep", "1"]);
-    let made = group(&serving, &[&["schedule", "db"], &every_second[..]].concat());
-    assert_eq!(
-        (&made["number"], &made["every_s"], &made["keep"]),
-        (&json!(1), &json!(1), &json!(2))
-    );
-    let early = two_runs(&serving, &["a", "c"], &[]);
-    // Others come, and go after them.
-    let mut old = [early, two_runs(&serving, &["a", "c"], &[])].concat();
-    // Who joins is in the next run, and who leaves is not.
-    group(&serving, &["add", "db", "b", "v0"]);
-    group(&serving, &["remove", "db", "a"]);
-    let alone = group(&serving, &["create", "web", "a"]);
-    assert_eq!(alone["schedules"], json!([]), "it has left them behind");
-    let list = serving.json(&["snapshot", "list"]);
-    old.extend(runs(&list).into_keys());
-    let new = two_runs(&serving, &["b", "c", "v0"], &old);
-    let list = serving.json(&["snapshot", "list"]);
-    let runs = runs(&list);
-    let a_has = |own: &String| {
-        runs.get(own)
-            .is_some_and(|run| run.iter().any(|(v, _)| v == "a"))
-    };
-    assert!(!new.iter().any(a_has), "{runs:#?}");
-    let of_a = serving.json(&["snapshot", "list", "a"]);
-    let own = names(&of_a).into_iter();
-    let own: Vec<&str> = own.filter(|name| name.starts_with("a@auto1-")).collect();
-    assert_eq!(own.len(), 1, "its own schedule's");
-    assert_eq!(of_a.as_array().unwrap().len(), 3, "and what it had: {of_a}");
-    let of_volume = serving.json(&["snapshot", "schedule", "b"]);
-    assert_eq!(of_volume, json!([]), "the group's are the group's");
-
-    // It goes on after a kill, with what is kept of before.
-    assert_eq!(serving.stop("KILL").code(), None);
-    let serving = home.serve();
-    let shown = group(&serving, &["schedule", "db"]);
-    assert_eq!(
-        (shown.as_array().unwrap().len(), &shown[0]["number"]),
-        (1, &json!(1))
-    );
-    two_runs(&serving, &["b", "c", "v0"], &new);
-    group(
-        &serving,
-        &["schedule", "db", "--every", "1h", "--keep", "3"],
-    );
-    serving.done(&["group", "schedule", "db", "--remove", "1"]);
-    assert_eq!(group(&serving, &["schedule", "db"])[0]["number"], 2);
-    assert_eq!(serving.events(false), Vec::<String>::new());
-}
-
-#[test]
-fn a_volume_keeps_what_the_schedule_of_its_old_group_took() {
-    let (_home, serving) = home();
-    let schedule = |name: &str, every: &str| {
-        group(
-            &serving,
-            &["schedule", name, "--every", every, "--keep", "1"],
-        );
-    };
-    // Both have the number 1, and most often come in one second.
-    group(&serving, &["create", "old", "a"]);
-    group(&serving, &["create", "new", "b"]);
-    schedule("old", "1h");
-    schedule("new", "1s");
-    let of_a = ["snapshot", "list", "a"];
-    let list = serving.wait(&of_a, |list| list.as_array().unwrap().len() == 1);
-    let first = names(&list)[0].to_owned();
-    serving.done(&["group", "remove", "old", "a"]);
-    group(&serving, &["add", "new", "a"]);
-    let others = |list: &Value| -> Vec<String> {
-        let others = names(list).into_iter().filter(|name| *name != first);
-        others.map(str::to_owned).collect()
-    };
-    let list = serving.wait(&of_a, |list| !others(list).is_empty());
-    let second = others(&list);
-    // One of the new group has gone for another.
-    let list = serving.wait(&of_a, |list| {
-        let now = others(list);
-        !now.is_empty() && second.iter().all(|name| !now.contains(name))
-    });
-    assert!(names(&list).contains(&first.as_str()), "{list}");
 }
 
 #[test]
