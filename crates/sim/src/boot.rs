@@ -156,26 +156,13 @@ impl Boot {
             pool.set_thresholds(self.books.config.thresholds);
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));
         }
-        if info.lanes > 1 {
-            self.complete_lanes(session).await;
+        // What only the first lane had came into the others at the opening.
+        let is_sound = !self.books.config.is_struck();
+        if info.lanes > 1 && is_sound && session.pool.groups_missing() > 0 {
+            session.fail("a lane lacks a group after the opening");
         }
         self.find_volumes(session);
         self.asked.set_bound(self.books.config.patience());
-    }
-
-    /// What some lanes have and others not comes into all of them, as at a server's opening.
-    async fn complete_lanes(&self, session: &Session) {
-        let config = &self.books.config;
-        let later = config.group_later;
-        let level = later.map_or(config.pool.level, |(level, _)| level);
-        // Under the names that the pool knows them by.
-        let given = session.pool.given.borrow().clone();
-        let later = self.books.later_drives();
-        let completed = session.pool.complete(&self.world, (level, &later), &given);
-        completed.await;
-        if !config.is_struck() && session.pool.groups_missing() > 0 {
-            session.fail("a lane lacks a group after the opening");
-        }
     }
 
     /// Everything is as it should be, and the pool is left as planned.

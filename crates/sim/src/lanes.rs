@@ -5,10 +5,12 @@
 //! Changes of a pool go over messages to shards, also of a pool that has one lane.
 
 use crate::config::Config;
-use crate::pool_changes::pool_over;
+use crate::pool_changes::{Door, pool_over};
+use crate::shards::in_one_task;
 use array::pool::Pool;
+use array::pool::opening::{NotOpened, Opening};
+use array::shard::ShardState;
 use base::Uuid;
-use engine::lane::LaneSlot;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
 use engine::volume::VolumeProperties;
 use engine::{
@@ -69,6 +71,50 @@ async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
     found
 }
 
+/// Why a pool is not open.
+pub struct NotOpen {
+    /// What the lane says that is not.
+    pub error: PoolError,
+    /// Lanes that are open all the same.
+    pub left_open: usize,
+}
+
+/// The shards of a pool while it is opened, one for each lane.
+struct AtAnOpening {
+    /// Of the pool.
+    name: String,
+    states: Vec<Rc<ShardState<SimWorld>>>,
+}
+
+impl AtAnOpening {
+    fn of(world: &SimWorld, config: &Config) -> Self {
+        let state = |index| ShardState::new(usize::from(index), world.clone());
+        AtAnOpening {
+            name: config.pool.name.clone(),
+            states: (0..config.lanes).map(state).collect(),
+        }
+    }
+
+    /// The lanes that are there now.
+    fn lanes(
+        &self,
+        world: &SimWorld,
+        opened: Result<PoolInfo, NotOpened>,
+        drives: &[NamedMedia],
+    ) -> Result<Lanes, NotOpen> {
+        let states = (0..).zip(&self.states);
+        let open = states.filter_map(|(lane, state)| state.take_pool(&self.name, lane));
+        let open: Vec<Lane<SimWorld>> = open.collect();
+        let error = match opened {
+            Ok(_) => return Ok(Lanes::of(world, open, drives)),
+            Err(NotOpened::Lane(error)) => error,
+            Err(NotOpened::Shard(gone)) => unreachable!("{gone}"),
+        };
+        let left_open = open.len();
+        Err(NotOpen { error, left_open })
+    }
+}
+
 impl Lanes {
     fn of(world: &SimWorld, pools: Vec<Lane<SimWorld>>, drives: &[NamedMedia]) -> Lanes {
         Lanes {
@@ -79,7 +125,7 @@ impl Lanes {
         }
     }
 
-    /// Makes a pool, its first lane last.
+    /// Makes a pool, as a server does.
     ///
     /// # Errors
     /// What the first lane that fails says.
@@ -87,31 +133,32 @@ impl Lanes {
         world: &SimWorld,
         config: &Config,
         drives: &[NamedMedia],
-    ) -> Result<Lanes, PoolError> {
-        let mut pools = Vec::new();
-        for lane in LaneSlot::all(config.lanes).into_iter().rev() {
-            let spec = config.pool.clone();
-            let mut doors = doors(world, drives).into_iter();
-            let mut group = || doors.by_ref().take(config.drives_of_group).collect();
-            let groups = (0..config.groups).map(|_| (spec.level, group())).collect();
-            let spares = doors.by_ref().take(config.spares).collect();
-            let pool = Lane::create_lane(world.clone(), lane, spec, groups, spares).await?;
-            pools.insert(0, pool);
-        }
-        Ok(Lanes::of(world, pools, drives))
+    ) -> Result<Lanes, NotOpen> {
+        let mut doors = drives.iter().map(Door::from);
+        let mut group = || doors.by_ref().take(config.drives_of_group).collect();
+        let groups: Vec<(Level, Vec<Door>)> = (0..config.groups)
+            .map(|_| (config.pool.level, group()))
+            .collect();
+        let spares: Vec<Door> = doors.by_ref().take(config.spares).collect();
+        let shards = AtAnOpening::of(world, config);
+        let created = in_one_task(&shards.states, async |handles| {
+            let opening = Opening::new(shards.name.clone(), handles);
+            opening.create(&config.pool, &groups, &spares).await
+        });
+        let created = created.await;
+        shards.lanes(world, created, drives)
     }
 
-    /// Opens a pool, all lanes at once: one of several lanes from those drives that have
-    /// its labels.
+    /// Opens a pool, as a server does: one of several lanes from those drives that have its labels.
     ///
     /// # Errors
-    /// What the first lane that fails says; the others are closed again.
+    /// What the lane says that can't be opened; the others are closed again.
     pub async fn open(
         world: &SimWorld,
-        lanes: u16,
+        config: &Config,
         drives: &[NamedMedia],
-    ) -> Result<Lanes, PoolError> {
-        let found = match lanes {
+    ) -> Result<Lanes, NotOpen> {
+        let found = match config.lanes {
             1 => drives.to_vec(),
             _ => labelled(world, drives).await,
         };
@@ -119,30 +166,15 @@ impl Lanes {
             true => drives,
             false => &found,
         };
-        let lanes = LaneSlot::all(lanes);
-        let opened = lanes
-            .iter()
-            .map(|lane| Lane::open_lane(world.clone(), lane.clone(), doors(world, drives)));
-        let mut pools = Vec::new();
-        let mut failure = None;
-        for outcome in join_all(opened).await {
-            match outcome {
-                Ok(pool) => pools.push(pool),
-                // That another lane can't be opened says nothing of why.
-                Err(error) if error.kind == PoolErrorKind::Failed => {
-                    failure = failure.or(Some(error));
-                }
-                Err(error) => failure = Some(error),
-            }
-        }
-        if let Some(failure) = failure {
-            for pool in pools {
-                // It may have stopped already.
-                let _ = pool.close().await;
-            }
-            return Err(failure);
-        }
-        Ok(Lanes::of(world, pools, drives))
+        let shards = AtAnOpening::of(world, config);
+        let doors: Vec<Door> = drives.iter().map(Door::from).collect();
+        let opened = in_one_task(&shards.states, async |handles| {
+            Opening::new(shards.name.clone(), handles)
+                .open(&doors)
+                .await
+        });
+        let opened = opened.await;
+        shards.lanes(world, opened, drives)
     }
 
     /// Groups that some lanes have not: a drive that they lie on was gone when these were
@@ -150,30 +182,6 @@ impl Lanes {
     pub fn groups_missing(&self) -> usize {
         let missing = self.pools.iter().map(|pool| pool.groups_missing());
         missing.max().unwrap_or(0)
-    }
-
-    /// Gives the other lanes what only the first ones have, because adding it was cut
-    /// short: a group of the drives `later`, and spares among `drives`.
-    pub async fn complete(
-        &self,
-        world: &SimWorld,
-        later: (Level, &[NamedMedia]),
-        drives: &[NamedMedia],
-    ) {
-        let first = self.pools[0].info();
-        for pool in &self.pools[1..] {
-            if pool.groups_missing() > 0 {
-                let outcome = pool.add_group(later.0, doors(world, later.1)).await;
-                world.note(|| format!("group completed: {:?}", outcome.map_err(|e| e.context)));
-            }
-            for missing in pool.drives_missing(&first) {
-                let known = drives.iter().filter(|(name, _)| *name == missing);
-                for door in known.flat_map(|drive| doors(world, std::slice::from_ref(drive))) {
-                    let outcome = pool.add_spare(door).await;
-                    world.note(|| format!("spare {missing} completed: {outcome:?}"));
-                }
-            }
-        }
     }
 
     /// How often something was refused for want of room for maps.

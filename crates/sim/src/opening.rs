@@ -50,8 +50,8 @@ impl Boot {
                 self.on_media.set(OnMedia::Pool);
                 Some(pool)
             }
-            Err(error) => {
-                self.books.fail(format!("creating the pool: {error}"));
+            Err(why) => {
+                self.books.fail(format!("creating the pool: {}", why.error));
                 None
             }
         }
@@ -260,9 +260,17 @@ impl Boot {
     }
 
     async fn try_open(&self, media: Vec<Rc<Media>>) -> Result<Lanes, PoolError> {
-        let (drives, lanes) = (self.named(&media), self.books.config.lanes);
-        let opened = Lanes::open(&self.world, lanes, &drives);
+        let drives = self.named(&media);
+        let opened = Lanes::open(&self.world, &self.books.config, &drives);
         let opened = self.asked.ask("open", String::new(), opened).await;
+        let opened = opened.map_err(|why| {
+            if why.left_open > 0 {
+                let left = why.left_open;
+                self.books
+                    .fail(format!("{left} lanes stay open of a pool that is not"));
+            }
+            why.error
+        });
         self.world.note(|| match &opened {
             Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
             Err(error) => format!("not opened: {error}"),

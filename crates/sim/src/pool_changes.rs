@@ -5,6 +5,7 @@ use crate::lanes::{Lanes, NamedMedia};
 use crate::shards::Shards;
 use array::control::OneThread;
 use array::error::{ArrayError, ArrayErrorKind};
+use array::pool::opening::PoolDrive;
 use array::pool::{Holder, NewDrive, NewDrives, Pool};
 use array::shard::ShardState;
 use base::Prng;
@@ -64,6 +65,26 @@ impl Door {
     }
 }
 
+impl From<&NamedMedia> for Door {
+    fn from((name, media): &NamedMedia) -> Self {
+        Door {
+            name: name.clone(),
+            media: SendWrapper::new(Rc::clone(media)),
+            unfit: None,
+        }
+    }
+}
+
+impl PoolDrive<SimWorld> for Door {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn door(&self, state: &ShardState<SimWorld>) -> NamedDrive<SimWorld> {
+        self.open_now(state.world(), true)
+    }
+}
+
 impl NewDrive<SimWorld> for Door {
     fn name(&self) -> &str {
         &self.name
@@ -116,12 +137,11 @@ impl Lanes {
     /// As they are offered to the pool; where `unfit` says so, its last lane refuses them.
     fn offered(&self, drives: &[NamedMedia], unfit: Option<Unfit>) -> NewMedia {
         self.given.borrow_mut().extend(drives.iter().cloned());
-        let door = |(place, (name, media)): (usize, &NamedMedia)| Door {
-            name: name.clone(),
-            media: SendWrapper::new(Rc::clone(media)),
+        let door = |(place, drive): (usize, &NamedMedia)| Door {
             unfit: unfit
                 .filter(|_| place == 0)
                 .map(|when| (when, self.all().len() as u16 - 1)),
+            ..Door::from(drive)
         };
         NewMedia(drives.iter().enumerate().map(door).collect())
     }

@@ -8,8 +8,14 @@ use base::Prng;
 use engine::{Disk, Lane, Volume, World};
 use futures_channel::mpsc;
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use send_wrapper::SendWrapper;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -95,4 +101,62 @@ async fn deliver(
         }
         state.world().spawn(visit(Rc::clone(&state)));
     }
+}
+
+/// Visits that have begun.
+type Visits = Rc<RefCell<Vec<LocalBoxFuture<'static, ()>>>>;
+
+/// The way to a shard that a message takes no time for.
+struct NoTime {
+    state: SendWrapper<Rc<ShardState<SimWorld>>>,
+    begun: SendWrapper<Visits>,
+}
+
+impl Link<SimWorld> for NoTime {
+    fn send(&self, visit: Visit<SimWorld>) -> bool {
+        let visit = visit(Rc::clone(&self.state));
+        self.begun.borrow_mut().push(visit);
+        true
+    }
+}
+
+/// Does `work`, which waits for visits to shards and for nothing else, and those visits, in the task
+/// that calls this. Messages take no time and no poll, so a cut finds the same as without shards.
+pub(crate) async fn in_one_task<T, F>(
+    states: &[Rc<ShardState<SimWorld>>],
+    work: impl FnOnce(Vec<ShardHandle<SimWorld>>) -> F,
+) -> T
+where
+    F: Future<Output = T>,
+{
+    let begun = Visits::default();
+    let handle = |state: &Rc<ShardState<SimWorld>>| {
+        let link = NoTime {
+            state: SendWrapper::new(Rc::clone(state)),
+            begun: SendWrapper::new(Rc::clone(&begun)),
+        };
+        ShardHandle::new(state.index(), Arc::new(link))
+    };
+    let mut work = pin!(work(states.iter().map(handle).collect()));
+    let mut visits: Vec<LocalBoxFuture<'static, ()>> = Vec::new();
+    poll_fn(|cx| {
+        visits.retain_mut(|visit| visit.as_mut().poll(cx).is_pending());
+        loop {
+            // Only visits wake it, and it is polled after each.
+            let no_one = &mut Context::from_waker(Waker::noop());
+            if let Poll::Ready(done) = work.as_mut().poll(no_one) {
+                return Poll::Ready(done);
+            }
+            let new = begun.take();
+            if new.is_empty() {
+                return Poll::Pending;
+            }
+            for mut visit in new {
+                if visit.as_mut().poll(cx).is_pending() {
+                    visits.push(visit);
+                }
+            }
+        }
+    })
+    .await
 }

@@ -4,12 +4,14 @@
 
 use crate::config::{Theme, themes};
 use crate::damage;
+use crate::pool_changes::Door;
 use crate::scenario::{Listener, Verdict};
+use crate::shards::in_one_task;
+use array::pool::opening::{NotOpened, Opening};
+use array::shard::ShardState;
 use base::{BufPool, Prng, Time};
-use engine::lane::LaneSlot;
-use engine::{Lane, Level, NamedDrive, PoolError, PoolSpec, World};
+use engine::{Lane, Level, NamedDrive, PoolError, PoolInfo, PoolSpec, World};
 use futures_channel::oneshot;
-use futures_util::future::try_join_all;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -116,32 +118,27 @@ pub(crate) async fn open(
     }
 }
 
-/// As [`open`], of a pool that has several lanes.
+/// As [`open`], of a pool whose lanes go to the shards at `homes`.
 ///
 /// # Errors
 /// What the first lane that fails says.
 pub(crate) async fn open_lanes(
-    world: &SimWorld,
+    states: &[Rc<ShardState<SimWorld>>],
+    (homes, first): (&[usize], bool),
     spec: &PoolSpec,
     media: &[Rc<Media>],
-    (lanes, first): (u16, bool),
-) -> Result<Vec<Lane<SimWorld>>, PoolError> {
-    let slots = LaneSlot::all(lanes);
-    if !first {
-        let open = |slot: LaneSlot| Lane::open_lane(world.clone(), slot, drives(world, media));
-        return try_join_all(slots.into_iter().map(open)).await;
-    }
-    let mut made = Vec::new();
-    // The first one last: with it there is a pool.
-    for slot in slots.into_iter().rev() {
-        let group = (spec.level, drives(world, media));
-        let spec = spec.clone();
-        made.insert(
-            0,
-            Lane::create_lane(world.clone(), slot, spec, vec![group], Vec::new()).await?,
-        );
-    }
-    Ok(made)
+) -> Result<PoolInfo, NotOpened> {
+    let drive = |media: &Rc<Media>| Door::from(&(media.spec().name.clone(), Rc::clone(media)));
+    let drives: Vec<Door> = media.iter().map(drive).collect();
+    let homes: Vec<_> = homes.iter().map(|home| Rc::clone(&states[*home])).collect();
+    in_one_task(&homes, async |handles| {
+        let opening = Opening::new(spec.name.clone(), handles);
+        match first {
+            true => opening.create(spec, &[(spec.level, drives)], &[]).await,
+            false => opening.open(&drives).await,
+        }
+    })
+    .await
 }
 
 /// Begins `task` beside others. What this gives ends when the task has.

@@ -266,13 +266,11 @@ impl Boot {
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
         let mut homes = BTreeMap::new();
         for (pool, (spec, media)) in books.specs.iter().zip(&books.media).enumerate() {
-            let opened = small_pool::open_lanes(world, spec, media, (books.lanes, first)).await;
-            let lanes = opened.map_err(|error| format!("opening a pool: {error}"))?;
-            let home = |lane: usize| (pool + lane) % books.shards;
-            homes.insert(spec.name.clone(), (0..lanes.len()).map(home).collect());
-            for (lane, opened) in lanes.into_iter().enumerate() {
-                shards.states[home(lane)].add_pool(opened);
-            }
+            let home = |lane| (pool + usize::from(lane)) % books.shards;
+            let at: Vec<usize> = (0..books.lanes).map(home).collect();
+            let opened = small_pool::open_lanes(&shards.states, (&at, first), spec, media).await;
+            opened.map_err(|error| format!("opening a pool: {error}"))?;
+            homes.insert(spec.name.clone(), at);
         }
         let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S));
         let began_unix_s = runtime.unix_s();

@@ -1,4 +1,8 @@
 //! A pool of three lanes over drives that outlive it, worked as the server works it.
+//!
+//! The server and the simulator open pools by `array::pool::opening`, which is above the engine. The
+//! bench has steps of its own: tests here open some lanes only, or in another order, to see what a lane
+//! makes of each step. Tests of `array` are of the steps that are taken.
 
 use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, bytes, media, spec, thin};
 use base::VolumeOffset;
