@@ -35,7 +35,6 @@ pub const MARKS: &[&str] = &[
     "lane follows the first one",
     "lane gives a zone to another",
     "lane given a drive at the opening",
-    "lane given a group at the opening",
     "live intent keeps a write in the log",
     "log copied from another drive",
     "log copy moved",
