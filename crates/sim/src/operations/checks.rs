@@ -5,6 +5,7 @@ use super::draw::INITIATORS;
 use super::observe::is_by_schedule;
 use array::control::schedule::Subject;
 use array::control::{PlacedVolume, Schedule};
+use array::pool::Paces;
 
 use base::Uuid;
 use iscsi::login::{Admission, LoginPortal};
@@ -49,6 +50,21 @@ impl Boot {
                     let what = format!("{initiator} at {target}: may log in {may}, can {does}");
                     return self.books.fail(&self.world, what);
                 }
+            }
+        }
+    }
+
+    /// The settings say of each pool what it goes by.
+    pub(super) fn check_settings(&self) {
+        let model = self.books.model.borrow();
+        for pool in &self.array.settings().pools {
+            let (settled, goes_by) = (Paces::of(pool), model.paces.get(&pool.name));
+            if goes_by != Some(&settled) {
+                let what = format!(
+                    "pool {}: {settled:?} by the settings, {goes_by:?}",
+                    pool.name
+                );
+                return self.books.fail(&self.world, what);
             }
         }
     }
@@ -98,7 +114,7 @@ impl Boot {
         }
     }
 
-    /// The record says of exports and hosts what the array says.
+    /// The record says of exports, hosts and settings what the array says.
     pub(super) fn check_record(&self) {
         let kept = self.books.record.kept();
         let hosts = |known: &array::control::hosts::Known| -> BTreeMap<String, BTreeSet<String>> {
@@ -124,7 +140,11 @@ impl Boot {
             all.values().map(of).collect::<Vec<_>>()
         };
         if exports(&kept.exports) != exports(&now.exports) {
-            self.books.fail(&self.world, "the record has other exports");
+            return self.books.fail(&self.world, "the record has other exports");
+        }
+        if kept.settings != now.settings {
+            self.books
+                .fail(&self.world, "the record has other settings");
         }
     }
 

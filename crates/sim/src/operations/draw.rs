@@ -156,6 +156,38 @@ impl Drawing<'_> {
         }
     }
 
+    /// A request of settings.
+    pub(super) fn of_settings(&mut self) -> Request {
+        let model = self.model;
+        let pool = self.some_of(model.pools.iter(), &["a", "b", "c"]);
+        // All lanes have whole bytes of it.
+        let bytes = self.prng.below(64) << 20;
+        let bytes_per_s = Some(bytes).filter(|bytes| *bytes > 0);
+        match self.prng.below(8) {
+            0 | 1 => Request::LimitScrub { pool, bytes_per_s },
+            2 => Request::LimitRebuild {
+                pool,
+                bytes_per_s,
+                yields: self.prng.chance(1, 2),
+            },
+            3 => Request::ChangeThresholds {
+                pool,
+                warn_percent: self.prng.between(1, 90) as u8,
+                alarm_percent: self.prng.between(50, 100) as u8,
+            },
+            4 | 5 => Request::ChangeCache {
+                pool,
+                capacity_bytes: bytes,
+            },
+            6 => Request::LimitSessions {
+                sessions: self.prng.below(200) as u16,
+            },
+            _ => Request::LimitLogins {
+                logins: self.prng.below(200) as u16,
+            },
+        }
+    }
+
     fn of_volumes(&mut self) -> Request {
         match self.prng.below(10) {
             0..=3 => Request::Create {

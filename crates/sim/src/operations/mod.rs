@@ -6,6 +6,7 @@
 //! - `model`: what the array is to be; `observe`: what it says that it is; `explain`: which orders of
 //!   changes lead from one to the other.
 //! - `jobs`: what jobs do while nobody asks.
+//! - `settings`: those that a run begins with.
 //! - `checks`: what holds whenever nothing is under way.
 //!
 //! What is checked: after each round, and after each start, some order of the changes explains what
@@ -21,6 +22,7 @@ mod observe;
 mod perform;
 mod record;
 mod request;
+mod settings;
 
 use crate::config::{Theme, themes};
 use crate::scenario::{Listener, Verdict};
@@ -33,6 +35,7 @@ use array::control::{
 };
 use array::directory::Directory;
 use array::offload::Offload;
+use array::pool::Paces;
 use base::Prng;
 use draw::Drawing;
 use engine::{PoolSpec, World};
@@ -59,6 +62,9 @@ const ONE_OF: u64 = 4;
 
 /// In a round so many administrators ask for something of jobs as well.
 const JOBS_MAX: u64 = 2;
+
+/// Requests of a round. All their orders are looked at.
+const REQUESTS_MAX: u64 = 5;
 
 /// When time begins, in seconds since 1970.
 const BEGAN_UNIX_S: u64 = 1_800_000_000;
@@ -100,6 +106,8 @@ struct Books {
     record_fails_one_of: u64,
     /// At one message in so many a shard stalls.
     stalls_one_of: Option<u64>,
+    /// Administrators change settings, too.
+    changes_settings: bool,
     rounds_left: Cell<u64>,
     /// Number of the next request.
     next: Cell<u64>,
@@ -153,7 +161,8 @@ impl Books {
                 media,
             )
         });
-        let (specs, media) = drawn.unzip();
+        let (specs, media): (Vec<PoolSpec>, Vec<Vec<Rc<Media>>>) = drawn.unzip();
+        let model = settings::settings(&specs, &media).map(|settings| Model::of(&settings));
         let rounds = prng.between(4, if is_wished { 60 } else { 30 });
         Books {
             specs,
@@ -161,13 +170,15 @@ impl Books {
             lanes: prng.between(1, 2) as u16,
             shards: prng.between(1, 3) as usize,
             failure: RefCell::default(),
-            model: RefCell::default(),
+            // A start says what is wrong with the settings.
+            model: RefCell::new(model.unwrap_or_default()),
             under_way: RefCell::default(),
             record: Record::default(),
             job_record: Record::default(),
             drive_record: Record::default(),
             record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
             stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
+            changes_settings: prng.stream("settings").chance(1, 2),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             next: Cell::new(1),
             operations: Cell::new(0),
@@ -191,6 +202,23 @@ impl Books {
         let (writes, fails_one_of) = (prng.stream("writes"), self.record_fails_one_of);
         let record = Writer::new(&self.drive_record, runtime, writes, fails_one_of);
         DrivePlaces::new("/data".into(), site, added, Arc::new(record))
+    }
+
+    /// Opens the pools, and gives the shards of their lanes.
+    async fn open_pools(
+        &self,
+        shards: &Shards,
+        first: bool,
+    ) -> Result<BTreeMap<String, Vec<usize>>, String> {
+        let mut homes = BTreeMap::new();
+        for (pool, (spec, media)) in self.specs.iter().zip(&self.media).enumerate() {
+            let home = |lane| (pool + usize::from(lane)) % self.shards;
+            let at: Vec<usize> = (0..self.lanes).map(home).collect();
+            let opened = small_pool::open_lanes(&shards.states, (&at, first), spec, media).await;
+            opened.map_err(|error| format!("opening a pool: {error}"))?;
+            homes.insert(spec.name.clone(), at);
+        }
+        Ok(homes)
     }
 
     /// Notes what somebody asks for, and gives its number.
@@ -236,6 +264,14 @@ impl Books {
     }
 }
 
+/// What a request is about.
+#[derive(Clone, Copy)]
+enum About {
+    Jobs,
+    Settings,
+    Others,
+}
+
 /// One boot.
 struct Boot {
     world: SimWorld,
@@ -248,14 +284,14 @@ struct Boot {
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    let (mut prng, mut jobs) = (world.prng("rounds"), world.prng("jobs of rounds"));
+    let mut prngs = ["rounds", "jobs of rounds", "settings of rounds"].map(|name| world.prng(name));
     let boot = match Boot::start(&world, &books, first).await {
         Ok(boot) => boot,
         Err(what) => return books.fail(&world, what),
     };
     boot.settle(START).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !first && !last {
-        boot.round(&mut prng, &mut jobs).await;
+        boot.round(&mut prngs).await;
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
 }
@@ -264,18 +300,20 @@ impl Boot {
     /// Opens the pools and has the array be what its record says, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
-        let mut homes = BTreeMap::new();
-        for (pool, (spec, media)) in books.specs.iter().zip(&books.media).enumerate() {
-            let home = |lane| (pool + usize::from(lane)) % books.shards;
-            let at: Vec<usize> = (0..books.lanes).map(home).collect();
-            let opened = small_pool::open_lanes(&shards.states, (&at, first), spec, media).await;
-            opened.map_err(|error| format!("opening a pool: {error}"))?;
-            homes.insert(spec.name.clone(), at);
-        }
+        let homes = books.open_pools(&shards, first).await?;
         let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S));
         let began_unix_s = runtime.unix_s();
         let prng = &mut world.prng("record");
         let found = books.record.read(prng);
+        let site = match &found.settings {
+            Some(kept) => kept.as_ref().clone(),
+            None => settings::settings(&books.specs, &books.media)?,
+        };
+        for lane in shards.states.iter().flat_map(|state| state.pools()) {
+            if let Some(pool) = site.pool(lane.name()) {
+                Paces::of(pool).set_on(&lane);
+            }
+        }
         let writes = prng.stream("writes");
         let fails_one_of = if first { 0 } else { books.record_fails_one_of };
         let store = Writer::new(&books.record, &runtime, writes, fails_one_of);
@@ -287,7 +325,6 @@ impl Boot {
         let images = Arc::new(NoImages) as Arc<_>;
         let edges = (Arc::new(store) as Arc<_>, jobs, images);
         let handles = (shards.handles.clone(), homes);
-        let site = site()?;
         let places = books.places(world, &runtime, &site);
         let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
         let array = ControlPlane::new(runtime, handles, shared, edges, of_drives, &site);
@@ -304,25 +341,32 @@ impl Boot {
     }
 
     /// Several administrators ask for something each.
-    async fn round(&self, prng: &mut Prng, jobs: &mut Prng) {
+    async fn round(&self, [prng, jobs, settings]: &mut [Prng; 3]) {
         let books = &self.books;
         let model = books.model.borrow().clone();
         let pools: Vec<String> = books.specs.iter().map(|spec| spec.name.clone()).collect();
         let mut ends = Vec::new();
-        let mut ask = |drawing: &mut Drawing<'_>, of_jobs: bool| {
-            let request = match of_jobs {
-                true => drawing.of_jobs(&books.jobs.ended()),
-                false => drawing.request(),
+        let mut ask = |drawing: &mut Drawing<'_>, about: About| {
+            let request = match about {
+                About::Jobs => drawing.of_jobs(&books.jobs.ended()),
+                About::Settings => drawing.of_settings(),
+                About::Others => drawing.request(),
             };
             let pause = Duration::from_nanos(drawing.prng.below(2_000_000));
             let number = books.ask(&request);
             ends.push(self.begin(number, request, pause));
         };
         let (requests, of_jobs) = (prng.between(1, 3), jobs.between(0, JOBS_MAX));
+        let of_settings = match books.changes_settings {
+            true => settings.below(1 + REQUESTS_MAX - requests - of_jobs),
+            false => 0,
+        };
         let mut drawing = Drawing::of(prng, &model, &pools);
-        (0..requests).for_each(|_| ask(&mut drawing, false));
+        (0..requests).for_each(|_| ask(&mut drawing, About::Others));
         let mut drawing = Drawing::of(jobs, &model, &pools);
-        (0..of_jobs).for_each(|_| ask(&mut drawing, true));
+        (0..of_jobs).for_each(|_| ask(&mut drawing, About::Jobs));
+        let mut drawing = Drawing::of(settings, &model, &pools);
+        (0..of_settings).for_each(|_| ask(&mut drawing, About::Settings));
         for end in ends {
             if end.await.is_err() {
                 books.fail(&self.world, "a request was dropped before its end");
@@ -432,6 +476,7 @@ impl Boot {
         self.check_access();
         self.check_luns();
         self.check_copies();
+        self.check_settings();
     }
 
     /// A record that could not be written may be what a start finds all the same: it is written
@@ -468,13 +513,4 @@ async fn begin(
     array.keep_schedules().await?;
     array.resume_jobs();
     Ok(())
-}
-
-fn site() -> Result<Site, String> {
-    let text = format!(
-        "[site]\nname = \"sim\"\ntrash = \"{TRASH}\"\n[[portal]]\naddress = \"10.0.0.1:3260\"\n\
-         [[drive]]\nname = \"d\"\ndevice = \"/dev/sdx\"\n\
-         [[pool]]\nname = \"p\"\nlevel = \"simple\"\ndrives = [\"d\"]\n"
-    );
-    site::parse("sim", &text).map_err(|error| error.to_string())
 }

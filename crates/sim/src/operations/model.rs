@@ -3,7 +3,9 @@
 //! Invariant: a model has no opinion on what nobody has said: identities of new volumes, and
 //! snapshots that a schedule takes.
 
+use array::pool::Paces;
 use base::Uuid;
+use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which volume it is.
@@ -83,9 +85,40 @@ pub(super) struct Model {
     pub(super) hosts: BTreeMap<String, BTreeSet<String>>,
     /// Hosts of each group.
     pub(super) host_groups: BTreeMap<String, BTreeSet<String>>,
+    /// Rates, thresholds and cache of each pool.
+    pub(super) paces: BTreeMap<String, Paces>,
+    pub(super) limits: Limits,
+}
+
+/// Settings that count from the next start on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) sessions: u16,
+    pub(super) logins: u16,
+}
+
+impl Limits {
+    pub(super) fn of(settings: &Site) -> Limits {
+        Limits {
+            sessions: settings.limits.sessions,
+            logins: settings.limits.logins,
+        }
+    }
 }
 
 impl Model {
+    /// An array that has done nothing yet.
+    pub(super) fn of(settings: &Site) -> Model {
+        let pools = settings.pools.iter();
+        Model {
+            paces: pools
+                .map(|one| (one.name.clone(), Paces::of(one)))
+                .collect(),
+            limits: Limits::of(settings),
+            ..Model::default()
+        }
+    }
+
     /// The target that shows a volume.
     pub(super) fn target_of(&self, volume: &str) -> Option<&String> {
         let shows = |export: &Export| export.luns.values().any(|name| name == volume);
@@ -159,6 +192,11 @@ impl Model {
             .or_else(|| first_difference("target", &self.exports, &said.exports))
             .or_else(|| first_difference("host", &self.hosts, &said.hosts))
             .or_else(|| first_difference("host group", &self.host_groups, &said.host_groups))
+            .or_else(|| first_difference("pool", &self.paces, &said.paces))
+            .or_else(|| {
+                let (expected, said) = (self.limits, said.limits);
+                (expected != said).then(|| format!("limits: expected {expected:?}, found {said:?}"))
+            })
     }
 
     /// Whether some volume of the model is known to be this.

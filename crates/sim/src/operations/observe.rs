@@ -1,11 +1,13 @@
 //! The array as it says itself.
 
-use super::model::{Export, Id, Job, Model, Task, Trashed, Volume};
+use super::model::{Export, Id, Job, Limits, Model, Task, Trashed, Volume};
 use array::control::attributes::{description, tags};
 use array::control::consistency::group_of;
 use array::control::{self, jobs};
 use array::control::{ArrayError, ControlPlane, PlacedVolume, schedule};
 use array::directory::Initiators;
+use array::pool::Paces;
+use engine::pool::PoolInfo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use world_sim::SimWorld;
@@ -32,9 +34,11 @@ pub(super) async fn observe(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model
 }
 
 async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> {
-    let pools = array.pools().await?.into_iter();
+    let pools = array.pools().await?;
     let mut model = Model {
-        pools: pools.map(|(_, info)| info.name).collect(),
+        pools: pools.iter().map(|(_, info)| info.name.clone()).collect(),
+        paces: pools.iter().map(|(_, info)| paces(info)).collect(),
+        limits: Limits::of(&array.settings()),
         ..Model::default()
     };
     for placed in array.volumes().await? {
@@ -66,6 +70,16 @@ async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> 
         .map(|one| (one.order.volume.clone(), job_of(one)))
         .collect();
     Ok(model)
+}
+
+/// What a pool goes by.
+fn paces(info: &PoolInfo) -> (String, Paces) {
+    let paces = Paces {
+        rates: info.rates,
+        thresholds: info.fullness.thresholds,
+        cache_bytes: info.cache.capacity_bytes,
+    };
+    (info.name.clone(), paces)
 }
 
 fn export(one: control::Export) -> Export {

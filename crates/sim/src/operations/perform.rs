@@ -9,7 +9,11 @@ use array::control::{
 };
 use array::directory::{Access, Initiators};
 use array::shard::UnitTraits;
+use engine::pool::maintenance::Rates;
+use engine::pool::maintenance::fullness::Thresholds;
 use engine::{Provisioning, VolumeSpec};
+use site::Setting;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use world_sim::SimWorld;
 
@@ -232,8 +236,56 @@ async fn of_jobs(array: &Array, request: Request) -> Result<(), ArrayError> {
             true => jobs.cancel(id).await,
             false => Ok(()),
         },
-        other => unreachable!("{other:?} is none of jobs"),
+        other => of_settings(array, other).await,
     }
+}
+
+async fn of_settings(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
+        Request::LimitScrub { pool, bytes_per_s } => {
+            let change = move |rates: Rates| Rates {
+                scrub_bytes_per_s: bytes_per_s,
+                ..rates
+            };
+            array.change_rates(pool, change).await
+        }
+        Request::LimitRebuild {
+            pool,
+            bytes_per_s,
+            yields,
+        } => {
+            let change = move |rates: Rates| Rates {
+                rebuild_bytes_per_s: bytes_per_s,
+                yields,
+                ..rates
+            };
+            array.change_rates(pool, change).await
+        }
+        Request::ChangeThresholds {
+            pool,
+            warn_percent,
+            alarm_percent,
+        } => {
+            let thresholds = Thresholds {
+                warn_percent,
+                alarm_percent,
+            };
+            array.change_thresholds(pool, move |_| Ok(thresholds)).await
+        }
+        Request::ChangeCache {
+            pool,
+            capacity_bytes,
+        } => array.change_cache(pool, capacity_bytes).await,
+        Request::LimitSessions { sessions } => edit(array, "sessions", sessions).await,
+        Request::LimitLogins { logins } => edit(array, "logins", logins).await,
+        other => unreachable!("nobody asks for {other:?}"),
+    }
+}
+
+async fn edit(array: &Array, limit: &str, value: u16) -> Result<(), ArrayError> {
+    let keys = BTreeMap::from([(limit.to_owned(), Some(Setting::from(i64::from(value))))]);
+    let changes = BTreeMap::from([("limits".to_owned(), keys)]);
+    array.edit_settings(changes).await
 }
 
 fn move_of(volume: String, pool: String, leave_snapshots: bool) -> NewMove {

@@ -3,6 +3,7 @@
 mod access;
 mod groups;
 mod jobs;
+mod settings;
 mod volumes;
 
 pub(super) use jobs::End;
@@ -157,6 +158,34 @@ pub(super) enum Request {
     ForgetJob {
         id: u64,
     },
+    /// Bytes a second; none is as fast as it goes.
+    LimitScrub {
+        pool: String,
+        bytes_per_s: Option<u64>,
+    },
+    /// As above, and whether commands go first.
+    LimitRebuild {
+        pool: String,
+        bytes_per_s: Option<u64>,
+        yields: bool,
+    },
+    ChangeThresholds {
+        pool: String,
+        warn_percent: u8,
+        alarm_percent: u8,
+    },
+    ChangeCache {
+        pool: String,
+        capacity_bytes: u64,
+    },
+    /// A setting of the array.
+    LimitSessions {
+        sessions: u16,
+    },
+    /// Another one.
+    LimitLogins {
+        logins: u16,
+    },
     /// Nobody asks for this: a volume that moves is where it goes.
     Arrives {
         volume: String,
@@ -241,7 +270,8 @@ impl Request {
             .change_volumes(&mut after, number)
             .or_else(|| self.change_groups(&mut after))
             .or_else(|| self.change_access(&mut after))
-            .or_else(|| self.change_jobs(&mut after, number));
+            .or_else(|| self.change_jobs(&mut after, number))
+            .or_else(|| self.change_settings(&mut after));
         (change == Some(Change::Done)).then(|| vec![after])
     }
 }
