@@ -258,4 +258,7 @@ pub const BUGS: &[&str] = &[
     "move is entered beside other changes",
     "copy is entered beside other changes",
     "job is not told what became of its volume",
+    "settings are acknowledged before they are kept",
+    "settings are changed from those before the turn",
+    "rates count before they are kept",
 ];

@@ -24,6 +24,9 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             let rates = change(info.rates);
+            if array.runtime.planted("rates count before they are kept") {
+                array.pool_of(&pool)?.set_rates(rates).await?;
+            }
             array
                 .keep_of_pool(&info, |kept| keep_rates(kept, rates))
                 .await?;

@@ -27,8 +27,11 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         change: impl FnOnce(&mut Site) -> Result<(), ArrayError> + Send + 'static,
     ) -> Result<(), ArrayError> {
+        let planted = "settings are changed from those before the turn";
+        let before = self.runtime.planted(planted).then(|| self.settings());
         self.change(move |array| async move {
-            let mut settings = array.settings().as_ref().clone();
+            let now = before.unwrap_or_else(|| array.settings());
+            let mut settings = now.as_ref().clone();
             change(&mut settings)?;
             array.keep_settings(settings).await
         })
@@ -81,7 +84,13 @@ impl<W: World> ControlPlane<W> {
         }
         let mut configuration = self.configuration();
         configuration.settings = Some(Arc::clone(&settings));
-        self.keep(configuration).await?;
+        match self
+            .runtime
+            .planted("settings are acknowledged before they are kept")
+        {
+            true => drop(self.store.keep(configuration)),
+            false => self.keep(configuration).await?,
+        }
         self.drives.follow(&settings);
         self.machine.follow(&settings);
         self.directory().allow_algorithms(&settings.chap);
