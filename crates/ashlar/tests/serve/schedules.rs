@@ -3,7 +3,6 @@
 
 use crate::array::{Home, SITE, Serving};
 use crate::commands::request;
-use serde_json::json;
 
 fn schedule(serving: &Serving, every: &str, keep: &str) {
     serving.done(&[
