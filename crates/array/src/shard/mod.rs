@@ -15,6 +15,7 @@ pub mod tally;
 
 pub use link::{Link, ShardGone, ShardHandle, Visit};
 pub use session::SessionInfo;
+pub(crate) use state::close_in_time;
 pub use state::{CLOSE_MAX, DRAIN_MAX, ExportError, ExportErrorKind, ShardState, UnitTraits};
 pub use statistics::{Counted, CountedSession};
 pub use tally::{Flow, Kind, Timing, Totals};

@@ -555,7 +555,12 @@ impl Drop for Resetting<'_> {
     }
 }
 
-async fn close_in_time<W: World>(pool: &Lane<W>) -> Result<(), PoolError> {
+/// Closes a lane. A drive that hangs does not hold up the others for ever: the lane recovers at its
+/// next opening then.
+///
+/// # Errors
+/// What the lane says, or that it took too long.
+pub(crate) async fn close_in_time<W: World>(pool: &Lane<W>) -> Result<(), PoolError> {
     let closed = in_time(pool.world(), CLOSE_MAX, pool.close()).await;
     closed.unwrap_or_else(|| {
         let context = format!("it is not closed after {CLOSE_MAX:?}: a drive may hang");

@@ -226,14 +226,20 @@ impl LaneRegistry {
         Ok(())
     }
 
-    /// Whether a lane may add group `index`, of these zones: the first lane when all
-    /// have the same groups, the others when the first has it, and it stays.
-    pub fn may_add_group(&self, lane: u16, index: usize, zones: Range<u32>) -> bool {
+    /// Whether a lane may add group `index`: the first lane when all have the same groups, the
+    /// others when the first has this one, of as many drives, and it stays. Where a zone lies on a
+    /// drive depends on how many drives the group has.
+    pub fn may_add_group(&self, lane: u16, index: usize, entry: &GroupEntry) -> bool {
         let table = self.table();
-        let stays = || table.accord.first().get(index).is_some_and(stays);
+        let zones = entry.first_zone..entry.first_zone + entry.zones;
+        let is_as_the_first = |first: &GroupEntry| stays(first) && first.drives == entry.drives;
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),
-            _ => table.groups.get(&0).and_then(|first| first.get(index)) == Some(&zones) && stays(),
+            _ => {
+                let there = table.groups.get(&0).and_then(|first| first.get(index));
+                let first = table.accord.first();
+                there == Some(&zones) && first.get(index).is_some_and(is_as_the_first)
+            }
         }
     }
 

@@ -39,7 +39,7 @@ pub struct DrivePlaces {
 
 /// The record of the drives that the API has added.
 pub trait DriveRecord: Send + Sync {
-    /// Keeps these, durably, also when nobody waits for that any more.
+    /// Keeps these, durably. What has begun goes on when nobody waits for it any more.
     ///
     /// # Errors
     /// Why they can't be, for people. Those before are still kept then, unless only the last sync

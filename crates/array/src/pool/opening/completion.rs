@@ -55,7 +55,12 @@ async fn add_groups<W: World, D: PoolDrive<W>>(
         let Some(group) = groups.find(|group| usize::from(group.index) == index) else {
             return;
         };
-        let members = doors(state, &of_group(group, drives));
+        let Some(members) = of_group(group, drives) else {
+            let (lane, pool) = (lane.lane(), lane.name());
+            tracing::warn!("lane {lane} of pool {pool}: group {index}: a drive of it is away");
+            return;
+        };
+        let members = doors(state, &members);
         let added = lane.add_group(group.level, members).await;
         let is_refused = added.is_err();
         warn_unless(lane, &format!("group {index}"), added.map(drop));
@@ -66,12 +71,12 @@ async fn add_groups<W: World, D: PoolDrive<W>>(
     }
 }
 
-/// The drives of a group, by place. One that is not there is left out, and the lane refuses the
-/// group.
-fn of_group<W: World, D: PoolDrive<W>>(group: &GroupInfo, drives: &[D]) -> Vec<D> {
+/// The drives of a group, by place; `None` when one is not there. With fewer drives it would be
+/// another group, whose zones lie elsewhere.
+fn of_group<W: World, D: PoolDrive<W>>(group: &GroupInfo, drives: &[D]) -> Option<Vec<D>> {
     let drive = |name: &String| drives.iter().find(|drive| drive.name() == name).cloned();
     let members = group.members.iter();
-    members.filter_map(|member| drive(&member.name)).collect()
+    members.map(|member| drive(&member.name)).collect()
 }
 
 async fn add_drives<W: World, D: PoolDrive<W>>(

@@ -7,7 +7,7 @@
 //! - All lanes are opened side by side: each waits until all could be. Where one can't be opened,
 //!   those that are open are closed again.
 //! - A lane comes to have what the first lane has, before anybody uses the pool ([`completion`]).
-//! - The first lane is created last, and closed last ([`creation`]). A drive shows as a pool's by the
+//! - The first lane is created last ([`creation`]), and [`Opening::close`] closes it last. A drive shows as a pool's by the
 //!   labels of the first lane, and these say whether the pool was closed.
 //!
 //! A shard that stops closes what is open there ([`ShardState::close`]).
@@ -19,7 +19,7 @@ mod tests;
 
 use super::Paces;
 use crate::error::ArrayError;
-use crate::shard::{ShardGone, ShardHandle, ShardState};
+use crate::shard::{ShardGone, ShardHandle, ShardState, close_in_time};
 use engine::lane::LaneSlot;
 use engine::pool::PoolInfo;
 use engine::{Lane, NamedDrive, PoolError, PoolErrorKind, World};
@@ -118,11 +118,20 @@ impl<W: World> Opening<W> {
         let slots = LaneSlot::all(self.shards.len() as u16);
         let opening = slots.into_iter().zip(&self.shards).map(|(slot, shard)| {
             let (drives, paces) = (drives.to_vec(), self.paces);
-            shard.call(move |state: Rc<ShardState<W>>| async move {
+            let (index, registry) = (slot.index, slot.registry.clone());
+            let opened = shard.call(move |state: Rc<ShardState<W>>| async move {
                 let drives = doors(&state, &drives);
                 let opened = Lane::open_lane(state.world().clone(), slot, drives).await;
                 opened.map(|lane| home(&state, lane, paces))
-            })
+            });
+            async move {
+                let opened = opened.await;
+                if opened.is_err() {
+                    // The others wait for what it says.
+                    registry.say_ready(index, false);
+                }
+                opened
+            }
         });
         let (mut infos, mut failure) = (Vec::new(), None);
         for outcome in join_all(opening).await {
@@ -159,7 +168,7 @@ impl<W: World> Opening<W> {
                     return;
                 }
                 state.take_pool(lane.name(), lane.lane());
-                if let Err(error) = lane.close().await {
+                if let Err(error) = close_in_time(&lane).await {
                     tracing::warn!("lane {} of pool {}: {error}", lane.lane(), lane.name());
                 }
                 // Somebody may have a look at the pool just now.

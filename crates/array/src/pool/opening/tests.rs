@@ -99,7 +99,7 @@ impl Bench {
         };
         Bench {
             shards,
-            drives: (0..5).map(drive).collect(),
+            drives: (0..6).map(drive).collect(),
             opening: Opening::new("pool".to_owned(), handles),
         }
     }
@@ -171,6 +171,20 @@ fn a_creation_that_one_lane_ends_leaves_no_pool() {
     }
 }
 
+#[test]
+fn an_opening_ends_when_a_shard_has_stopped_before_it() {
+    for gone in 0..LANES {
+        run(None, async |bench| {
+            bench.create().await.unwrap();
+            bench.opening.close().await.unwrap();
+            bench.shards[gone].visits_left.set(0);
+            let refused = bench.opening.open(&bench.drives[..2]).await.unwrap_err();
+            assert!(matches!(refused, NotOpened::Shard(ShardGone(index)) if index == gone));
+            assert!(bench.is_closed());
+        });
+    }
+}
+
 /// Whether no lane is left open of a pool that can't be opened, since one of its shards stops.
 fn lanes_are_closed_again(bug: Option<&str>) -> bool {
     run(bug, async |bench| {
@@ -200,7 +214,7 @@ fn completed(bug: Option<&str>, places: usize) -> (usize, usize) {
         let [spare] = bench.doors(4..5).try_into().ok().unwrap();
         first.add_spare(spare).await.unwrap();
         bench.opening.close().await.unwrap();
-        let drives = [&bench.drives[..2], &bench.drives[5 - places..]].concat();
+        let drives = [&bench.drives[..2], &bench.drives[5 - places..5]].concat();
         bench.opening.open(&drives).await.unwrap();
         let lane = bench.lane(1).unwrap();
         (lane.groups_ever(), lane.info().spares.len())
@@ -218,4 +232,25 @@ fn a_lane_is_given_the_groups_and_drives_that_the_first_one_has() {
 fn a_group_that_a_lane_can_not_take_keeps_no_spare_back() {
     // One drive of the group is not there.
     assert_eq!(completed(None, 2), (1, 1));
+}
+
+#[test]
+fn a_group_is_not_made_of_fewer_drives_than_the_first_lane_has() {
+    run(None, async |bench| {
+        bench.create().await.unwrap();
+        let first = bench.lane(0).unwrap();
+        let added = first.add_group(Level::Raid5, bench.doors(2..6)).await;
+        added.unwrap();
+        bench.opening.close().await.unwrap();
+        // The last one is away: the others would make a group, with its zones elsewhere.
+        bench.opening.open(&bench.drives[..5]).await.unwrap();
+        let lane = bench.lane(1).unwrap();
+        assert_eq!(lane.groups_ever(), 1);
+        let fewer = lane.add_group(Level::Raid5, bench.doors(2..5)).await;
+        let why = fewer.unwrap_err().context;
+        assert!(why.contains("not the same in all lanes"), "{why}");
+        bench.opening.close().await.unwrap();
+        bench.opening.open(&bench.drives).await.unwrap();
+        assert_eq!(bench.lane(1).unwrap().groups_ever(), 2);
+    });
 }

@@ -421,8 +421,7 @@ impl<W: World> LaneState<W> {
     pub(super) fn check_lanes_agree(&self, lane: u16, entry: &GroupEntry) -> Result<(), PoolError> {
         let registry = &self.drives.lane().registry;
         let index = self.drives.groups().len();
-        let zones = entry.first_zone..entry.first_zone + entry.zones;
-        match registry.may_add_group(lane, index, zones) {
+        match registry.may_add_group(lane, index, entry) {
             true => Ok(()),
             false => Err(invalid(format!(
                 "group {index} of pool '{}' is not the same in all lanes: add the one that is there in some first",
