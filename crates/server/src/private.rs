@@ -44,21 +44,21 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<Vec<PathBuf>> {
 pub(crate) fn tighten(path: &Path) {
     // A link is followed: it is the file that is read. What can't be looked at is told of by
     // who needs it.
-    let properties = fs::metadata(path).ok();
-    if let Some(properties) = properties.filter(Metadata::is_file) {
-        tighten_it(path, &properties);
+    let metadata = fs::metadata(path).ok();
+    if let Some(metadata) = metadata.filter(Metadata::is_file) {
+        tighten_it(path, &metadata);
     }
 }
 
 /// Takes from others what they may do with a data directory, `is_ours` from before, and with the
 /// files in it.
 pub(crate) fn tighten_directory(path: &Path, is_ours: bool) {
-    let Ok(properties) = fs::metadata(path) else {
+    let Ok(metadata) = fs::metadata(path) else {
         return;
     };
-    if is_ours && properties.mode() & STICKY == 0 {
-        tighten_it(path, &properties);
-    } else if properties.mode() & OF_OTHERS != 0 {
+    if is_ours && metadata.mode() & STICKY == 0 {
+        tighten_it(path, &metadata);
+    } else if metadata.mode() & OF_OTHERS != 0 {
         let path = path.display();
         tracing::warn!("others than the array can look into its data directory {path}");
     }
@@ -72,8 +72,8 @@ pub(crate) fn tighten_directory(path: &Path, is_ours: bool) {
     }
 }
 
-fn tighten_it(path: &Path, properties: &Metadata) {
-    let mode = properties.mode() & 0o7777;
+fn tighten_it(path: &Path, metadata: &Metadata) {
+    let mode = metadata.mode() & 0o7777;
     if mode & OF_OTHERS == 0 {
         return;
     }

@@ -80,7 +80,7 @@ impl SocketPath {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         match fs::symlink_metadata(path) {
-            Ok(properties) if properties.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(metadata) if metadata.file_type().is_socket() => fs::remove_file(path)?,
             Ok(_) => {
                 let kind = io::ErrorKind::AlreadyExists;
                 return Err(io::Error::new(kind, "there is a file that is not a socket"));
