@@ -231,15 +231,11 @@ impl LaneRegistry {
     /// drive depends on how many drives the group has.
     pub fn may_add_group(&self, lane: u16, index: usize, entry: &GroupEntry) -> bool {
         let table = self.table();
-        let zones = entry.first_zone..entry.first_zone + entry.zones;
-        let is_as_the_first = |first: &GroupEntry| stays(first) && first.drives == entry.drives;
+        let shape = |group: &GroupEntry| (group.first_zone, group.zones, group.drives);
+        let is_it = |first: &GroupEntry| stays(first) && shape(first) == shape(entry);
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),
-            _ => {
-                let there = table.groups.get(&0).and_then(|first| first.get(index));
-                let first = table.accord.first();
-                there == Some(&zones) && first.get(index).is_some_and(is_as_the_first)
-            }
+            _ => table.accord.first().get(index).is_some_and(is_it),
         }
     }
 

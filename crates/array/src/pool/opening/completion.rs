@@ -12,7 +12,8 @@
 use super::{Opening, PoolDrive, doors};
 use crate::shard::{ShardGone, ShardState};
 use engine::pool::{GroupInfo, PoolInfo};
-use engine::{Lane, PoolError, World};
+use engine::{Lane, World};
+use std::fmt::Display;
 use std::rc::Rc;
 
 impl<W: World> Opening<W> {
@@ -55,15 +56,15 @@ async fn add_groups<W: World, D: PoolDrive<W>>(
         let Some(group) = groups.find(|group| usize::from(group.index) == index) else {
             return;
         };
-        let Some(members) = of_group(group, drives) else {
-            let (lane, pool) = (lane.lane(), lane.name());
-            tracing::warn!("lane {lane} of pool {pool}: group {index}: a drive of it is away");
-            return;
+        let added = match of_group(group, drives) {
+            Some(members) => {
+                let added = lane.add_group(group.level, doors(state, &members));
+                added.await.map(drop).map_err(|error| error.to_string())
+            }
+            None => Err("a drive of it is away".to_owned()),
         };
-        let members = doors(state, &members);
-        let added = lane.add_group(group.level, members).await;
         let is_refused = added.is_err();
-        warn_unless(lane, &format!("group {index}"), added.map(drop));
+        warn_unless(lane, &format!("group {index}"), added);
         if is_refused {
             // Those after it have to wait for their numbers.
             return;
@@ -102,9 +103,9 @@ async fn add_drives<W: World, D: PoolDrive<W>>(
     }
 }
 
-fn warn_unless<W: World>(lane: &Lane<W>, what: &str, added: Result<(), PoolError>) {
-    if let Err(error) = added {
+fn warn_unless<W: World>(lane: &Lane<W>, what: &str, added: Result<(), impl Display>) {
+    if let Err(why) = added {
         let (lane, pool) = (lane.lane(), lane.name());
-        tracing::warn!("lane {lane} of pool {pool}: {what}: {error}");
+        tracing::warn!("lane {lane} of pool {pool}: {what}: {why}");
     }
 }
