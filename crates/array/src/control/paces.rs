@@ -5,7 +5,6 @@
 use super::{ArrayError, ControlPlane};
 use crate::pool::Paces;
 use engine::World;
-use engine::pool::PoolInfo;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use site::{Background, RateLimit};
@@ -28,7 +27,7 @@ impl<W: World> ControlPlane<W> {
                 array.pool_of(&pool)?.set_rates(rates).await?;
             }
             array
-                .keep_of_pool(&info, |kept| keep_rates(kept, rates))
+                .keep_of_pool(&info.name, |kept| keep_rates(kept, rates))
                 .await?;
             array.pool_of(&pool)?.set_rates(rates).await
         })
@@ -51,7 +50,7 @@ impl<W: World> ControlPlane<W> {
                 kept.warn_at = Some(thresholds.warn_percent);
                 kept.alarm_at = Some(thresholds.alarm_percent);
             };
-            array.keep_of_pool(&info, keep).await?;
+            array.keep_of_pool(&info.name, keep).await?;
             array.pool_of(&pool)?.set_thresholds(thresholds).await
         })
         .await
@@ -69,7 +68,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             let keep = |kept: &mut site::Pool| kept.cache_bytes = capacity_bytes;
-            array.keep_of_pool(&info, keep).await?;
+            array.keep_of_pool(&info.name, keep).await?;
             array.pool_of(&pool)?.set_cache(capacity_bytes).await
         })
         .await
@@ -81,16 +80,13 @@ impl<W: World> ControlPlane<W> {
     /// As for [`ControlPlane::change_rates`].
     pub async fn pace_pool(self: &Arc<Self>, wanted: site::Pool) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            array.check_turn(&wanted.name)?;
-            let mut settings = array.settings().as_ref().clone();
-            let mut pools = settings.pools.iter_mut();
-            let kept = pools.find(|pool| pool.name == wanted.name);
-            let kept = kept.ok_or_else(|| ArrayError::no_pool(&wanted.name))?;
-            kept.cache_bytes = wanted.cache_bytes;
-            (kept.rebuild_rate, kept.scrub_rate) = (wanted.rebuild_rate, wanted.scrub_rate);
-            kept.background = wanted.background;
-            (kept.warn_at, kept.alarm_at) = (wanted.warn_at, wanted.alarm_at);
-            array.keep_settings(settings).await?;
+            let keep = |kept: &mut site::Pool| {
+                kept.cache_bytes = wanted.cache_bytes;
+                (kept.rebuild_rate, kept.scrub_rate) = (wanted.rebuild_rate, wanted.scrub_rate);
+                kept.background = wanted.background;
+                (kept.warn_at, kept.alarm_at) = (wanted.warn_at, wanted.alarm_at);
+            };
+            array.keep_of_pool(&wanted.name, keep).await?;
             // One that is not open begins with them.
             if array.is_closed(&wanted.name) {
                 return Ok(());
@@ -101,17 +97,17 @@ impl<W: World> ControlPlane<W> {
         .await
     }
 
-    /// Keeps something of what the settings say of an open pool.
+    /// Keeps something of what the settings say of a pool.
     async fn keep_of_pool(
         &self,
-        info: &PoolInfo,
+        name: &str,
         change: impl FnOnce(&mut site::Pool),
     ) -> Result<(), ArrayError> {
-        self.check_turn(&info.name)?;
+        self.check_turn(name)?;
         let mut settings = self.settings().as_ref().clone();
         let mut pools = settings.pools.iter_mut();
-        let pool = pools.find(|pool| pool.name == info.name);
-        change(pool.ok_or_else(|| ArrayError::no_pool(&info.name))?);
+        let pool = pools.find(|pool| pool.name == name);
+        change(pool.ok_or_else(|| ArrayError::no_pool(name))?);
         self.keep_settings(settings).await
     }
 }

@@ -1,9 +1,8 @@
 //! Where the drives of an array are, by the settings and by the record of those that were added.
 //!
 //! Invariants:
-//! - A drive that the API adds is on record before it is part of a pool, so that it is
-//!   found at the next start; one that is part of no pool any more is off the record, and the
-//!   settings do not name it.
+//! - A drive that the API adds is on record before it is part of a pool. So the next start finds it.
+//! - A drive that is part of no pool any more is off the record, and the settings do not name it.
 //! - An open pool says itself which drives it has. Records count for pools that are not open.
 
 use crate::control::{ArrayError, ArrayErrorKind};
@@ -169,10 +168,7 @@ impl DrivePlaces {
 
     /// The drives that records say are at `path`.
     pub fn recorded_at(&self, path: &Path) -> Vec<AddedDrive> {
-        let added = self.added().clone();
-        let settled = self.named();
-        let all = added.into_iter().chain(settled);
-        all.filter(|drive| drive.path == path).collect()
+        self.all_where(|drive| drive.path == path)
     }
 
     /// Whether a drive that an open pool has is at `path`, as far as records say.
@@ -186,28 +182,23 @@ impl DrivePlaces {
 
     /// Where the drives of a pool are, or have been.
     pub fn of_pool(&self, pool: &str) -> Vec<PathBuf> {
-        let added = self.added().clone();
-        let settled = self.named();
-        let all = added.into_iter().chain(settled);
-        let mut paths: Vec<PathBuf> = all
-            .filter(|drive| drive.pool == pool)
-            .map(|drive| drive.path)
-            .collect();
+        let drives = self.all_where(|drive| drive.pool == pool).into_iter();
+        let mut paths: Vec<PathBuf> = drives.map(|drive| drive.path).collect();
         paths.sort();
         paths.dedup();
         paths
     }
 
     fn find_where(&self, is_it: impl Fn(&AddedDrive) -> bool) -> Option<AddedDrive> {
-        let added = self.added().iter().find(|drive| is_it(drive)).cloned();
-        let settled = || {
-            self.settled()
-                .drives
-                .iter()
-                .find(|drive| is_it(drive))
-                .cloned()
-        };
-        added.or_else(settled)
+        self.all_where(is_it).into_iter().next()
+    }
+
+    /// Drives by record and settings; those that were added go first.
+    fn all_where(&self, is_it: impl Fn(&AddedDrive) -> bool) -> Vec<AddedDrive> {
+        let mut all = self.added().clone();
+        all.extend(self.named());
+        all.retain(is_it);
+        all
     }
 
     /// Whether the settings say that the drive called `name` of this pool is at `path`.
