@@ -2,9 +2,9 @@
 //! Tests of the order of lanes, of what one lane's failure leaves, and of lanes that lack something.
 
 use super::*;
+use crate::pool::tests::bench::{LEVEL, small_pool};
 use crate::shard::{Link, Visit};
 use base::{BufPool, Prng, Time};
-use engine::pool::PoolSpec;
 use engine::{Level, NamedDrive};
 use send_wrapper::SendWrapper;
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const LANES: usize = 2;
-const LEVEL: Level = Level::Raid10 { copies: 2 };
 const LACKS_GROUP: &str = "lane that lacks a group is left without it";
 const LACKS_DRIVE: &str = "drives that a lane lacks are not offered to it";
 const STAYS_OPEN: &str = "lanes stay open beside one that is not";
@@ -106,17 +105,8 @@ impl Bench {
 
     /// The pool, of the first two drives.
     async fn create(&self) -> Result<PoolInfo, NotOpened> {
-        let spec = PoolSpec {
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: 32 << 10,
-            journal_bytes: Some(8 << 10),
-            zone_bytes: Some(64 << 10),
-            log_bytes: Some(256 << 10),
-            volumes_max: 8,
-            ..PoolSpec::new("pool", LEVEL)
-        };
         let groups = [(LEVEL, self.drives[..2].to_vec())];
-        self.opening.create(&spec, &groups, &[]).await
+        self.opening.create(&small_pool(), &groups, &[]).await
     }
 
     fn lane(&self, lane: usize) -> Option<Lane<SimWorld>> {

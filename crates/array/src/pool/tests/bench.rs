@@ -16,7 +16,7 @@ use std::time::Duration;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const DRIVE_BYTES: u64 = 4 << 20;
-const LEVEL: Level = Level::Raid10 { copies: 2 };
+pub const LEVEL: Level = Level::Raid10 { copies: 2 };
 
 /// A link that runs at once.
 struct AtOnce(SendWrapper<Rc<ShardState<SimWorld>>>);
@@ -51,6 +51,19 @@ pub fn run<T>(bug: Option<&str>, test: impl AsyncFnOnce(&Bench) -> T) -> T {
     }
 }
 
+/// What the pool is like.
+pub fn small_pool() -> PoolSpec {
+    PoolSpec {
+        stripe_unit_bytes: 8 << 10,
+        page_bytes: 32 << 10,
+        journal_bytes: Some(8 << 10),
+        zone_bytes: Some(64 << 10),
+        log_bytes: Some(256 << 10),
+        volumes_max: 8,
+        ..PoolSpec::new("pool", LEVEL)
+    }
+}
+
 fn media(name: &str, capacity_bytes: u64) -> Rc<Media> {
     let spec = MediaSpec::new(name, capacity_bytes);
     Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)))
@@ -58,15 +71,6 @@ fn media(name: &str, capacity_bytes: u64) -> Rc<Media> {
 
 impl Bench {
     async fn new(world: &SimWorld) -> Bench {
-        let spec = PoolSpec {
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: 32 << 10,
-            journal_bytes: Some(8 << 10),
-            zone_bytes: Some(64 << 10),
-            log_bytes: Some(256 << 10),
-            volumes_max: 8,
-            ..PoolSpec::new("pool", LEVEL)
-        };
         let old = ["d0", "d1"].map(|name| (name, media(name, DRIVE_BYTES)));
         let mut lanes = Vec::new();
         for slot in LaneSlot::all(2).into_iter().rev() {
@@ -75,7 +79,7 @@ impl Bench {
                 drive: SimDrive::adversarial(world, media),
             };
             let groups = vec![(LEVEL, old.iter().map(door).collect())];
-            let lane = Lane::create_lane(world.clone(), slot, spec.clone(), groups, Vec::new());
+            let lane = Lane::create_lane(world.clone(), slot, small_pool(), groups, Vec::new());
             lanes.insert(0, lane.await.unwrap());
         }
         let shard = |(index, lane): (usize, &Lane<SimWorld>)| {

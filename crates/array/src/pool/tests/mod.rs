@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 //! Tests of changes that all lanes of a pool make, or none; and of planted bugs that these find.
 
-mod bench;
+pub(super) mod bench;
 
 use super::*;
 use bench::{Bench, Fit, New};
