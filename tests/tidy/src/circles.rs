@@ -4,8 +4,8 @@
 //! What a module's unit tests use is no arrow of the module, and neither is what a module takes
 //! from its parent.
 
-use crate::paths::{files_of_tests, module_path, named};
-use crate::{Complaint, File, Tree};
+use crate::paths::{modules, named};
+use crate::{Complaint, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates that are looked at.
@@ -34,29 +34,16 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
 
 /// The arrows between the children of each module of a crate.
 fn arrows_of<'a>(tree: &'a Tree, room: &str) -> BTreeMap<String, Arrows<'a>> {
-    let source = format!("crates/{room}/src/");
-    let files = tree.rust().filter_map(|file| {
-        let inside = file.path.strip_prefix(&source)?;
-        (inside != "lib.rs" && inside != "main.rs").then_some((file, module_path(inside)))
-    });
-    let files: Vec<(File<'a>, Vec<String>)> = files.collect();
-    let of_tests = files
-        .iter()
-        .flat_map(|(file, path)| files_of_tests(file.text, path));
-    let of_tests: BTreeSet<Vec<String>> = of_tests.collect();
-    let modules: BTreeSet<&[String]> = files
+    let files = modules(tree, room);
+    let known: BTreeSet<&[String]> = files
         .iter()
         .flat_map(|(_, path)| (1..=path.len()).map(|len| &path[..len]))
         .collect();
     let mut found: BTreeMap<String, Arrows<'a>> = BTreeMap::new();
     for (file, path) in &files {
-        if (1..=path.len()).any(|len| of_tests.contains(&path[..len])) {
-            continue;
-        }
         for (line, other) in named(file.text, path) {
             let shared = path.iter().zip(&other).take_while(|(a, b)| a == b).count();
-            if shared >= path.len() || !other.get(..=shared).is_some_and(|to| modules.contains(to))
-            {
+            if shared >= path.len() || !other.get(..=shared).is_some_and(|to| known.contains(to)) {
                 continue;
             }
             let arrow = (path[shared].clone(), other[shared].clone());

@@ -4,9 +4,8 @@
 //! `src/pool/`. What its unit tests use is no arrow of the module. `lib.rs` names them all, and
 //! is no module.
 
-use crate::paths::{files_of_tests, module_path, named};
-use crate::{Complaint, File, Tree};
-use std::collections::BTreeSet;
+use crate::paths::{modules, named};
+use crate::{Complaint, Tree};
 
 /// A crate, and its modules from the ground up.
 pub const FLOORS: [(&str, &[&str]); 5] = [
@@ -109,20 +108,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (room, floors) in FLOORS {
-        let source = format!("crates/{room}/src/");
-        let files = tree.rust().filter_map(|file| {
-            let inside = file.path.strip_prefix(&source)?;
-            (inside != "lib.rs" && inside != "main.rs").then_some((file, module_path(inside)))
-        });
-        let files: Vec<(File<'_>, Vec<String>)> = files.collect();
-        let of_tests: BTreeSet<Vec<String>> = files
-            .iter()
-            .flat_map(|(file, path)| files_of_tests(file.text, path))
-            .collect();
-        for (file, path) in files {
-            if (1..=path.len()).any(|len| of_tests.contains(&path[..len])) {
-                continue;
-            }
+        for (file, path) in modules(tree, room) {
             let Some(own) = path.first().map(String::as_str) else {
                 continue;
             };

@@ -1,18 +1,39 @@
-//! The paths that a file's code names, from the root of its crate on: `crate::a::{b, c::D}` in any
-//! file is `a::b` and `a::c::D`, and so is `super::{b, c::D}` in a child of `a`.
+//! The modules of a crate, and the paths that their code names, from the root of the crate on.
+//!
+//! `crate::a::{b, c::D}` names `a::b` and `a::c::D` in any file. In a child of `a`,
+//! `super::{b, c::D}` names them, too.
 //!
 //! Unit tests are left out: what they use is no arrow of the module.
 
 use crate::source::code_lines;
+use crate::{File, Tree};
+use std::collections::BTreeSet;
+
+/// The files of a crate's modules, with the modules that lead to each from the root on. The root
+/// itself is no module, and those of unit tests are left out.
+pub fn modules<'a>(tree: &'a Tree, room: &str) -> Vec<(File<'a>, Vec<String>)> {
+    let source = format!("crates/{room}/src/");
+    let files = tree.rust().filter_map(|file| {
+        let inside = file.path.strip_prefix(&source)?;
+        (inside != "lib.rs" && inside != "main.rs").then_some((file, module_path(inside)))
+    });
+    let mut files: Vec<(File<'a>, Vec<String>)> = files.collect();
+    let of_tests = files
+        .iter()
+        .flat_map(|(file, path)| files_of_tests(file.text, path));
+    let of_tests: BTreeSet<Vec<String>> = of_tests.collect();
+    files.retain(|(_, path)| !(1..=path.len()).any(|len| of_tests.contains(&path[..len])));
+    files
+}
 
 /// The modules that lead to the file `inside` a crate's `src`, from the root on.
-pub fn module_path(inside: &str) -> Vec<String> {
+fn module_path(inside: &str) -> Vec<String> {
     let stem = inside.trim_end_matches(".rs").trim_end_matches("/mod");
     stem.split('/').map(str::to_owned).collect()
 }
 
 /// The modules in files of their own that the file at `path` has for unit tests.
-pub fn files_of_tests(text: &str, path: &[String]) -> Vec<Vec<String>> {
+fn files_of_tests(text: &str, path: &[String]) -> Vec<Vec<String>> {
     let lines = code_lines(text);
     let names = lines.windows(2).filter_map(|pair| {
         let declared = test_module(pair)?.strip_suffix(';')?;
