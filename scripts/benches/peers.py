@@ -78,16 +78,21 @@ def start(table, bench):
     table.limit("idle memory (RSS)", statistics.median(sizes), "MiB", 64)
 
 
+def rehearsed_rates():
+    """Modelled I/Os per second of wall time, by level and number of drives."""
+    said = run(TARGET / "release/ashlar-sim", "rate")
+    # Level, drives, outstanding, set up, wall time, I/Os per second.
+    found = re.findall(r"^(RAID .*?)\s{2,}(\d+)\s+\d+\s+[\d.]+ s\s+[\d.]+ s\s+(\d+)\s", said, re.MULTILINE)
+    if not found:
+        raise Failure(f"ashlar-sim rate says no rate: {said}")
+    return {(level, int(drives)): int(rate) for level, drives, rate in found}
+
+
 def sim(table, bench):
     rates = {}
     for _ in range(bench.rounds):
-        said = run(TARGET / "release/ashlar-sim", "rate")
-        # Level, drives, outstanding, set up, wall time, I/Os per second.
-        found = re.findall(r"^(RAID .*?)\s{2,}(\d+)\s+\d+\s+[\d.]+ s\s+[\d.]+ s\s+(\d+)\s", said, re.MULTILINE)
-        if not found:
-            raise Failure(f"ashlar-sim rate says no rate: {said}")
-        for level, drives, rate in found:
-            rates.setdefault((level, int(drives)), []).append(int(rate))
+        for of, rate in rehearsed_rates().items():
+            rates.setdefault(of, []).append(rate)
     for (level, drives), measured in rates.items():
         table.add(f"1,000,000 I/Os through {level} over {drives:,} drives in virtual time",
                   f"{statistics.median(measured):,.0f}/s of wall time")
