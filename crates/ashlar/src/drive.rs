@@ -20,7 +20,7 @@ pub enum Command {
     ///
     /// A spare leaves its pool, and you can reuse it. If the group has no redundancy without the
     /// drive, the command asks first.
-    Fail(FailArgs),
+    Fail(ConfirmedArgs),
     /// Replace a drive; Ashlar rebuilds the content from the other drives
     ///
     /// Without --file and --device, the new drive is at the path of the old one. If there is no
@@ -29,7 +29,7 @@ pub enum Command {
     /// Forget a drive that is out of use, once another stands in for it
     ///
     /// It stays in the list of drives until you remove it, replace it, or add it again.
-    Remove(RemoveArgs),
+    Remove(ConfirmedArgs),
     /// Add a spare: it stands in for a drive that fails, or has failed
     AddSpare(AddSpareArgs),
 }
@@ -43,7 +43,7 @@ pub struct ShowArgs {
 }
 
 #[derive(clap::Args)]
-pub struct FailArgs {
+pub struct ConfirmedArgs {
     /// Name of the drive
     name: String,
     #[command(flatten)]
@@ -61,16 +61,6 @@ pub struct ReplaceArgs {
     with: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
-    #[command(flatten)]
-    confirm: Confirm,
-    #[command(flatten)]
-    format: Format,
-}
-
-#[derive(clap::Args)]
-pub struct RemoveArgs {
-    /// Name of the drive
-    name: String,
     #[command(flatten)]
     confirm: Confirm,
     #[command(flatten)]
@@ -132,8 +122,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn fail(client: &Client, args: FailArgs) -> Result<(), Failure> {
-    let FailArgs {
+fn fail(client: &Client, args: ConfirmedArgs) -> Result<(), Failure> {
+    let ConfirmedArgs {
         name,
         confirm,
         format,
@@ -170,8 +160,8 @@ fn replace(client: &Client, args: ReplaceArgs) -> Result<(), Failure> {
     })
 }
 
-fn remove(client: &Client, args: RemoveArgs) -> Result<(), Failure> {
-    let RemoveArgs {
+fn remove(client: &Client, args: ConfirmedArgs) -> Result<(), Failure> {
+    let ConfirmedArgs {
         name,
         confirm,
         format,

@@ -316,16 +316,11 @@ fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
         detect_zeroes,
         format,
     } = args;
-    let provisioning = if thick {
-        Provisioning::Thick
-    } else {
-        Provisioning::Thin
-    };
     let create = VolumeCreate {
         name,
         pool,
         size_bytes: size,
-        provisioning,
+        provisioning: provisioning(thick),
         detect_zeroes,
     };
     let before = Before::look(client, format)?;
@@ -390,10 +385,7 @@ fn copy(client: &Client, args: CopyArgs) -> Result<(), Failure> {
     let copy = VolumeCopy {
         destination,
         pool,
-        provisioning: match thick {
-            true => Provisioning::Thick,
-            false => Provisioning::Thin,
-        },
+        provisioning: provisioning(thick),
         from_bytes: from,
         to_bytes: to,
         length_bytes: length,
@@ -478,10 +470,7 @@ fn import(client: &Client, args: ImportArgs) -> Result<(), Failure> {
         file: absolute(&file)?,
         format: image,
         pool,
-        provisioning: match thick {
-            true => Provisioning::Thick,
-            false => Provisioning::Thin,
-        },
+        provisioning: provisioning(thick),
         verify,
         rate_bytes_per_s: work.rate,
     };
@@ -529,6 +518,14 @@ fn delete(client: &Client, args: DeleteArgs) -> Result<(), Failure> {
     confirm.deletion_at(client, (&path, &query), (&what, &name))?;
     let deleted: Deleted = client.remove(&path, &query)?;
     format.print_text(&deleted, |deleted| told("volume", deleted))
+}
+
+/// Of a volume that is to be created.
+fn provisioning(thick: bool) -> Provisioning {
+    match thick {
+        true => Provisioning::Thick,
+        false => Provisioning::Thin,
+    }
 }
 
 /// Has somebody agree to what a volume loses that is to be smaller.

@@ -8,7 +8,11 @@
 
 use super::keys::{Keys, Outcome};
 use super::security::Security;
-use super::status::*;
+use super::status::{
+    FORBIDDEN, FULL_FEATURE, INITIATOR_ERROR, INVALID_DURING_LOGIN, MISSING_PARAMETER, NOT_FOUND,
+    OPERATIONAL, OUT_OF_RESOURCES, Refused, SECURITY, SERVICE_UNAVAILABLE, SESSION_DOES_NOT_EXIST,
+    Status, UNSUPPORTED_VERSION,
+};
 use super::{Limits, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory};
 use crate::chap::Chap;
 use crate::pdu::request::{self, opcodes};
