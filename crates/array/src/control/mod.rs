@@ -1,9 +1,9 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`]. Its edges are six traits: [`Runtime`] (time and tasks), [`Store`]
-//! (the record of exports, hosts and settings), [`jobs::JobStore`] (that of jobs), [`DriveRecord`]
-//! (that of drives which were added), [`jobs::ImageWork`] (files with images) and [`Machine`] (what
-//! else settings are about); it reaches shards by their [`ShardHandle`]s.
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Six traits are its edges.
+//! [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Machine`] what else
+//! settings are about. Three keep records: [`Store`] exports, hosts and settings, [`jobs::JobStore`]
+//! jobs, [`DriveRecord`] the drives that were added.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.

@@ -1,5 +1,5 @@
-//! The records of the configuration, of jobs and of added drives, which survive power cuts: the old one or the new
-//! one, and nothing between.
+//! The records of the configuration, of jobs and of added drives, which survive power cuts: the old
+//! one or the new one, and nothing between.
 
 use array::control::jobs::{Job, JobStore};
 use array::control::{AddedDrive, Configuration, DriveRecord, Runtime, Store};

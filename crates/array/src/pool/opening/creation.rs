@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - The first lane is created last. So a creation that was cut short has left no drive with a label
-//!   of the first lane: nobody takes what it has left for a pool, and it can be begun again.
+//!   of the first lane. Nobody takes what it has left for a pool, and it can be begun again.
 //! - Where a lane can't be created, those that are there are closed again.
 
 use super::{NotOpened, Opening, PoolDrive, doors, home};

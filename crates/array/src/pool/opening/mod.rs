@@ -7,8 +7,8 @@
 //! - All lanes are opened side by side: each waits until all could be. Where one can't be opened,
 //!   those that are open are closed again.
 //! - A lane comes to have what the first lane has, before anybody uses the pool ([`completion`]).
-//! - The first lane is created last ([`creation`]), and [`Opening::close`] closes it last. A drive shows as a pool's by the
-//!   labels of the first lane, and these say whether the pool was closed.
+//! - The first lane is created last ([`creation`]), and [`Opening::close`] closes it last. A drive
+//!   shows as a pool's by the labels of the first lane, and these say whether the pool was closed.
 //!
 //! A shard that stops closes what is open there ([`ShardState::close`]).
 
