@@ -7,6 +7,7 @@ use crate::damage;
 use crate::pool_changes::Door;
 use crate::scenario::{Listener, Verdict};
 use crate::shards::in_one_task;
+use array::pool::Paces;
 use array::pool::opening::{NotOpened, Opening};
 use array::shard::ShardState;
 use base::{BufPool, Prng, Time};
@@ -125,14 +126,13 @@ pub(crate) async fn open(
 pub(crate) async fn open_lanes(
     states: &[Rc<ShardState<SimWorld>>],
     (homes, first): (&[usize], bool),
-    spec: &PoolSpec,
-    media: &[Rc<Media>],
+    (spec, media, paces): (&PoolSpec, &[Rc<Media>], Paces),
 ) -> Result<PoolInfo, NotOpened> {
     let drive = |media: &Rc<Media>| Door::from(&(media.spec().name.clone(), Rc::clone(media)));
     let drives: Vec<Door> = media.iter().map(drive).collect();
     let homes: Vec<_> = homes.iter().map(|home| Rc::clone(&states[*home])).collect();
     in_one_task(&homes, async |handles| {
-        let opening = Opening::new(spec.name.clone(), handles);
+        let opening = Opening::new(spec.name.clone(), handles).paced(paces);
         match first {
             true => opening.create(spec, &[(spec.level, drives)], &[]).await,
             false => opening.open(&drives).await,

@@ -204,17 +204,21 @@ impl Books {
         DrivePlaces::new("/data".into(), site, added, Arc::new(record))
     }
 
-    /// Opens the pools, and gives the shards of their lanes.
+    /// Opens the pools, which go by what the settings say, and gives the shards of their lanes.
     async fn open_pools(
         &self,
         shards: &Shards,
+        settings: &Site,
         first: bool,
     ) -> Result<BTreeMap<String, Vec<usize>>, String> {
         let mut homes = BTreeMap::new();
         for (pool, (spec, media)) in self.specs.iter().zip(&self.media).enumerate() {
             let home = |lane| (pool + usize::from(lane)) % self.shards;
             let at: Vec<usize> = (0..self.lanes).map(home).collect();
-            let opened = small_pool::open_lanes(&shards.states, (&at, first), spec, media).await;
+            let paces = settings.pool(&spec.name).map(Paces::of);
+            let paces = paces.ok_or_else(|| format!("the settings have no pool {}", spec.name))?;
+            let of_pool = (spec, &media[..], paces);
+            let opened = small_pool::open_lanes(&shards.states, (&at, first), of_pool).await;
             opened.map_err(|error| format!("opening a pool: {error}"))?;
             homes.insert(spec.name.clone(), at);
         }
@@ -300,7 +304,6 @@ impl Boot {
     /// Opens the pools and has the array be what its record says, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
-        let homes = books.open_pools(&shards, first).await?;
         let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S));
         let began_unix_s = runtime.unix_s();
         let prng = &mut world.prng("record");
@@ -309,11 +312,7 @@ impl Boot {
             Some(kept) => kept.as_ref().clone(),
             None => settings::settings(&books.specs, &books.media)?,
         };
-        for lane in shards.states.iter().flat_map(|state| state.pools()) {
-            if let Some(pool) = site.pool(lane.name()) {
-                Paces::of(pool).set_on(&lane);
-            }
-        }
+        let homes = books.open_pools(&shards, &site, first).await?;
         let writes = prng.stream("writes");
         let fails_one_of = if first { 0 } else { books.record_fails_one_of };
         let store = Writer::new(&books.record, &runtime, writes, fails_one_of);
