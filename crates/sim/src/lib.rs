@@ -25,6 +25,7 @@ mod attributes;
 mod boot;
 pub mod client;
 pub mod config;
+mod control;
 pub mod copies;
 pub mod damage;
 pub mod heal;

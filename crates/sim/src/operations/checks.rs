@@ -116,7 +116,7 @@ impl Boot {
 
     /// The record says of exports, hosts and settings what the array says.
     pub(super) fn check_record(&self) {
-        let kept = self.books.record.kept();
+        let kept = self.books.records.configuration.kept();
         let hosts = |known: &array::control::hosts::Known| -> BTreeMap<String, BTreeSet<String>> {
             let hosts = known.hosts.iter();
             hosts

@@ -3,8 +3,8 @@
 //! The control plane makes changes one at a time, so some order of them must explain all outcomes.
 
 use super::model::Model;
-use super::record::UNWRITTEN;
 use super::request::Request;
+use crate::control::UNWRITTEN;
 use array::control::{ArrayError, ArrayErrorKind};
 
 /// What came of a request, as far as who asked knows.

@@ -1,12 +1,10 @@
 //! Runs in which administrators have the control plane change the array, several at a time, while
 //! schedules run, the trash is emptied, its record can't be written, and the power goes.
 //!
-//! - `request` and `draw`: what they ask for; `perform`: of the control plane. `record`: where the
-//!   configuration is kept.
+//! - `request` and `draw`: what they ask for; `perform`: of the control plane ([`crate::control`]).
 //! - `model`: what the array is to be; `observe`: what it says that it is; `explain`: which orders of
 //!   changes lead from one to the other.
 //! - `jobs`: what jobs do while nobody asks.
-//! - `settings`: those that a run begins with.
 //! - `checks`: what holds whenever nothing is under way.
 //!
 //! What is checked: after each round, and after each start, some order of the changes explains what
@@ -20,19 +18,14 @@ mod jobs;
 mod model;
 mod observe;
 mod perform;
-mod record;
 mod request;
-mod settings;
 
 use crate::config::{Theme, themes};
+use crate::control::{PORTAL, Records, Start, TRASH_S, settings};
 use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use array::control::jobs::{Job, Jobs, NoImages};
-use array::control::{
-    AddedDrive, ArrayError, ArrayErrorKind, Configuration, ControlPlane, DrivePlaces, NoMachine,
-    OneThread, Runtime,
-};
+use array::control::{ArrayError, ArrayErrorKind, Configuration, ControlPlane};
 use array::directory::Directory;
 use array::offload::Offload;
 use array::pool::Paces;
@@ -42,7 +35,6 @@ use engine::{PoolSpec, World};
 use explain::{Excuses, Outcome, UnderWay, explain};
 use model::Model;
 use observe::observe;
-use record::{Record, Writer};
 use site::Site;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -65,13 +57,6 @@ const JOBS_MAX: u64 = 2;
 
 /// Requests of a round. All their orders are looked at.
 const REQUESTS_MAX: u64 = 5;
-
-/// When time begins, in seconds since 1970.
-const BEGAN_UNIX_S: u64 = 1_800_000_000;
-
-/// How long things stay in the trash, as the site file says it.
-const TRASH: &str = "100 s";
-const TRASH_S: u64 = 100;
 
 /// What is in the trash is gone so long after its time, and where shards stall.
 const LATE_S: u64 = 60;
@@ -99,11 +84,7 @@ struct Books {
     /// What the array was when nothing was under way last.
     model: RefCell<Model>,
     under_way: RefCell<Vec<UnderWay>>,
-    record: Record<Configuration>,
-    job_record: Record<Vec<Job>>,
-    drive_record: Record<Vec<AddedDrive>>,
-    /// One write of it in so many fails.
-    record_fails_one_of: u64,
+    records: Records,
     /// At one message in so many a shard stalls.
     stalls_one_of: Option<u64>,
     /// Administrators change settings, too.
@@ -162,7 +143,7 @@ impl Books {
             )
         });
         let (specs, media): (Vec<PoolSpec>, Vec<Vec<Rc<Media>>>) = drawn.unzip();
-        let model = settings::settings(&specs, &media).map(|settings| Model::of(&settings));
+        let model = settings(&specs, &media, &[PORTAL.into()]).map(|settings| Model::of(&settings));
         let rounds = prng.between(4, if is_wished { 60 } else { 30 });
         Books {
             specs,
@@ -173,10 +154,10 @@ impl Books {
             // A start says what is wrong with the settings.
             model: RefCell::new(model.unwrap_or_default()),
             under_way: RefCell::default(),
-            record: Record::default(),
-            job_record: Record::default(),
-            drive_record: Record::default(),
-            record_fails_one_of: *prng.pick(&[0, 0, 4, 16]),
+            records: Records {
+                fail_one_of: *prng.pick(&[0, 0, 4, 16]),
+                ..Records::default()
+            },
             stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
             changes_settings: prng.stream("settings").chance(1, 2),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
@@ -184,24 +165,6 @@ impl Books {
             operations: Cell::new(0),
             jobs: jobs::Seen::default(),
         }
-    }
-
-    /// The jobs that a start finds.
-    fn jobs(&self, world: &SimWorld, runtime: &Arc<dyn Runtime>) -> Jobs {
-        let prng = &mut world.prng("record of jobs");
-        let kept = self.job_record.read(prng);
-        let writes = prng.stream("writes");
-        let store = Writer::new(&self.job_record, runtime, writes, self.record_fails_one_of);
-        Jobs::new(Arc::clone(runtime), Arc::new(store), kept)
-    }
-
-    /// Where a start finds that drives are.
-    fn places(&self, world: &SimWorld, runtime: &Arc<dyn Runtime>, site: &Site) -> DrivePlaces {
-        let prng = &mut world.prng("record of drives");
-        let added = self.drive_record.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.record_fails_one_of);
-        let record = Writer::new(&self.drive_record, runtime, writes, fails_one_of);
-        DrivePlaces::new("/data".into(), site, added, Arc::new(record))
     }
 
     /// Opens the pools, which go by what the settings say, and gives the shards of their lanes.
@@ -241,7 +204,7 @@ impl Books {
     fn excuses(&self, now_unix_s: u64) -> Excuses {
         Excuses {
             shards_stall: self.stalls_one_of.is_some(),
-            record_fails: self.record_fails_one_of > 0,
+            record_fails: self.records.fail_one_of > 0,
             expired_unix_s: now_unix_s.saturating_sub(TRASH_S),
         }
     }
@@ -304,36 +267,20 @@ impl Boot {
     /// Opens the pools and has the array be what its record says, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
-        let runtime: Arc<dyn Runtime> = Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S));
-        let began_unix_s = runtime.unix_s();
-        let prng = &mut world.prng("record");
-        let found = books.record.read(prng);
-        let site = match &found.settings {
-            Some(kept) => kept.as_ref().clone(),
-            None => settings::settings(&books.specs, &books.media)?,
-        };
+        let start = Start::new(world, &books.records, first);
+        let began_unix_s = start.runtime().unix_s();
+        let found = start.found.clone();
+        let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
         let homes = books.open_pools(&shards, &site, first).await?;
-        let writes = prng.stream("writes");
-        let fails_one_of = if first { 0 } else { books.record_fails_one_of };
-        let store = Writer::new(&books.record, &runtime, writes, fails_one_of);
-        let directory = Arc::new(Directory::new());
         let offload = Arc::new(Offload::new(None, Default::default()));
-        offload.set_shards(&shards.handles);
-        let shared = (Arc::clone(&directory), offload);
-        let jobs = books.jobs(world, &runtime);
-        let images = Arc::new(NoImages) as Arc<_>;
-        let edges = (Arc::new(store) as Arc<_>, jobs, images);
-        let handles = (shards.handles.clone(), homes);
-        let places = books.places(world, &runtime, &site);
-        let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
-        let array = ControlPlane::new(runtime, handles, shared, edges, of_drives, &site);
+        let array = start.control_plane((&shards, homes), offload, &site);
         let started = begin(&array, found, first).await;
         started.map_err(|error| format!("the start: {error}"))?;
         Ok(Boot {
             world: world.clone(),
             books: Rc::clone(books),
             shards,
-            directory,
+            directory: Arc::clone(array.directory()),
             array,
             began_unix_s,
         })
@@ -385,8 +332,8 @@ impl Boot {
         self.settle("rest").await;
         let books = &self.books;
         let now = self.array.runtime().unix_s();
-        let is_as_usual =
-            books.stalls_one_of.is_none() && books.record.failed_unix_s() + FAILED_S <= now;
+        let is_as_usual = books.stalls_one_of.is_none()
+            && books.records.configuration.failed_unix_s() + FAILED_S <= now;
         // What came out of the trash just now has had its runs by then.
         if is_as_usual && rest >= LOOKED {
             self.check_schedules().await;
@@ -417,7 +364,7 @@ impl Boot {
             };
             world.note(|| format!("request {number} ends: {done:?}"));
             let on_record = |volume: &String| {
-                let kept = books.job_record.kept();
+                let kept = books.records.jobs.kept();
                 kept.iter().any(|job| job.order.volume == *volume)
             };
             if let Some(volume) = made.filter(|volume| done.is_ok() && !on_record(volume)) {
@@ -481,11 +428,13 @@ impl Boot {
     /// A record that could not be written may be what a start finds all the same: it is written
     /// again, so that there is one truth.
     async fn repair_record(&self) {
-        while self.books.record.take_failures() > 0 && self.books.failure.borrow().is_none() {
+        while self.books.records.configuration.take_failures() > 0
+            && self.books.failure.borrow().is_none()
+        {
             // However that ends, the next look says.
             let _ = self.array.settle_configuration(true).await;
         }
-        while self.books.job_record.take_failures() > 0 {
+        while self.books.records.jobs.take_failures() > 0 {
             let _ = self.array.jobs().save().await;
         }
     }

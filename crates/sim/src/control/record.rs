@@ -16,11 +16,11 @@ const SLOW_NS_MAX: u64 = 3_000_000;
 const PARTS_MAX: u64 = 100;
 
 /// What a write says that fails.
-pub(super) const UNWRITTEN: &str = "the record can't be written";
+pub(crate) const UNWRITTEN: &str = "the record can't be written";
 
 /// What is on media. It outlives boots.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Record<T>(Arc<Mutex<Media<T>>>);
+pub(crate) struct Record<T>(Arc<Mutex<Media<T>>>);
 
 #[derive(Debug, Default)]
 struct Media<T> {
@@ -40,7 +40,7 @@ impl<T: Clone + Default> Record<T> {
     }
 
     /// What a start finds.
-    pub(super) fn read(&self, prng: &mut Prng) -> T {
+    pub(crate) fn read(&self, prng: &mut Prng) -> T {
         let mut media = self.media();
         let coming = media.coming.take().filter(|_| prng.chance(1, 2));
         media.failures = 0;
@@ -51,23 +51,23 @@ impl<T: Clone + Default> Record<T> {
     }
 
     /// What is on media now.
-    pub(super) fn kept(&self) -> T {
+    pub(crate) fn kept(&self) -> T {
         self.media().kept.clone().unwrap_or_default()
     }
 
     /// When a write failed last, in seconds since 1970; 0 for never.
-    pub(super) fn failed_unix_s(&self) -> u64 {
+    pub(crate) fn failed_unix_s(&self) -> u64 {
         self.media().failed_unix_s
     }
 
     /// How many writes have failed since this was asked last.
-    pub(super) fn take_failures(&self) -> u64 {
+    pub(crate) fn take_failures(&self) -> u64 {
         std::mem::take(&mut self.media().failures)
     }
 }
 
 /// Writes the record, in one boot. Now and then it fails.
-pub(super) struct Writer<T> {
+pub(crate) struct Writer<T> {
     record: Record<T>,
     runtime: Arc<dyn Runtime>,
     prng: Mutex<Prng>,
@@ -95,7 +95,7 @@ impl DriveRecord for Writer<Vec<AddedDrive>> {
 
 impl<T: Clone + Default + Send + 'static> Writer<T> {
     /// Writes `record`; one write in `fails_one_of` fails, and none for 0.
-    pub(super) fn new(
+    pub(crate) fn new(
         record: &Record<T>,
         runtime: &Arc<dyn Runtime>,
         prng: Prng,

@@ -1,0 +1,137 @@
+//! The array's own control plane in the simulated world.
+//!
+//! Time is virtual, records outlive boots, and there are no images and no machine. What a run asks
+//! of the control plane, and what it knows of the answers, is the run's own business.
+//!
+//! - `record`: what is on stable media. `settings`: those that a run begins with.
+
+mod record;
+mod settings;
+
+pub(crate) use record::{Record, UNWRITTEN};
+pub(crate) use settings::settings;
+
+use crate::shards::Shards;
+use array::control::jobs::{Job, Jobs, NoImages};
+use array::control::{
+    AddedDrive, Configuration, ControlPlane, DrivePlaces, NoMachine, OneThread, Runtime,
+};
+use array::directory::Directory;
+use array::offload::Offload;
+use engine::{PoolSpec, World};
+use record::Writer;
+use site::Site;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use world_sim::{Media, SimWorld};
+
+/// When time begins, in seconds since 1970.
+const BEGAN_UNIX_S: u64 = 1_800_000_000;
+
+/// Where an array would take logins whose run has none.
+pub(crate) const PORTAL: ([u8; 4], u16) = ([10, 0, 0, 1], 3260);
+
+/// How long things stay in the trash, as the settings say it.
+pub(crate) const TRASH_S: u64 = 100;
+
+/// What control planes keep. It outlives boots.
+#[derive(Default)]
+pub(crate) struct Records {
+    pub(crate) configuration: Record<Configuration>,
+    pub(crate) jobs: Record<Vec<Job>>,
+    pub(crate) drives: Record<Vec<AddedDrive>>,
+    /// One write in so many fails; none for 0.
+    pub(crate) fail_one_of: u64,
+}
+
+/// A control plane that is about to begin.
+pub(crate) struct Start<'a> {
+    world: &'a SimWorld,
+    records: &'a Records,
+    runtime: Arc<dyn Runtime>,
+    /// The configuration that it finds on record.
+    pub(crate) found: Configuration,
+    is_first: bool,
+}
+
+impl<'a> Start<'a> {
+    /// Of this boot. At the `first` one its configuration is written without failures.
+    pub(crate) fn new(world: &'a SimWorld, records: &'a Records, is_first: bool) -> Self {
+        Start {
+            world,
+            records,
+            runtime: Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S)),
+            found: records.configuration.read(&mut world.prng("record")),
+            is_first,
+        }
+    }
+
+    /// The time of its boot.
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
+    }
+
+    /// The settings on record. At first they are those of an array that has these pools, on these
+    /// drives, and these portals.
+    ///
+    /// # Errors
+    /// They break a rule of a site file.
+    pub(crate) fn settings(
+        &self,
+        (specs, media): (&[PoolSpec], &[Vec<Rc<Media>>]),
+        portals: &[SocketAddr],
+    ) -> Result<Site, String> {
+        match &self.found.settings {
+            Some(kept) => Ok(kept.as_ref().clone()),
+            None => settings(specs, media, portals),
+        }
+    }
+
+    /// The control plane over `shards`, with each pool on those that `homes` says, before it has
+    /// taken over what is on record.
+    pub(crate) fn control_plane(
+        &self,
+        (shards, homes): (&Shards, BTreeMap<String, Vec<usize>>),
+        offload: Arc<Offload<SimWorld>>,
+        site: &Site,
+    ) -> Arc<ControlPlane<SimWorld>> {
+        let store = Arc::new(self.configuration_writer());
+        offload.set_shards(&shards.handles);
+        let shared = (Arc::new(Directory::new()), offload);
+        let edges = (store as Arc<_>, self.jobs(), Arc::new(NoImages) as Arc<_>);
+        let of_drives = (self.places(site), Arc::new(NoMachine) as Arc<_>);
+        let handles = (shards.handles.clone(), homes);
+        let runtime = Arc::clone(&self.runtime);
+        ControlPlane::new(runtime, handles, shared, edges, of_drives, site)
+    }
+
+    fn configuration_writer(&self) -> Writer<Configuration> {
+        let fails_one_of = match self.is_first {
+            true => 0,
+            false => self.records.fail_one_of,
+        };
+        let writes = self.world.prng("record").stream("writes");
+        let record = &self.records.configuration;
+        Writer::new(record, &self.runtime, writes, fails_one_of)
+    }
+
+    /// The jobs that it finds.
+    fn jobs(&self) -> Jobs {
+        let prng = &mut self.world.prng("record of jobs");
+        let kept = self.records.jobs.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let store = Writer::new(&self.records.jobs, &self.runtime, writes, fails_one_of);
+        Jobs::new(Arc::clone(&self.runtime), Arc::new(store), kept)
+    }
+
+    /// Where it finds that drives are.
+    fn places(&self, site: &Site) -> DrivePlaces {
+        let prng = &mut self.world.prng("record of drives");
+        let added = self.records.drives.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let record = Writer::new(&self.records.drives, &self.runtime, writes, fails_one_of);
+        DrivePlaces::new("/data".into(), site, added, Arc::new(record))
+    }
+}
