@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use send_wrapper::SendWrapper;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -47,6 +48,20 @@ impl Shards {
     /// So many shards, without pools and targets.
     pub(crate) fn new(world: &SimWorld, count: usize) -> Shards {
         Shards::that_stall(world, count, None)
+    }
+
+    /// A shard for each of these pools, and which one that is.
+    pub(crate) fn one_each(
+        world: &SimWorld,
+        pools: &[Lane<SimWorld>],
+    ) -> (Shards, BTreeMap<String, Vec<usize>>) {
+        let shards = Shards::new(world, pools.len());
+        let mut homes = BTreeMap::new();
+        for (state, pool) in shards.states.iter().zip(pools) {
+            state.add_pool(pool.clone());
+            homes.insert(pool.name().to_owned(), vec![state.index()]);
+        }
+        (shards, homes)
     }
 
     /// As [`Shards::new`]; at one message in so many a shard stalls, for longer than a change keeps

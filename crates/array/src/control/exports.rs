@@ -237,18 +237,19 @@ impl<W: World> ControlPlane<W> {
             if export.access.portals != before {
                 array.check_portals(&export)?;
             }
+            let planted = "access of an export counts before it is kept";
+            if array.runtime.planted(planted) {
+                array.publish_access(&export);
+            }
             array.keep(configuration).await?;
             array.export_map().insert(target.clone(), export.clone());
-            let access = export.access.clone();
-            if export.withheld.is_some() {
-                array.directory.withhold_target(&target, access);
-            } else if let Some(entry) = array.directory.target(&target) {
-                let entry = TargetEntry { access, ..entry };
-                array.directory.set_target(&target, entry);
-            }
+            array.publish_access(&export);
             // Those who are not admitted any more get nothing that they could not do before.
             let narrowed = array.permit(&target, export.traits.both(traits)).await;
-            array.end_not_admitted().await;
+            let planted = "host withdrawn from an export keeps its sessions";
+            if !array.runtime.planted(planted) {
+                array.end_not_admitted().await;
+            }
             // Who makes copies, or has tokens, may not be admitted any more.
             let ended = array.end_offload(&export.uuids).await;
             narrowed.and(ended)?;
@@ -256,6 +257,17 @@ impl<W: World> ControlPlane<W> {
             Ok(export)
         })
         .await
+    }
+
+    /// Has who may log in to a target be as its export says.
+    fn publish_access(&self, export: &Export) {
+        let (target, access) = (&export.target, export.access.clone());
+        if export.withheld.is_some() {
+            self.directory.withhold_target(target, access);
+        } else if let Some(entry) = self.directory.target(target) {
+            let entry = TargetEntry { access, ..entry };
+            self.directory.set_target(target, entry);
+        }
     }
 
     /// Has the units of `target` permit what `traits` permit, if it is served.
@@ -292,7 +304,8 @@ impl<W: World> ControlPlane<W> {
             let pools: BTreeSet<String> = of.map(|volume| volume.pool).collect();
             // Commands of its sessions end when their pools answer.
             let hiding = async {
-                match shard {
+                let planted = "sessions outlive their export";
+                match shard.filter(|_| !array.runtime.planted(planted)) {
                     Some(shard) => hide(shard, &target).await,
                     None => Ok(()),
                 }

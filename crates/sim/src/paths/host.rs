@@ -59,7 +59,7 @@ impl Host {
                         initiator: host.initiator.clone(),
                         isid: *isid,
                         target: target_name(target),
-                        credential: host.credential.clone(),
+                        credential: None,
                     };
                     slots.push(Slot::new(own.clone(), array, target, who, *portal));
                 }
@@ -474,6 +474,13 @@ impl Host {
     fn paths(&self, target: usize) -> Vec<Rc<Path>> {
         let slots = self.slots.iter().filter(|slot| slot.target == target);
         slots.filter_map(|slot| slot.path()).collect()
+    }
+
+    /// Tries to log in everywhere, whether it may or not.
+    pub(super) async fn look_in(&self) {
+        for slot in &self.slots {
+            slot.up().await;
+        }
     }
 
     /// Logs out everywhere, and in again: what the sessions held is free for the next ones.

@@ -7,17 +7,23 @@
 //! - `network`: streams of bytes. `pdu`: PDUs as an initiator has them. `login`: an initiator's side
 //!   of a login. `path`: a session, and what is checked of each PDU.
 //! - `slot`: one way of a host to a target, with one session after the other. `host`: what hosts do.
-//! - `array`: front, shards and directory of one boot, and who administers access.
+//! - `array`: control plane, front and shards of one boot. `admin`: who has the control plane change
+//!   who may log in. `access`: what the books know of that.
 //!
 //! What is checked:
 //! - Each sector has an order of all that was done to it that explains every answer
 //!   ([`crate::history`]), over power cuts, too. What a lost session had under way is over when its
 //!   host has logged in again, when it may not log in any more, or when it was aborted: later it
 //!   must not happen.
-//! - Whoever may log in has a session in bounded time, and no one else has one. What sessions held
-//!   is free again when they have ended: there are as many permits as there are ways.
+//! - Whoever may log in has a session in bounded time, and no one else has one. Who may is what
+//!   administrators were told, and is so after each start. A change counts at one instant: what one
+//!   login has shown stays so, over power cuts, too.
+//! - What sessions held is free again when they have ended: there are as many permits as there are
+//!   ways.
 //! - A peer without a word is noticed. All commands are answered while their session lives.
 
+mod access;
+mod admin;
 mod array;
 mod host;
 mod login;
@@ -27,16 +33,19 @@ mod pdu;
 mod slot;
 
 use crate::config::{Theme, themes};
+use crate::control::Records;
 use crate::damage;
 use crate::history::{Deed, History};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
-use array::Array;
+use access::{Access, ExportRules, HostRules, Rules};
+use array::{Array, PORTALS};
 use base::{Prng, SECTOR_BYTES};
 use engine::{Lane, PoolSpec, Provisioning, VolumeSpec, World};
 use host::Host;
 use iscsi::chap::{Credential, Secret};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
 use world_sim::{Media, SimWorld};
@@ -75,9 +84,20 @@ impl Unit {
 struct Described {
     name: String,
     initiator: String,
-    credential: Option<Credential>,
+    has_secret: bool,
+    is_in_group: bool,
     /// Its sessions with each target: ISID and portal.
     ways: Vec<(u8, usize)>,
+}
+
+/// What a host proves by its secret of this number.
+fn credential(host: usize, number: u64) -> Credential {
+    let secret = format!("secret {number} of host {host}");
+    let Some(secret) = Secret::new(secret.as_bytes()) else {
+        unreachable!("it is long enough");
+    };
+    let name = format!("user{host}");
+    Credential { name, secret }
 }
 
 /// What outlives boots.
@@ -88,6 +108,11 @@ struct Books {
     units: Vec<Unit>,
     targets: usize,
     hosts: Vec<Described>,
+    records: Records,
+    /// Who may log in where.
+    access: RefCell<Access>,
+    /// What each export says when nobody is kept out.
+    usual: Vec<ExportRules>,
     rounds_left: Cell<u64>,
     /// Counts beginnings and ends.
     clock: Cell<u64>,
@@ -140,15 +165,22 @@ impl Books {
         let (specs, media) = drawn.unzip();
         let targets = prng.between(1, 2) as usize;
         let units = prng.between(1, 3) as usize;
+        // Each target shows something.
+        let targets = targets.min(units);
         let unit = |number: usize| Unit {
             name: format!("v{number}"),
-            pool: number % pools,
-            target: (number / 2) % targets,
+            // A target has volumes of both pools where it has two.
+            pool: (number + number / 2) % pools,
+            target: number % targets,
             lun: number as u16,
             histories: RefCell::new(vec![History::new(); SECTORS as usize]),
             last: RefCell::new(vec![0; SECTORS as usize]),
         };
         let hosts = prng.between(1, 3);
+        let hosts: Vec<Described> = (0..hosts).map(|number| describe(prng, number)).collect();
+        let access = &mut prng.stream("access");
+        let usual = (0..targets).map(|_| draw_export(access, &hosts)).collect();
+        let undescribed = Rules::undescribed(targets, &hosts);
         let rounds = prng.between(4, if is_wished { 40 } else { 20 });
         Books {
             specs,
@@ -156,7 +188,10 @@ impl Books {
             failure: RefCell::default(),
             units: (0..units).map(unit).collect(),
             targets,
-            hosts: (0..hosts).map(|number| describe(prng, number)).collect(),
+            hosts,
+            records: Records::default(),
+            access: RefCell::new(Access::new(undescribed)),
+            usual,
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             clock: Cell::new(0),
             operations: Cell::new(0),
@@ -180,6 +215,28 @@ impl Books {
     /// How many sessions there may be.
     fn ways(&self) -> usize {
         self.targets * self.hosts.iter().map(|host| host.ways.len()).sum::<usize>()
+    }
+
+    /// The rules when nobody is kept out, with the secrets that hosts have now.
+    fn usual(&self, now: &Rules) -> Rules {
+        let host = |host: &HostRules| HostRules {
+            is_away: false,
+            secret: host.secret,
+        };
+        Rules {
+            exports: self.usual.iter().cloned().map(Some).collect(),
+            group: in_group(&self.hosts),
+            hosts: now.hosts.iter().map(host).collect(),
+        }
+    }
+
+    /// Each host at each target, by each portal.
+    fn all_ways(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let hosts = 0..self.hosts.len();
+        hosts.flat_map(move |host| {
+            let targets = 0..self.targets;
+            targets.flat_map(move |target| (0..PORTALS.len()).map(move |at| (host, target, at)))
+        })
     }
 
     fn all_hosts(&self) -> Vec<Rc<Host>> {
@@ -249,13 +306,7 @@ impl Books {
 }
 
 fn describe(prng: &mut Prng, number: u64) -> Described {
-    let secret = Secret::new(format!("the secret of host {number}").as_bytes());
-    let credential = secret
-        .filter(|_| prng.chance(1, 2))
-        .map(|secret| Credential {
-            name: format!("user{number}"),
-            secret,
-        });
+    let has_secret = prng.chance(1, 2);
     let ways = match prng.below(3) {
         0 => vec![(1, 0)],
         // The same session identifier by two portal groups, and two by one.
@@ -265,9 +316,42 @@ fn describe(prng: &mut Prng, number: u64) -> Described {
     Described {
         name: format!("host{number}"),
         initiator: format!("iqn.2026-11.sim:p{number}"),
-        credential,
+        has_secret,
+        is_in_group: prng.stream(&format!("group of {number}")).chance(1, 2),
         ways,
     }
+}
+
+/// An export that admits all hosts: by their names, by their group, or both.
+fn draw_export(prng: &mut Prng, hosts: &[Described]) -> ExportRules {
+    let hosts = hosts.iter().enumerate();
+    let by_name = hosts.filter(|(_, host)| !host.is_in_group || prng.chance(1, 3));
+    ExportRules {
+        hosts: by_name.map(|(number, _)| number).collect(),
+        admits_group: true,
+        portals: None,
+    }
+}
+
+impl Rules {
+    /// Hosts are described, and no exports.
+    fn undescribed(targets: usize, hosts: &[Described]) -> Rules {
+        let host = |host: &Described| HostRules {
+            is_away: false,
+            secret: host.has_secret.then_some(0),
+        };
+        Rules {
+            exports: vec![None; targets],
+            group: in_group(hosts),
+            hosts: hosts.iter().map(host).collect(),
+        }
+    }
+}
+
+fn in_group(hosts: &[Described]) -> BTreeSet<usize> {
+    let hosts = hosts.iter().enumerate();
+    let members = hosts.filter(|(_, host)| host.is_in_group);
+    members.map(|(number, _)| number).collect()
 }
 
 /// What runs inside one boot.
@@ -278,12 +362,18 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     };
     disturb_drives(&books, &mut prng, (first, last));
     if first {
-        // This boot is never cut short.
-        return make_volumes(&world, &books, &pools).await;
+        make_volumes(&world, &books, &pools).await;
     }
     books.settle(&world);
-    let array = Array::new(&world, &books, pools);
-    array.show_all();
+    let array = match Array::start(&world, &books, (pools, first)).await {
+        Ok(array) => array,
+        Err(what) => return books.fail(&world, what),
+    };
+    if first {
+        // This boot is never cut short.
+        return array.describe().await;
+    }
+    array.check_start();
     if !last {
         let going = Rc::clone(&books);
         let goes_on = move || going.failure.borrow().is_none();
@@ -295,18 +385,29 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     books
         .present
         .replace(hosts.iter().map(Rc::downgrade).collect());
-    // What the cut has left is looked at before anything covers it.
-    read_all(&books, &hosts).await;
-    books.settle(&world);
+    return_all(&array, &hosts).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 {
         round(&array, &hosts, &mut prng).await;
         books.settle(&world);
-        array.check_sessions();
+        array.check_access();
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
     if books.failure.borrow().is_none() {
         end(&array, &hosts).await;
     }
+}
+
+/// Hosts come back after a cut, in the middle of a change, too.
+async fn return_all(array: &Array, hosts: &[Rc<Host>]) {
+    if !array.is_as_usual() {
+        for host in hosts {
+            host.look_in().await;
+        }
+        array.admit_all().await;
+    }
+    // What the cut has left is looked at before anything covers it.
+    read_all(&array.books, hosts).await;
+    array.books.settle(&array.world);
 }
 
 /// Everything is looked at once more; hosts leave and come back, and the array stops.

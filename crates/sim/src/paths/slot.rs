@@ -1,6 +1,8 @@
 //! One way of a host to a target: it logs in there, again when its session is lost.
 
+use super::access::{Attempt, Verdict};
 use super::array::Array;
+use super::credential;
 use super::host::Host;
 use super::login::{Identity, NoSession, login};
 use super::network::connect;
@@ -104,26 +106,27 @@ impl Slot {
         }
         let began = world.now();
         while self.array.goes_on() {
-            let changes = self.array.changes.get();
-            let may = self.may_log_in();
-            let certain = changes.is_multiple_of(2);
-            let outcome = self.try_once(&self.own()).await;
-            let certain = certain && changes == self.array.changes.get();
+            let access = &self.array.books.access;
+            let oldest = access.borrow().oldest();
+            let (who, attempt) = self.own();
+            let outcome = self.try_once(&who).await;
+            self.judge(oldest, attempt, &outcome);
+            let is_certain = access.borrow().is_as_at(oldest);
             match outcome {
-                Ok(_) if certain && !may => {
-                    self.fail("has a session, and may not log in");
-                    return None;
-                }
                 Ok(path) => {
                     self.begin(&path);
                     return Some(path);
                 }
-                Err(NoSession::Refused(INITIATOR, NOT_FOUND)) if !certain || !may => return None,
+                Err(NoSession::Refused(INITIATOR, NOT_FOUND)) => return None,
+                // It came with what was the secret just before, or is about to be.
+                Err(NoSession::Refused(INITIATOR, WRONG_SECRET)) => {}
                 Err(NoSession::Refused(TARGET, _)) => {}
                 // A session is not begun whose admission is gone, or while the array stops.
-                Err(NoSession::Lost) if !certain || !may || !self.array.goes_on() => {}
+                Err(NoSession::Lost)
+                    if !is_certain || !self.may_log_in() || !self.array.goes_on() => {}
                 Err(NoSession::Lost) if self.is_slow.get() => {}
                 Err(error) => {
+                    let may = self.may_log_in();
                     self.fail(&format!("may log in ({may}): {error:?}"));
                     return None;
                 }
@@ -138,16 +141,41 @@ impl Slot {
         None
     }
 
-    /// A login with a secret that is not the host's has to be refused.
+    /// A login that began when these were the oldest rules has to be explained by some since.
+    fn judge(&self, oldest: usize, attempt: Attempt, outcome: &Result<Rc<Path>, NoSession>) {
+        let verdict = match outcome {
+            Ok(_) => Verdict::Admitted,
+            Err(NoSession::Refused(INITIATOR, NOT_FOUND)) => Verdict::NotFound,
+            Err(NoSession::Refused(INITIATOR, WRONG_SECRET)) => Verdict::WrongSecret,
+            // Of other reasons, it says nothing of who may log in.
+            Err(_) => return,
+        };
+        let mut access = self.array.books.access.borrow_mut();
+        if let Err(what) = access.judge(oldest, attempt, verdict) {
+            drop(access);
+            self.fail(&format!("by no rules: {what}"));
+        }
+    }
+
+    /// A login with a secret that is not the host's, or is not any more, has to be refused.
     pub(super) async fn log_in_wrongly(&self) {
-        let mut who = self.who.clone();
+        let (mut who, mut attempt) = self.own();
         who.isid = 0x77;
-        let Some(credential) = &mut who.credential else {
+        let Some(wrong) = &mut who.credential else {
             return;
         };
-        let secret = iscsi::chap::Secret::new(b"not what was agreed on");
-        credential.secret = secret.unwrap_or_else(|| credential.secret.clone());
-        match self.try_once(&who).await {
+        let access = &self.array.books.access;
+        let oldest = access.borrow().oldest();
+        let now = access.borrow().rules().hosts[attempt.host].secret;
+        let before = now.and_then(|now| now.checked_sub(1));
+        attempt.secret = before.filter(|_| self.prng.borrow_mut().chance(1, 2));
+        match attempt.secret {
+            Some(before) => *wrong = credential(attempt.host, before),
+            None => wrong.secret = credential(attempt.host, u64::MAX).secret,
+        }
+        let outcome = self.try_once(&who).await;
+        self.judge(oldest, attempt, &outcome);
+        match outcome {
             Ok(_) => self.fail("logged in with a wrong secret"),
             Err(NoSession::Refused(INITIATOR, WRONG_SECRET | NOT_FOUND)) => {}
             Err(NoSession::Refused(TARGET, _)) => {}
@@ -173,7 +201,7 @@ impl Slot {
     /// old session has ended (clause 6.3.5).
     fn begin(self: &Rc<Self>, path: &Rc<Path>) {
         self.note(&format!("has session {}", path.agreed.tsih));
-        self.array.check_alone(self.target, path.agreed.tsih);
+        self.array.check_alone(path.agreed.tsih);
         self.path.replace(Some(Rc::clone(path)));
         self.bury();
         let (slot, path) = (Rc::clone(self), Rc::clone(path));
@@ -204,7 +232,7 @@ impl Slot {
         let pause = Duration::from_nanos(self.prng.borrow_mut().below(longest_ns));
         self.array.world.sleep(pause).await;
         while self.array.goes_on() && self.up().await.is_none() {
-            let is_settled = self.array.changes.get().is_multiple_of(2);
+            let is_settled = self.array.books.access.borrow().is_settled();
             if is_settled && !self.may_log_in() {
                 return self.bury();
             }
@@ -231,18 +259,33 @@ impl Slot {
         }
         for _ in 0..NOTICED_MAX {
             world.sleep(self.array.noticed_after()).await;
-            if !self.array.has_session(self.target, path.agreed.tsih) {
+            if !self.array.has_session(path.agreed.tsih) {
                 return self.rests_until.set(Time::default());
             }
         }
         self.fail("has a session still, and has long been silent");
     }
 
-    /// Who it is: with another ISID in each turn.
-    fn own(&self) -> Identity {
+    /// Who it is: with another ISID in each turn, and its host's secret. While that changes, with
+    /// either.
+    fn own(&self) -> (Identity, Attempt) {
+        let host = self.host_number();
+        let access = self.array.books.access.borrow();
+        let rules = match access.is_settled() || self.prng.borrow_mut().chance(1, 2) {
+            true => access.rules(),
+            false => access.coming(),
+        };
+        let secret = rules.hosts[host].secret;
         let mut who = self.who.clone();
         who.isid += self.turn.get() << 3;
-        who
+        who.credential = secret.map(|number| credential(host, number));
+        let attempt = Attempt {
+            host,
+            target: self.target,
+            portal: self.portal,
+            secret,
+        };
+        (who, attempt)
     }
 
     /// Logs out, and in again as somebody else for the target: what the session held is free.
@@ -256,12 +299,17 @@ impl Slot {
         }
     }
 
+    /// Whether it may log in by the rules that were acknowledged.
     fn may_log_in(&self) -> bool {
-        !self
-            .array
-            .withdrawn
-            .borrow()
-            .contains(&(self.host_number(), self.target))
+        let access = self.array.books.access.borrow();
+        let host = self.host_number();
+        let attempt = Attempt {
+            host,
+            target: self.target,
+            portal: self.portal,
+            secret: access.rules().hosts[host].secret,
+        };
+        access.rules().verdict(attempt) == Verdict::Admitted
     }
 
     fn host_number(&self) -> usize {
