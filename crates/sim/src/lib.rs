@@ -8,7 +8,8 @@
 //!   faults that some runs have.
 //! - [`client`] and [`admin`]: the requests to the engine. [`oracle`]: the values that may come back.
 //! - [`moves`], [`initiators`], [`paths`] and [`operations`]: runs beside it, of volumes between two
-//!   pools, of SCSI, of sessions and of the control plane.
+//!   pools, of SCSI, of sessions and of the control plane. `control`: the array's own control plane,
+//!   as they all drive it.
 //! - [`seeds`]: many runs, and `kinds` of runs on request.
 //! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
 //!   smoke benchmark.
@@ -50,4 +51,3 @@ mod shards;
 mod small_pool;
 mod snapshots;
 mod themes;
-mod transit;

@@ -3,20 +3,28 @@
 //! Both pools are in one world, with drives that lose nothing that was flushed; what drives
 //! may do beside that is the business of the other runs. The checker is theirs. A boot may
 //! come up with one pool only: a volume that is served then must be the newest.
+//!
+//! The array's control plane moves them: by jobs, which go on after a crash, and step by step, so
+//! that time passes between the steps. It settles what a crash has left.
 
 use crate::answers::{self, Asked};
 use crate::config::patience;
+use crate::control::{PORTAL, Records, Start, end_of_job, settle};
 use crate::damage;
 use crate::oracle::volume::Change;
 use crate::oracle::{Oracle, Violation, WriteEnd};
 use crate::pattern::{self, SectorPlace};
 use crate::scenario::{Listener, Verdict};
+use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use crate::transit;
+use api::JobState;
+use array::control::jobs::NewMove;
+use array::control::{ArrayError, ControlPlane, CopyPlace, NewPlace, PlacedVolume};
+use array::offload::Offload;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::fsck::{self, Options, Severity};
+use engine::pool::OtherPool;
 use engine::pool::maintenance::health;
-use engine::volume::{Mirror, VolumeIo};
 use engine::{
     IoError, IoErrorKind, Lane, NamedDrive, PoolError, PoolErrorKind, PoolSpec, Provisioning,
     Volume, VolumeSpec, World,
@@ -26,6 +34,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use world_sim::{Media, SimWorld};
 
@@ -47,6 +56,9 @@ struct Books {
     operations_left: Cell<u64>,
     clients: u64,
     victims: Vec<Rc<Media>>,
+    /// Of the first pool, and of the second.
+    shards: [usize; 2],
+    records: Records,
     answers: Rc<RefCell<answers::Counts>>,
     failure: RefCell<Option<String>>,
 }
@@ -58,6 +70,7 @@ struct Session {
     books: Rc<Books>,
     /// Those that came up.
     pools: Vec<Lane<SimWorld>>,
+    control: Arc<ControlPlane<SimWorld>>,
     /// Where clients find each volume.
     handles: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
     /// Clients that are at work.
@@ -111,6 +124,8 @@ impl Books {
             operations_left: Cell::new(operations.map_or(drawn, |most| most.min(drawn))),
             clients: prng.between(1, 6),
             victims: Vec::new(),
+            shards: [0, prng.stream("shards").below(2) as usize],
+            records: Records::default(),
             answers: Rc::default(),
             failure: RefCell::default(),
         }
@@ -146,6 +161,10 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
             Err(error) => return books.fail(format!("opening pool {pool}: {error}")),
         }
     }
+    let control = match begin(&world, &books, &pools, first) {
+        Ok(control) => control,
+        Err(what) => return books.fail(what),
+    };
     let failing = Rc::clone(&books);
     let bound = patience(&health::Limits::default(), !books.victims.is_empty());
     let session = Rc::new(Session {
@@ -155,16 +174,15 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         world,
         books,
         pools,
+        control,
         handles: RefCell::default(),
         busy: Cell::new(0),
     });
     if first {
         return session.make_volumes(&mut prng).await;
     }
-    if alone.is_none() {
-        let settled = transit::settle(&session.world, &session.pools, &mut prng).await;
-        session.expect("settling", settled);
-    }
+    let settled = settle(&session.control).await;
+    session.done("settling", settled);
     session.find_volumes(alone.is_some());
     if last {
         damage::mend(&session.books.victims);
@@ -185,6 +203,39 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     }
 }
 
+/// The control plane of a boot, over the pools that came up.
+fn begin(
+    world: &SimWorld,
+    books: &Books,
+    pools: &[Lane<SimWorld>],
+    first: bool,
+) -> Result<Arc<ControlPlane<SimWorld>>, String> {
+    let shards = Shards::new(world, 1 + books.shards[1]);
+    let mut homes = BTreeMap::new();
+    for (spec, shard) in books.specs.iter().zip(books.shards) {
+        let mut open = pools.iter().filter(|pool| pool.name() == spec.name);
+        if let Some(pool) = open.next() {
+            shards.states[shard].add_pool(pool.clone());
+            homes.insert(spec.name.clone(), vec![shard]);
+        }
+    }
+    let start = Start::new(world, &books.records, first);
+    let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
+    let offload = Arc::new(Offload::new(None, Default::default()));
+    let is_open: Vec<bool> = books
+        .specs
+        .iter()
+        .map(|spec| homes.contains_key(&spec.name))
+        .collect();
+    let control = start.control_plane((&shards, homes), offload, &site);
+    for (spec, is_open) in books.specs.iter().zip(is_open) {
+        if !is_open {
+            control.pool_is_closed(&spec.name, vec!["its drives are away".to_owned()], None);
+        }
+    }
+    Ok(control)
+}
+
 impl Session {
     fn fail(&self, what: impl Into<String>) {
         let what = what.into();
@@ -193,6 +244,17 @@ impl Session {
     }
 
     fn expect<T>(&self, what: &str, outcome: Result<T, PoolError>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fail(format!("{what}: {:?}: {error}", error.kind));
+                None
+            }
+        }
+    }
+
+    /// The same of what the control plane does.
+    fn done<T>(&self, what: &str, outcome: Result<T, ArrayError>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
@@ -265,6 +327,7 @@ impl Session {
         }
         if both {
             let mut prng = self.world.prng("mover");
+            self.resume().await;
             while self.busy.get() > 0 && self.books.failure.borrow().is_none() {
                 self.move_one(&mut prng).await;
                 let pause = Duration::from_micros(prng.below(2_000));
@@ -278,79 +341,169 @@ impl Session {
         }
     }
 
+    /// Goes on with the moves that a crash has interrupted, to their ends.
+    async fn resume(&self) {
+        let left = self.control.jobs().pending();
+        self.control.resume_jobs();
+        for job in left {
+            self.await_job(job.id, false).await;
+        }
+    }
+
+    /// Waits for the end of a job, which may only have failed or ended early where it was
+    /// `cancelled`.
+    async fn await_job(&self, id: u64, cancelled: bool) {
+        let ended = end_of_job(&self.control, id).await;
+        self.world.note(|| format!("job {id} ends: {ended:?}"));
+        let is_done = ended.is_some_and(|job| job.state == JobState::Done);
+        if !is_done && !cancelled {
+            self.fail(format!("job {id} does not move its volume"));
+        }
+        if let Some((info, transit)) = self.pools.iter().flat_map(|pool| pool.transits()).next() {
+            let (name, stage) = (info.name, transit.stage);
+            self.fail(format!("{name} is {stage:?} after job {id}"));
+        }
+    }
+
     async fn move_one(&self, prng: &mut Prng) {
         let volumes = self.books.volumes.borrow().clone();
         let (id, name) = prng.pick(&volumes);
         let Some(from) = self.place(name) else {
             return self.fail(format!("volume {name} is in no pool"));
         };
-        let (a, b) = (&self.pools[from], &self.pools[1 - from]);
-        let Some(there) = a.volume(name) else { return };
-        let uuid = there.info().uuid;
+        let b = &self.pools[1 - from];
+        let to = NewPlace {
+            pool: b.name().to_owned(),
+            leave_snapshots: false,
+            // A drive may be away that is struck.
+            force: true,
+        };
         self.world
-            .note(|| format!("move of {name} to {} begins", b.name()));
-        let (info, properties, own) = (there.info(), there.properties(), transit::other(a));
-        let copy = b.begin_arrival(&info, &properties, &own).await;
-        let Some(copy) = self.expect("a copy", copy) else {
-            return;
-        };
-        let to: Rc<dyn VolumeIo> = Rc::new(copy);
+            .note(|| format!("move of {name} to {} begins", to.pool));
         let rate = prng.chance(1, 4).then(|| prng.between(8 << 20, 64 << 20));
-        let begun = a.begin_departure(name, to, rate).await;
-        let Some((volume, mirror)) = self.expect("a departure", begun) else {
+        let cancels = prng.chance(1, 6).then(|| prng.below(3_000));
+        let has_moved = match prng.chance(1, 2) {
+            true => {
+                let order = NewMove {
+                    volume: name.clone(),
+                    to,
+                    rate_bytes_per_s: rate,
+                };
+                self.move_by_job(order, cancels).await;
+                b.volume(name).is_some()
+            }
+            false => {
+                self.move_by_steps((name, from), to, (rate, cancels, &mut *prng))
+                    .await
+            }
+        };
+        // Clients go on with what they have, for a while or for good.
+        if has_moved
+            && prng.chance(1, 2)
+            && let Some(there) = b.volume(name)
+        {
+            self.handles.borrow_mut().insert(*id, there);
+        }
+        self.world
+            .note(|| format!("move of {name} to {} ends", b.name()));
+    }
+
+    async fn move_by_job(&self, order: NewMove, cancels: Option<u64>) {
+        let begun = self.control.move_volume(order).await;
+        let Some(job) = self.done("a job", begun) else {
             return;
         };
-        let cancels = prng.chance(1, 6).then(|| prng.below(3_000));
-        let copying = volume.copy_to(&mirror);
-        let (copied, ()) = join(copying, self.cancel(&mirror, cancels)).await;
+        if let Some(after_us) = cancels {
+            self.world.sleep(Duration::from_micros(after_us)).await;
+            // It may have ended: then it is forgotten.
+            self.done(
+                "calling off a job",
+                self.control.jobs().cancel(job.id).await,
+            );
+        }
+        self.await_job(job.id, cancels.is_some()).await;
+    }
+
+    /// Whether it has moved.
+    async fn move_by_steps(
+        &self,
+        (name, from): (&str, usize),
+        to: NewPlace,
+        (rate, cancels, prng): (Option<u64>, Option<u64>, &mut Prng),
+    ) -> bool {
+        let control = &self.control;
+        let checked = control.check_move(name, &to).await;
+        let Some(there) = self.done("looking at a move", checked) else {
+            return false;
+        };
+        let copy = control.begin_copy(&there, &to.pool).await;
+        let Some(copy) = self.done("a copy", copy) else {
+            return false;
+        };
+        let copying = control.copy_volume(&there, &copy, rate);
+        let (copied, ()) = join(copying, self.cancel(&there, cancels)).await;
         if let Err(why) = copied {
             if cancels.is_none() {
                 self.fail(format!("copying {name}: {why}"));
             }
-            self.call_off(a, b, uuid).await;
-            return;
+            self.call_off(&there, &to.pool).await;
+            return false;
         }
         // Now and then what is mirrored goes on for a while.
         let pause = Duration::from_micros(prng.below(1_000));
         self.world.sleep(pause).await;
         let refuses = prng.chance(1, 8);
-        let arrive = async |info, properties| match refuses {
-            true => Err(PoolError {
+        let is_switched = match refuses {
+            true => self.is_refused(&there, from).await,
+            false => self.is_handed_over(&there, &copy, cancels.is_some()).await,
+        };
+        if !is_switched {
+            self.call_off(&there, &to.pool).await;
+        }
+        is_switched
+    }
+
+    async fn is_handed_over(&self, there: &PlacedVolume, copy: &CopyPlace, may_fail: bool) -> bool {
+        let stood = self.control.hand_over(there, copy).await;
+        let is_switched = stood.is_ok();
+        if !may_fail {
+            self.done("the switch", stood);
+        }
+        is_switched
+    }
+
+    /// The switch where the other pool does not take what arrives. No pool does that when it is
+    /// asked to, so the engine is asked and not the control plane.
+    async fn is_refused(&self, there: &PlacedVolume, from: usize) -> bool {
+        let (a, b) = (&self.pools[from], self.pools[1 - from].info());
+        let other = OtherPool {
+            uuid: b.uuid,
+            name: b.name,
+        };
+        let arrive = async |_, _| {
+            Err(PoolError {
                 kind: PoolErrorKind::Failed,
                 context: "not now".to_owned(),
-            }),
-            false => b.arrive(&info, &properties).await,
+            })
         };
-        let stood = a.hand_over(uuid, &transit::other(b), arrive).await;
-        if refuses || (cancels.is_some() && stood.is_err()) {
-            if stood.is_ok() {
-                self.fail(format!("{name} has moved and did not arrive"));
-            }
-            self.call_off(a, b, uuid).await;
-            return;
+        let stood = a.hand_over(there.info.uuid, &other, arrive).await;
+        if stood.is_ok() {
+            let name = &there.info.name;
+            self.fail(format!("{name} has moved and did not arrive"));
         }
-        self.expect("the switch", stood);
-        // Clients go on with what they have, for a while or for good.
-        if prng.chance(1, 2)
-            && let Some(there) = b.volume(name)
-        {
-            self.handles.borrow_mut().insert(*id, there);
-        }
-        self.expect("letting go", a.end_departure(uuid).await);
-        self.expect("settling there", b.end_arrival(uuid).await);
-        self.world
-            .note(|| format!("move of {name} to {} ends", b.name()));
+        false
     }
 
-    async fn cancel(&self, mirror: &Mirror, after_us: Option<u64>) {
+    async fn cancel(&self, there: &PlacedVolume, after_us: Option<u64>) {
         let Some(after_us) = after_us else { return };
         self.world.sleep(Duration::from_micros(after_us)).await;
-        mirror.fail("called off".to_owned());
+        self.done("ending a copy", self.control.stop_copy(there).await);
     }
 
-    async fn call_off(&self, a: &Lane<SimWorld>, b: &Lane<SimWorld>, uuid: base::Uuid) {
-        self.expect("calling off", a.call_off_departure(uuid).await);
-        self.expect("dropping a copy", b.call_off_arrival(uuid).await);
+    async fn call_off(&self, there: &PlacedVolume, to: &str) {
+        self.done("calling off", self.control.stop_copy(there).await);
+        let dropped = self.control.drop_copy(there.info.uuid, to).await;
+        self.done("dropping a copy", dropped);
     }
 
     /// A client: reads, writes and clears until nothing is left to do.

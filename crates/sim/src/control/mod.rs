@@ -14,7 +14,7 @@ pub(crate) use settings::settings;
 use crate::shards::Shards;
 use array::control::jobs::{Job, Jobs, NoImages};
 use array::control::{
-    AddedDrive, Configuration, ControlPlane, DrivePlaces, NoMachine, OneThread, Runtime,
+    AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, NoMachine, OneThread, Runtime,
 };
 use array::directory::Directory;
 use array::offload::Offload;
@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use world_sim::{Media, SimWorld};
 
 /// When time begins, in seconds since 1970.
@@ -44,6 +45,37 @@ pub(crate) struct Records {
     pub(crate) drives: Record<Vec<AddedDrive>>,
     /// One write in so many fails; none for 0.
     pub(crate) fail_one_of: u64,
+}
+
+/// How often it is looked whether a job has ended: at first, and after a while.
+const LOOK_MIN: Duration = Duration::from_micros(20);
+const LOOK_MAX: Duration = Duration::from_millis(20);
+
+/// What a start does with what a crash has left of jobs and of moves, before anything is shown.
+///
+/// # Errors
+/// A shard has stopped, or a volume that was on its way can't be had.
+pub(crate) async fn settle(control: &Arc<ControlPlane<SimWorld>>) -> Result<(), ArrayError> {
+    control.settle_jobs().await?;
+    let unsettled = control.settle_moves(None).await?;
+    match unsettled.into_iter().next() {
+        Some(first) => Err(first.error),
+        None => Ok(()),
+    }
+}
+
+/// Waits for the end of a job, and gives what came of it; nothing for one that is forgotten.
+pub(crate) async fn end_of_job(control: &ControlPlane<SimWorld>, id: u64) -> Option<api::Job> {
+    let runtime = control.runtime();
+    let began = runtime.now();
+    loop {
+        let job = control.jobs().job(id).ok()?;
+        if job.state.is_ended() {
+            return Some(job);
+        }
+        let passed = runtime.now().since(began);
+        runtime.sleep((passed / 8).clamp(LOOK_MIN, LOOK_MAX)).await;
+    }
 }
 
 /// A control plane that is about to begin.

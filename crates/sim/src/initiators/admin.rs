@@ -5,10 +5,14 @@
 
 use super::array::Array;
 use super::unit::Unit;
-use crate::transit;
+use crate::control::{end_of_job, settle};
+use crate::small_pool;
+use api::JobState;
+use array::control::jobs::NewMove;
+use array::control::{ArrayError, ArrayErrorKind, NewPlace};
 use base::Prng;
-use engine::volume::VolumeIo;
-use engine::{Disk, PoolError, PoolErrorKind, World};
+use engine::World;
+use futures_channel::oneshot;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -86,45 +90,84 @@ impl Array {
     /// To the other pool.
     async fn carry(&self, unit: &Unit) {
         unit.upsets.set(unit.upsets.get() + 1);
-        let moved = self.move_volume(unit).await;
+        if let Err(error) = self.move_volume(unit).await {
+            self.fail(format!("a move: {:?}: {error}", error.kind));
+        }
         unit.upsets.set(unit.upsets.get() + 1);
-        self.expect("a move", moved);
     }
 
-    async fn move_volume(&self, unit: &Unit) -> Result<(), PoolError> {
-        let uuid = unit.uuid.get();
-        let Some((from, there)) = self.volume_of(uuid) else {
+    async fn move_volume(&self, unit: &Unit) -> Result<(), ArrayError> {
+        let Some((from, _)) = self.volume_of(unit.uuid.get()) else {
             self.fail(format!("{} is in no pool", unit.name));
             return Ok(());
         };
-        let (a, b) = (&self.pools[from], &self.pools[1 - from]);
-        let (own, others) = (transit::other(a), transit::other(b));
-        let (info, properties) = (there.info(), there.properties());
-        let copy = match b.begin_arrival(&info, &properties, &own).await {
-            Err(error) if error.kind == PoolErrorKind::Full => return Ok(()),
-            copy => copy?,
+        let order = NewMove {
+            volume: unit.name.clone(),
+            to: NewPlace {
+                pool: self.pools[1 - from].name().to_owned(),
+                leave_snapshots: false,
+                // A drive may be away that is struck.
+                force: true,
+            },
+            rate_bytes_per_s: None,
         };
-        let to: Rc<dyn VolumeIo> = match self.as_seen_from(from, (1 - from, copy)) {
-            Disk::Here(copy) => Rc::new(copy),
-            Disk::There(copy) => copy,
-        };
-        let (volume, mirror) = a.begin_departure(&unit.name, to, None).await?;
-        let copied = volume.copy_to(&mirror).await;
-        let arrive = async |info, properties| b.arrive(&info, &properties).await;
-        let handed = match copied {
-            Ok(_) => a.hand_over(uuid, &others, arrive).await.is_ok(),
-            Err(_) => false,
-        };
-        if !handed {
-            a.call_off_departure(uuid).await?;
-            return b.call_off_arrival(uuid).await;
-        }
-        let place = (b.name().to_owned(), b.lane());
-        let state = &self.shards.states[self.home(unit.target)];
         // No more than this: it may look as before.
         self.owe(unit.number, 1);
-        state.volume_moved(&self.shards.handles[1 - from], &place, &info);
-        a.end_departure(uuid).await?;
-        b.end_arrival(uuid).await
+        match self.control.move_volume(order).await {
+            Ok(job) => self.await_move(unit, job.id).await,
+            Err(error) if error.kind == ArrayErrorKind::Full => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Waits for the job that moves a unit: the volume is on its way no more then.
+    async fn await_move(&self, unit: &Unit, job: u64) {
+        let ended = end_of_job(&self.control, job).await;
+        self.world.note(|| format!("job {job} ends: {ended:?}"));
+        let is_certain = self.books.tight.is_none() && self.books.victims.is_empty();
+        let has_failed = ended.is_none_or(|ended| ended.state != JobState::Done);
+        if is_certain && has_failed {
+            return self.fail(format!("{} is not moved by job {job}", unit.name));
+        }
+        for pool in &self.pools {
+            let mut on_their_way = pool.transits().into_iter();
+            let left = on_their_way.find(|(info, _)| info.uuid == unit.uuid.get());
+            if let Some((_, transit)) = left.filter(|_| self.books.victims.is_empty()) {
+                let (name, stage) = (&unit.name, transit.stage);
+                self.fail(format!("{name} is {stage:?} after job {job}"));
+            }
+        }
+    }
+
+    /// What a start does with jobs and moves that another has left.
+    pub(super) async fn settle(&self) {
+        if let Err(error) = settle(&self.control).await {
+            self.fail(format!("settling: {:?}: {error}", error.kind));
+        }
+    }
+
+    /// Goes on with the moves that a crash has interrupted. What this gives ends when they have.
+    pub(super) fn resume_moves(self: &Rc<Self>) -> oneshot::Receiver<()> {
+        let jobs = self.control.jobs().pending();
+        let unit_of = |name: &String| self.books.units.iter().position(|one| one.name == *name);
+        let moved = jobs
+            .iter()
+            .filter_map(|job| Some((job.id, unit_of(&job.order.volume)?)));
+        let moved: Vec<(u64, usize)> = moved.collect();
+        for (_, unit) in &moved {
+            let unit = &self.books.units[*unit];
+            unit.upsets.set(unit.upsets.get() + 1);
+            self.owe(unit.number, 1);
+        }
+        self.control.resume_jobs();
+        let array = Rc::clone(self);
+        small_pool::begin(&self.world, async move {
+            for (job, unit) in moved {
+                let unit = &array.books.units[unit];
+                array.await_move(unit, job).await;
+                unit.upsets.set(unit.upsets.get() + 1);
+            }
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! The array of one boot: pools, targets, and the data of tokens.
 //!
-//! Its shards, its directory and its copies over shards are those of the array that serves. Each
-//! pool has a shard, and targets take turns. What is left of the server's work is done here.
+//! Its shards, its directory, its copies over shards and its moves are those of the array that
+//! serves. Each pool has a shard, and targets take turns. What is left of the server's work is done
+//! here.
 
 use super::tasks::Task;
 use super::token::Token;
@@ -9,11 +10,13 @@ use super::unit::Unit;
 use super::{Books, FILLER, Host};
 use crate::answers::Asked;
 use crate::config::patience;
+use crate::control::{PORTAL, Start};
 use crate::shards::Shards;
+use array::control::ControlPlane;
 use array::directory::{Directory, TargetEntry};
 use array::offload::Offload;
 use array::shard::ShardState;
-use base::Uuid;
+use base::{Prng, Uuid};
 use engine::pool::maintenance::health;
 use engine::volume::CancelToken;
 use engine::{Disk, Lane, PoolError, Provisioning, Volume, World};
@@ -44,6 +47,7 @@ pub(super) struct Array {
     pub(super) pools: Vec<Lane<SimWorld>>,
     pub(super) targets: Vec<Rc<Target<SimWorld>>>,
     pub(super) shards: Shards,
+    pub(super) control: Arc<ControlPlane<SimWorld>>,
     pub(super) directory: Arc<Directory>,
     pub(super) offload: Arc<Offload<SimWorld>>,
     /// By unit: unit attentions that a nexus may have been owed, at most.
@@ -58,6 +62,12 @@ pub(super) struct Array {
 /// A command that is not at the engine.
 pub(super) struct Out(Rc<Task>);
 
+fn offload(prng: &mut Prng) -> Arc<Offload<SimWorld>> {
+    let mut secret = [0; 40];
+    prng.fill(&mut secret);
+    Arc::new(Offload::new(Some(secret), LIMITS))
+}
+
 impl Drop for Out {
     fn drop(&mut self) {
         self.0.is_out.set(false);
@@ -65,16 +75,21 @@ impl Drop for Out {
 }
 
 impl Array {
+    /// The array of a boot, before it has looked at what the one before has left.
+    ///
+    /// # Errors
+    /// Its settings break a rule.
     pub(super) fn new(
         world: &SimWorld,
         books: &Rc<Books>,
-        pools: Vec<Lane<SimWorld>>,
-    ) -> Rc<Array> {
-        let shards = Shards::new(world, pools.len());
-        for (state, pool) in shards.states.iter().zip(&pools) {
-            state.add_pool(pool.clone());
-        }
-        let directory = Arc::new(Directory::new());
+        (pools, first): (Vec<Lane<SimWorld>>, bool),
+    ) -> Result<Rc<Array>, String> {
+        let (shards, homes) = Shards::one_each(world, &pools);
+        let start = Start::new(world, &books.records, first);
+        let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
+        let offload = offload(&mut world.prng("tokens"));
+        let control = start.control_plane((&shards, homes), Arc::clone(&offload), &site);
+        let directory = Arc::clone(control.directory());
         let target = |number: usize| {
             let name = format!("iqn.2026-11.dev.ashlar:sim{number}");
             let shard = number % shards.states.len();
@@ -82,29 +97,26 @@ impl Array {
             shards.states[shard].target_or_new(&name)
         };
         let targets = (0..books.targets).map(target).collect();
-        let mut secret = [0; 40];
-        world.prng("tokens").fill(&mut secret);
-        let offload = Arc::new(Offload::new(Some(secret), LIMITS));
-        offload.set_shards(&shards.handles);
         let failing = Rc::clone(books);
         let fail = move |what| {
             failing.failure.borrow_mut().get_or_insert(what);
         };
         let bound = patience(&health::Limits::default(), !books.victims.is_empty());
-        Rc::new(Array {
+        Ok(Rc::new(Array {
             asked: Asked::new(world, bound, &books.answers, fail),
             world: world.clone(),
             books: Rc::clone(books),
             pools,
             targets,
             shards,
+            control,
             directory,
             offload,
             owed: books.units.iter().map(|_| Cell::new(1)).collect(),
             hosts: RefCell::default(),
             function: Cell::new(None),
             aborted: RefCell::default(),
-        })
+        }))
     }
 
     pub(super) fn fail(&self, what: impl Into<String>) {

@@ -42,11 +42,11 @@ mod unit;
 
 use crate::answers;
 use crate::config::{Theme, themes};
+use crate::control::Records;
 use crate::damage;
 use crate::history::{Deed, History, RegisterPlace};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
-use crate::transit;
 use array::Array;
 use base::Prng;
 use engine::fsck::{self, Options, Severity};
@@ -91,6 +91,7 @@ struct Books {
     rooms: Cell<u64>,
     operations: Cell<u64>,
     victims: Vec<Rc<Media>>,
+    records: Records,
     answers: Rc<RefCell<answers::Counts>>,
 }
 
@@ -155,6 +156,7 @@ impl Books {
             rooms: Cell::new(0),
             operations: Cell::new(0),
             victims: Vec::new(),
+            records: Records::default(),
             answers: Rc::default(),
         }
     }
@@ -321,13 +323,15 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     if last {
         damage::mend(&books.victims);
     }
-    let array = Array::new(&world, &books, pools);
+    let array = match Array::new(&world, &books, (pools, first)) {
+        Ok(array) => array,
+        Err(what) => return books.fail(&world, what),
+    };
     if first {
         // This boot is never cut short.
         return make_volumes(&array, &mut prng).await;
     }
-    let settled = transit::settle(&world, &array.pools, &mut prng).await;
-    array.expect("settling", settled);
+    array.settle().await;
     array.forget_leftovers().await;
     books.settle(&world);
     for number in 0..books.units.len() {
@@ -350,9 +354,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     for number in 0..books.units.len() {
         find_fence(&world, &books, number, &hosts[0]).await;
     }
-    // What the cut has left is looked at before anything covers it.
-    read_all(&books, &hosts).await;
-    books.settle(&world);
+    look_around(&array, &hosts).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 {
         round(&array, &hosts, &mut prng).await;
         books.settle(&world);
@@ -365,6 +367,16 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         books.settle(&world);
         end(&array).await;
     }
+}
+
+/// What the cut has left is looked at before anything covers it. Moves that it has interrupted go on
+/// meanwhile.
+async fn look_around(array: &Rc<Array>, hosts: &[Rc<Host>]) {
+    let moves = array.resume_moves();
+    read_all(&array.books, hosts).await;
+    // Dropped with the boot only.
+    let _ = moves.await;
+    array.books.settle(&array.world);
 }
 
 async fn make_volumes(array: &Array, prng: &mut Prng) {
