@@ -276,3 +276,32 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
     assert_eq!(pools(&serving), ["p0"]);
     serving.done(&CREATE);
 }
+
+/// A making whose drives could not be emptied again stays on record until they are.
+#[test]
+fn a_making_that_cannot_be_taken_back_yet_is_taken_back_later() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    drop(serving);
+    let record = home.file("ashlar-data.json");
+    let read = || -> Value { serde_json::from_slice(&fs::read(&record).unwrap()).unwrap() };
+    let mut made = read();
+    let drives = ["n0.img", "n1.img"];
+    made["content"]["pools"]["new"] =
+        json!({ "state": "being_made", "new_files": [], "of_before": drives });
+    fs::write(&record, made.to_string()).unwrap();
+    let held = fs::File::open(home.file("n0.img")).unwrap();
+    held.lock().unwrap();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    let mark = || read()["content"]["pools"]["new"].clone();
+    assert_eq!(mark()["of_before"], json!(["n0.img"]));
+    let (kind, said) = serving.refusal(&CREATE);
+    assert_eq!(kind, "busy", "{said}");
+    assert!(said.contains("n0.img"), "{said}");
+    assert_eq!(mark()["of_before"], json!(["n0.img"]));
+    drop(held);
+    serving.done(&CREATE);
+    assert_eq!(mark()["state"], "made");
+}

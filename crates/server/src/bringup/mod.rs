@@ -33,7 +33,7 @@ use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload;
 use crate::openings::pool_plan::PoolPlan;
-use crate::openings::{made, pool_changes, pools, unlisted};
+use crate::openings::{made, pool_changes, pools, taking_back, unlisted};
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 use futures_util::future::join_all;
@@ -160,14 +160,14 @@ async fn furnish(
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
     let mut made = made::Made::read(data)?;
     let mut gone = pool_changes::end_destructions(data, &shards[0], &mut made).await?;
-    gone.extend(pool_changes::take_back_makings(data, &made, &shards[0]).await?);
+    gone.extend(taking_back::take_back_makings(data, &mut made, &shards[0]).await?);
     for name in &gone {
         described = pool_changes::without(&described, name);
         if let Some(kept) = &mut kept {
             kept.settings = Some(Arc::new(described.settings()));
             store.write(kept)?;
         }
-        made.set(data, name, None)?;
+        made.forget(data, name)?;
     }
     let site = &described;
     let added = array::added(data.path())?;

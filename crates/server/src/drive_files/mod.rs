@@ -10,7 +10,6 @@
 
 mod second_look;
 
-use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::own_files::foreign;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
@@ -181,7 +180,8 @@ pub(crate) async fn labels(
 }
 
 /// Takes the labels of a pool that is no more off the drives at `paths`; without `uuid`, of any pool
-/// of that name. Leaves those in another array's data directory alone. Warns of a drive that can't be wiped: it may still say that it is of that pool.
+/// of that name. Leaves those in another array's data directory alone. Warns of a drive that can't be
+/// wiped, for it may still say that it is of that pool; gives those, without any that is away.
 ///
 /// # Errors
 /// The shard has stopped.
@@ -190,12 +190,15 @@ pub(crate) async fn unlabel(
     pool: &str,
     uuid: Option<Uuid>,
     paths: Vec<PathBuf>,
-) -> Result<(), ShardGone> {
+) -> Result<Vec<PathBuf>, ShardGone> {
     let (pool, data) = (pool.to_owned(), data.to_owned());
     let visit = move |state: Rc<ShardState>| async move {
+        let mut left = Vec::new();
         let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
         for path in paths {
-            let wiped = match Patience::default().open(&path).await {
+            let opened = Patience::default().open(&path).await;
+            let is_away = matches!(&opened, Err(error) if error.kind == OpenErrorKind::NotFound);
+            let wiped = match opened {
                 Ok(_) if foreign(&data, &path).await.is_some() => continue,
                 Ok(open) => {
                     let drive = Rc::new(RealDrive::of(state.world(), &open));
@@ -208,75 +211,87 @@ pub(crate) async fn unlabel(
                 Err(error) => Err(error.to_string()),
             };
             if let Err(why) = wiped {
-                let path = path.display();
-                tracing::warn!("pool {pool} is no more, and {path} may keep its label: {why}");
+                let shown = path.display();
+                tracing::warn!("pool {pool} is no more, and {shown} may keep its label: {why}");
+                if !is_away {
+                    left.push(path);
+                }
             }
         }
+        left
     };
     shard.call(visit).await
 }
 
 /// Removes files that the making of a pool has left, since it did not end: nothing was ever
 /// acknowledged there. A file that another pool has by now, or that is another array's, stays.
+/// Warns of a file that can't be removed; gives those.
 ///
 /// # Errors
-/// A file can't be removed, or the shard has stopped.
+/// The shard has stopped.
 pub(crate) async fn remove_unfinished(
     (shard, data): (&ShardHandle, &Path),
     pool: &str,
     files: Vec<PathBuf>,
-) -> Result<(), BringUpError> {
+) -> Result<Vec<PathBuf>, ShardGone> {
     let (name, data) = (pool.to_owned(), data.to_owned());
     let visit = move |state: Rc<ShardState>| async move {
-        let mut ours = Vec::new();
+        let mut found = Vec::new();
         for path in files {
-            match is_used(&state, (&data, &path), &name).await {
-                None => ours.push(path),
-                Some(why) => {
-                    let path = path.display();
-                    tracing::warn!(
-                        "the making of pool {name} was cut short, and {path} stays: {why}"
-                    );
+            let user = user_of(&state, (&data, &path), &name).await;
+            found.push((path, user));
+        }
+        found
+    };
+    let mut left = Vec::new();
+    for (path, user) in shard.call(visit).await? {
+        let is_another = matches!(user, Some(FileUser::Another(_)));
+        let removed = match user {
+            Some(FileUser::Another(why) | FileUser::Unknown(why)) => Err(why),
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error.to_string()),
+                _ => Ok(()),
+            },
+        };
+        let shown = path.display();
+        match removed {
+            Ok(()) => tracing::info!("{shown} is removed: the making of pool {pool} was cut short"),
+            Err(why) => {
+                tracing::warn!("the making of pool {pool} was cut short, and {shown} stays: {why}");
+                if !is_another {
+                    left.push(path);
                 }
             }
         }
-        ours
-    };
-    for path in shard.call(visit).await? {
-        match fs::remove_file(&path) {
-            Ok(()) => tracing::info!(
-                "removed {}: the making of pool {pool} was cut short",
-                path.display()
-            ),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                let context = format!(
-                    "{}: can't remove it, and the making of pool {pool} was cut short: {error}",
-                    path.display()
-                );
-                return Err(BringUpError::new(BringUpErrorKind::Drive, context));
-            }
-        }
     }
-    Ok(())
+    Ok(left)
 }
 
-/// Why a file that was made for `pool` is not its own any more.
-async fn is_used(state: &ShardState, (data, path): (&Path, &Path), pool: &str) -> Option<String> {
+/// Who uses a file that was made for a pool; says why it may not be removed.
+enum FileUser {
+    /// Somebody has it open, or it does not answer.
+    Unknown(String),
+    /// Another pool, or another array: it is this pool's no more.
+    Another(String),
+}
+
+/// Who uses a file that was made for `pool`, if anybody does.
+async fn user_of(state: &ShardState, (data, path): (&Path, &Path), pool: &str) -> Option<FileUser> {
     let open = match Patience::default().open(path).await {
         Ok(open) => open,
         Err(error) => {
             let is_kept = matches!(error.kind, OpenErrorKind::InUse | OpenErrorKind::Silent);
-            return is_kept.then(|| error.to_string());
+            return is_kept.then(|| FileUser::Unknown(error.to_string()));
         }
     };
     if let Some(why) = foreign(data, path).await {
-        return Some(why);
+        return Some(FileUser::Another(why));
     }
     let drive = RealDrive::of(state.world(), &open);
     let label = Lane::probe(state.world(), &drive).await.ok().flatten();
     let other = label.filter(|label| label.pool_name != pool)?;
-    Some(format!("it is a drive of pool {}", other.pool_name))
+    let why = format!("it is a drive of pool {}", other.pool_name);
+    Some(FileUser::Another(why))
 }
 
 async fn look_at(state: &ShardState, place: DrivePlace, mut patience: Patience) -> Look {

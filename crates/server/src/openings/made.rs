@@ -59,6 +59,27 @@ pub(crate) enum MadePool {
     },
 }
 
+impl MadePool {
+    /// The making of a pool which has made nothing yet, or of which nothing is left.
+    pub(crate) fn made_of_nothing() -> Self {
+        MadePool::BeingMade {
+            new_files: Vec::new(),
+            of_before: Vec::new(),
+        }
+    }
+
+    /// The drives on which a making that did not end may have left something.
+    pub(crate) fn left_by_making(&self) -> Vec<PathBuf> {
+        match self {
+            MadePool::BeingMade {
+                new_files,
+                of_before,
+            } => [&new_files[..], of_before].concat(),
+            MadePool::Made { .. } | MadePool::BeingDestroyed { .. } => Vec::new(),
+        }
+    }
+}
+
 impl Made {
     /// The record of `data`; an empty one for a new directory.
     pub(crate) fn read(data: &DataDir) -> Result<Self, BringUpError> {
@@ -111,6 +132,17 @@ impl Made {
                 Some(state) => made.pools.insert(pool.to_owned(), state),
                 None => made.pools.remove(pool),
             };
+        })
+    }
+
+    /// Forgets, durably, a pool that is none. One whose making has left something stays: that is
+    /// still to be taken back.
+    pub(crate) fn forget(&mut self, data: &DataDir, pool: &str) -> Result<(), BringUpError> {
+        self.change(data, |made| {
+            let left = made.pools.get(pool).map(MadePool::left_by_making);
+            if left.is_some_and(|left| left.is_empty()) {
+                made.pools.remove(pool);
+            }
         })
     }
 

@@ -2,14 +2,15 @@
 //!
 //! Invariants:
 //! - A pool is on record as being made before the settings name it, and before its drives are
-//!   looked at. A making that a crash cut short is taken back by the next start: whatever lies on
-//!   the drives then is never taken for the pool.
+//!   looked at. A making that a crash cut short, or that failed, is taken back ([`taking_back`]):
+//!   whatever lies on the drives then is never taken for the pool.
 //! - A pool that is being destroyed is on record as such before anything of it goes. A destruction
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
+use super::taking_back;
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 use crate::data_dir::DataDir;
@@ -41,10 +42,7 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
             let data = array.data()?;
             let name = new.pool.name.clone();
             let settings = with_pool(&array, &data, new).await?;
-            let mark = MadePool::BeingMade {
-                new_files: Vec::new(),
-                of_before: Vec::new(),
-            };
+            let mark = MadePool::made_of_nothing();
             Made::read(&data)?.set(&data, &name, Some(mark))?;
             let made = match array.keep_settings(settings).await {
                 Ok(()) => make(&array, &data, &name).await,
@@ -53,7 +51,8 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
             if made.is_err() {
                 let before = without(&array.settings(), &name);
                 match array.keep_settings(before).await {
-                    Ok(()) => Made::read(&data)?.set(&data, &name, None)?,
+                    // The mark stays as long as something is left: that is taken back later.
+                    Ok(()) => Made::read(&data)?.forget(&data, &name)?,
                     // With its mark: the next start takes the pool back.
                     Err(error) => tracing::error!(
                         "pool {name}, which could not be made, stays in the settings until the \
@@ -71,9 +70,11 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
     let taken = |context: String| Err(ArrayError::new(ArrayErrorKind::Exists, context));
     let name = &new.pool.name;
     let mut settings = array.current_settings().await?;
-    let made = Made::read(data)?;
-    let is_known = made.pools.contains_key(name) || array.is_unlisted(name);
-    if settings.pool(name).is_some() || is_known {
+    let is_served = settings.pool(name).is_some() || array.is_unlisted(name);
+    if !is_served {
+        taking_back::before_making(array, data, name).await?;
+    }
+    if is_served || Made::read(data)?.pools.contains_key(name) {
         return taken(format!(
             "there is a pool {name} already; choose another name"
         ));
@@ -371,36 +372,6 @@ pub(crate) async fn end_destructions(
     Ok(going)
 }
 
-/// Takes back the makings of pools that a crash has cut short, and gives the names of those pools.
-/// Nobody was told that there is such a pool.
-///
-/// # Errors
-/// A file can't be removed.
-pub(crate) async fn take_back_makings(
-    data: &DataDir,
-    made: &Made,
-    shard: &ShardHandle,
-) -> Result<Vec<String>, BringUpError> {
-    // A first start that was cut short makes its pools anew.
-    if !made.is_configured {
-        return Ok(Vec::new());
-    }
-    let mut names = Vec::new();
-    for (name, state) in made.pools.clone() {
-        if let MadePool::BeingMade {
-            new_files,
-            of_before,
-        } = state
-        {
-            drive_files::remove_unfinished((shard, data.path()), &name, new_files).await?;
-            drive_files::unlabel((shard, data.path()), &name, None, of_before).await?;
-            tracing::info!("pool {name}: its making was cut short, and is taken back");
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
 /// Wipes the labels of a pool that is being destroyed.
 async fn wipe(
     data: &DataDir,
@@ -416,7 +387,9 @@ async fn wipe(
         let context = format!("{file}: the identity of pool {name} is none");
         return Err(BringUpError::new(BringUpErrorKind::Data, context));
     };
-    Ok(drive_files::unlabel((shard, data.path()), name, Some(uuid), drives.clone()).await?)
+    // The pool is gone all the same: one that keeps its label may be away for good.
+    drive_files::unlabel((shard, data.path()), name, Some(uuid), drives.clone()).await?;
+    Ok(())
 }
 
 /// `settings` without a pool and its drives.

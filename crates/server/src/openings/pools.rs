@@ -9,6 +9,7 @@ use super::lanes::{self, OpenedDrive};
 use super::made::{Made, MadePool};
 use super::old_data;
 use super::pool_plan::{Action, PoolPlan, misplaced};
+use super::taking_back;
 use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
 use crate::blank;
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
@@ -496,8 +497,9 @@ pub(crate) async fn remember(
 /// Makes the pools that aren't there.
 ///
 /// # Errors
-/// What stands in the way. Nothing is left then of the pool that fails but the record that it is
-/// being made: the caller takes the pool out of the settings, and then off the record.
+/// What stands in the way. The pool that fails is taken back then. The record says that it is being
+/// made, and what is left of it: the caller takes the pool out of the settings, and has the record
+/// forget it.
 pub(crate) async fn make(
     plans: Vec<PoolPlan>,
     shards: &[ShardHandle],
@@ -513,12 +515,14 @@ pub(crate) async fn make(
         let of_before = plan.places.iter().map(|place| place.path.clone());
         let of_before: Vec<PathBuf> = of_before.filter(|path| !files.contains(path)).collect();
         let being_made = MadePool::BeingMade {
-            new_files: files,
+            new_files: files.clone(),
             of_before: of_before.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
         let drives: Vec<String> = spec.drives().cloned().collect();
         let (created, filled) = make_files(new_files.clone()).await;
+        // Without it, any of them may be there.
+        let created = created.unwrap_or(files);
         let recorded = async {
             filled?;
             let uuid = make_one(&plan, &lanes, shards).await?;
@@ -526,11 +530,21 @@ pub(crate) async fn make(
             made.set(data, &spec.name, Some(MadePool::Made { uuid, drives }))
         };
         if let Err(error) = recorded.await {
-            lanes.close().await?;
-            // They were empty before.
+            // With a shard that has stopped, its lane is closed.
+            let _ = lanes.close().await;
+            // Those of before were empty.
             let of = (&shards[0], data.path());
-            drive_files::unlabel(of, &spec.name, None, of_before).await?;
-            drive_files::remove_unfinished(of, &spec.name, created).await?;
+            let left = taking_back::take_back(of, &spec.name, (created, of_before)).await;
+            let noted = match left {
+                Ok(left) => made.set(data, &spec.name, Some(left)),
+                Err(gone) => Err(gone.into()),
+            };
+            if let Err(why) = noted {
+                tracing::error!(
+                    "pool {}, which could not be made, is not taken back: {why}",
+                    spec.name
+                );
+            }
             return Err(error);
         }
         tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
@@ -597,8 +611,11 @@ async fn make_one(
     }
 }
 
-/// Makes files of these sizes; gives those that it has made, also when there is an error.
-async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(), BringUpError>) {
+/// Makes files of these sizes; gives those that it has made, also when there is an error, unless
+/// nobody can say.
+async fn make_files(
+    new_files: Vec<(PathBuf, u64)>,
+) -> (Option<Vec<PathBuf>>, Result<(), BringUpError>) {
     let making = tokio::task::spawn_blocking(move || {
         let mut made = Vec::new();
         let outcome = new_files.into_iter().try_for_each(|(path, size)| {
@@ -612,13 +629,12 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(),
         Ok((made, outcome)) => {
             let failed =
                 |error: OpenError| BringUpError::new(BringUpErrorKind::Drive, error.to_string());
-            (made, outcome.map_err(failed))
+            (Some(made), outcome.map_err(failed))
         }
-        // The record names them all, and the next start removes what is there.
         Err(error) => {
             let context = format!("making drive files ended early: {error}");
             let error = BringUpError::new(BringUpErrorKind::System, context);
-            (Vec::new(), Err(error))
+            (None, Err(error))
         }
     }
 }
