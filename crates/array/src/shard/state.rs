@@ -1,10 +1,10 @@
 //! The state of a shard: its world, pools, exported targets and sessions.
 
-use super::ShardHandle;
 use super::ledger::Ledger;
 use super::remote_volume::RemoteVolume;
 use super::session::{Closing, Session, SessionInfo};
 use super::space_reclaim::SpaceReclaim;
+use super::{ShardGone, ShardHandle};
 use crate::directory::{Directory, canonical};
 use crate::wake::{Wake, in_time};
 use engine::World;
@@ -101,6 +101,11 @@ pub struct ShardState<W: World> {
     stopping: Cell<bool>,
     /// Its sessions have ended, or had their time for that.
     drained: Cell<bool>,
+    /// Its pools are being closed, or are.
+    closing: Cell<bool>,
+    /// Lanes that are being opened here.
+    lanes_opening: Cell<usize>,
+    no_lane_opens: Wake,
     closed: Wake,
 }
 
@@ -119,6 +124,9 @@ impl<W: World> ShardState<W> {
             room: OnceCell::new(),
             stopping: Cell::new(false),
             drained: Cell::new(false),
+            closing: Cell::new(false),
+            lanes_opening: Cell::new(0),
+            no_lane_opens: Wake::default(),
             closed: Wake::default(),
         })
     }
@@ -145,6 +153,16 @@ impl<W: World> ShardState<W> {
             Some(room) => room.ask(&self.world, volume).await,
             None => false,
         }
+    }
+
+    /// The right to open a lane here, until it is dropped: [`ShardState::close`] waits for it.
+    /// Nothing once the shard is to stop.
+    pub(crate) fn begin_opening(&self) -> Option<LaneOpening<'_, W>> {
+        if self.stopping.get() {
+            return None;
+        }
+        self.lanes_opening.set(self.lanes_opening.get() + 1);
+        Some(LaneOpening { state: self })
     }
 
     /// Homes an open pool, or a lane of one, here.
@@ -454,16 +472,19 @@ impl<W: World> ShardState<W> {
         self.drained.set(true);
     }
 
-    /// Closes all sessions, then all pools. One that takes too long, for it waits for a drive,
-    /// is left as it is: that is as a crash for it, and it recovers at the next start.
+    /// Closes all sessions, then all pools, and waits for those that are being opened. One that takes
+    /// too long, for it waits for a drive, is left as it is: that is as a crash for it, and it
+    /// recovers at the next start.
     pub async fn close(&self) -> Vec<(String, PoolError)> {
         self.end_sessions().await;
+        self.closing.set(true);
         let open = self.pools.take().into_iter();
         // Without what keeps data for tokens.
         let pools: Vec<_> = open.map(|((name, _), open)| (name, open.pool)).collect();
         let mut failures = Vec::new();
         let closing = pools.iter().map(|(_, pool)| close_in_time(pool));
-        let closed = futures_util::future::join_all(closing).await;
+        let closing = futures_util::future::join_all(closing);
+        let (closed, ()) = futures_util::future::join(closing, self.openings_end()).await;
         for ((name, _), outcome) in pools.iter().zip(closed) {
             if let Err(error) = outcome {
                 failures.push((name.clone(), error));
@@ -471,6 +492,18 @@ impl<W: World> ShardState<W> {
         }
         self.closed.notify();
         failures
+    }
+
+    /// Ends when no lane is being opened here, or had its time for that.
+    async fn openings_end(&self) {
+        let end = async {
+            while self.lanes_opening.get() > 0 {
+                self.no_lane_opens.notified().await;
+            }
+        };
+        if self.lanes_opening.get() > 0 && in_time(&self.world, CLOSE_MAX, end).await.is_none() {
+            tracing::error!("a lane that is being opened is left behind: a drive may hang");
+        }
     }
 
     pub fn target(&self, name: &str) -> Option<Rc<Target<W>>> {
@@ -540,6 +573,40 @@ impl<W: World> ShardState<W> {
 
     pub fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
         self.receive_space.borrow_mut()
+    }
+}
+
+/// A lane that is being opened.
+pub(crate) struct LaneOpening<'a, W: World> {
+    state: &'a ShardState<W>,
+}
+
+impl<W: World> LaneOpening<'_, W> {
+    /// Homes the lane on the shard. One that the shard's closing has missed is closed at once:
+    /// nobody else would.
+    ///
+    /// # Errors
+    /// The shard has stopped.
+    pub(crate) async fn home(self, lane: Lane<W>) -> Result<(), ShardGone> {
+        if !self.state.closing.get() {
+            self.state.add_pool(lane);
+            return Ok(());
+        }
+        if let Err(error) = close_in_time(&lane).await {
+            tracing::warn!("lane {} of pool {}: {error}", lane.lane(), lane.name());
+        }
+        lane.release();
+        Err(ShardGone(self.state.index))
+    }
+}
+
+impl<W: World> Drop for LaneOpening<'_, W> {
+    fn drop(&mut self) {
+        let left = self.state.lanes_opening.get() - 1;
+        self.state.lanes_opening.set(left);
+        if left == 0 {
+            self.state.no_lane_opens.notify();
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //!   of the first lane. Nobody takes what it has left for a pool, and it can be begun again.
 //! - Where a lane can't be created, those that are there are closed again.
 
-use super::{NotOpened, Opening, PoolDrive, doors, home};
+use super::{NotOpened, Opening, PoolDrive, bring_home, doors};
 use crate::shard::ShardState;
 use engine::lane::LaneSlot;
 use engine::pool::{PoolInfo, PoolSpec};
@@ -47,8 +47,8 @@ impl<W: World> Opening<W> {
                 let group = |(level, drives): &(Level, Vec<D>)| (*level, doors(&state, drives));
                 let groups = groups.iter().map(group).collect();
                 let (world, spares) = (state.world().clone(), doors(&state, &spares));
-                let created = Lane::create_lane(world, slot, spec, groups, spares).await;
-                created.map(|lane| home(&state, lane, paces))
+                let create = Lane::create_lane(world, slot, spec, groups, spares);
+                bring_home(&state, paces, create).await
             };
             infos.insert(0, shard.call(visit).await??);
         }

@@ -9,8 +9,8 @@
 //! - A lane comes to have what the first lane has, before anybody uses the pool ([`completion`]).
 //! - The first lane is created last ([`creation`]), and [`Opening::close`] closes it last. A drive
 //!   shows as a pool's by the labels of the first lane, and these say whether the pool was closed.
-//!
-//! A shard that stops closes what is open there ([`ShardState::close`]).
+//! - A shard that stops closes what is open there ([`ShardState::close`]), and a lane that opens there
+//!   later is closed, too: none is left to be recovered.
 
 mod completion;
 mod creation;
@@ -20,7 +20,7 @@ mod tests;
 use super::Paces;
 use crate::error::ArrayError;
 use crate::shard::{ShardGone, ShardHandle, ShardState, close_in_time};
-use engine::lane::LaneSlot;
+use engine::lane::{LaneRegistry, LaneSlot};
 use engine::pool::PoolInfo;
 use engine::{Lane, NamedDrive, PoolError, PoolErrorKind, World};
 use futures_util::future::join_all;
@@ -118,20 +118,14 @@ impl<W: World> Opening<W> {
         let slots = LaneSlot::all(self.shards.len() as u16);
         let opening = slots.into_iter().zip(&self.shards).map(|(slot, shard)| {
             let (drives, paces) = (drives.to_vec(), self.paces);
-            let (index, registry) = (slot.index, slot.registry.clone());
-            let opened = shard.call(move |state: Rc<ShardState<W>>| async move {
+            let outcome = RefusedUnlessOpen::new(&slot);
+            shard.call(move |state: Rc<ShardState<W>>| async move {
                 let drives = doors(&state, &drives);
-                let opened = Lane::open_lane(state.world().clone(), slot, drives).await;
-                opened.map(|lane| home(&state, lane, paces))
-            });
-            async move {
-                let opened = opened.await;
-                if opened.is_err() {
-                    // The others wait for what it says.
-                    registry.say_ready(index, false);
-                }
+                let open = Lane::open_lane(state.world().clone(), slot, drives);
+                let opened = bring_home(&state, paces, open).await;
+                outcome.note(opened.is_ok());
                 opened
-            }
+            })
         });
         let (mut infos, mut failure) = (Vec::new(), None);
         for outcome in join_all(opening).await {
@@ -140,7 +134,7 @@ impl<W: World> Opening<W> {
                     infos.push(info);
                     continue;
                 }
-                Ok(Err(error)) => NotOpened::from(error),
+                Ok(Err(why)) => why,
                 Err(gone) => NotOpened::from(gone),
             };
             if failure.is_none() || why.is_reason() {
@@ -204,12 +198,51 @@ impl<W: World> Opening<W> {
     }
 }
 
-/// Has a lane be on a shard from now on. Gives what it says of itself.
-fn home<W: World>(state: &ShardState<W>, lane: Lane<W>, paces: Option<Paces>) -> PoolInfo {
+/// Opens or creates a lane by `open`, and has it be on a shard from then on. Gives what it says of
+/// itself.
+async fn bring_home<W: World>(
+    state: &ShardState<W>,
+    paces: Option<Paces>,
+    open: impl Future<Output = Result<Lane<W>, PoolError>>,
+) -> Result<PoolInfo, NotOpened> {
+    let Some(opening) = state.begin_opening() else {
+        return Err(ShardGone(state.index()).into());
+    };
+    let lane = open.await?;
     if let Some(paces) = paces {
         paces.set_on(&lane);
     }
     let info = lane.info();
-    state.add_pool(lane);
-    info
+    opening.home(lane).await?;
+    Ok(info)
+}
+
+/// Says that a lane is not open when it is dropped, unless it is. The others wait for that, and
+/// whoever opens the lane may go away before it is known.
+struct RefusedUnlessOpen {
+    registry: LaneRegistry,
+    lane: u16,
+    is_open: bool,
+}
+
+impl RefusedUnlessOpen {
+    fn new(slot: &LaneSlot) -> Self {
+        RefusedUnlessOpen {
+            registry: slot.registry.clone(),
+            lane: slot.index,
+            is_open: false,
+        }
+    }
+
+    fn note(mut self, is_open: bool) {
+        self.is_open = is_open;
+    }
+}
+
+impl Drop for RefusedUnlessOpen {
+    fn drop(&mut self) {
+        if !self.is_open {
+            self.registry.say_ready(self.lane, false);
+        }
+    }
 }

@@ -5,10 +5,13 @@ use super::*;
 use crate::pool::tests::bench::{LEVEL, small_pool};
 use crate::shard::{Link, Visit};
 use base::{BufPool, Prng, Time};
+use engine::pool::LabelSummary;
 use engine::{Level, NamedDrive};
+use futures_util::future::join;
 use send_wrapper::SendWrapper;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const LANES: usize = 2;
@@ -122,14 +125,22 @@ impl Bench {
         (0..LANES).all(|lane| self.lane(lane).is_none())
     }
 
-    /// Whether a drive shows as a pool's.
-    async fn has_label(&self) -> bool {
+    /// What shows that a drive is a pool's.
+    async fn label(&self) -> Option<LabelSummary> {
         let state = &self.shards[0].state;
         let [door] = &self.doors(0..1)[..] else {
-            return false;
+            return None;
         };
         let label = Lane::probe(state.world(), &door.drive).await;
-        label.unwrap().is_some()
+        label.unwrap()
+    }
+
+    /// Closes all shards.
+    async fn stop(&self) {
+        let closing = self.shards.iter().map(|shard| shard.state.close());
+        for failures in join_all(closing).await {
+            assert!(failures.is_empty(), "{failures:?}");
+        }
     }
 }
 
@@ -154,7 +165,7 @@ fn a_creation_that_one_lane_ends_leaves_no_pool() {
             bench.shards[gone].visits_left.set(0);
             let refused = bench.create().await.unwrap_err();
             assert!(matches!(refused, NotOpened::Shard(ShardGone(index)) if index == gone));
-            assert!(bench.is_closed() && !bench.has_label().await);
+            assert!(bench.is_closed() && bench.label().await.is_none());
             bench.shards[gone].visits_left.set(u32::MAX);
             bench.create().await.unwrap();
         });
@@ -192,6 +203,69 @@ fn lanes_are_closed_again(bug: Option<&str>) -> bool {
 fn lanes_are_closed_again_beside_one_that_is_not_open() {
     assert!(lanes_are_closed_again(None));
     assert!(!lanes_are_closed_again(Some(STAYS_OPEN)));
+}
+
+/// Whether the pool is open for a moment, when its shards close so long after its opening begins.
+fn is_open_before(stop: Duration) -> bool {
+    run(None, async |bench| {
+        bench.create().await.unwrap();
+        bench.opening.close().await.unwrap();
+        let stopped = async {
+            bench.shards[0].state.world().sleep(stop).await;
+            bench.stop().await;
+            // As it is when the threads of the shards end.
+            let label = bench.label().await.unwrap();
+            assert!(label.is_clean, "stopped after {stop:?}");
+        };
+        let (opened, ()) = join(bench.opening.open(&bench.drives[..2]), stopped).await;
+        assert!(bench.is_closed(), "stopped after {stop:?}");
+        match opened {
+            Ok(_) => true,
+            Err(NotOpened::Shard(_)) => false,
+            // Its shard was there still, and that of the other lane was not.
+            Err(NotOpened::Lane(why)) => {
+                assert_eq!(why.kind, PoolErrorKind::Failed, "{why}");
+                false
+            }
+        }
+    })
+}
+
+/// How long an opening takes.
+fn opening_takes() -> Duration {
+    run(None, async |bench| {
+        bench.create().await.unwrap();
+        bench.opening.close().await.unwrap();
+        let world = bench.shards[0].state.world();
+        let began = world.now();
+        bench.opening.open(&bench.drives[..2]).await.unwrap();
+        world.now().since(began)
+    })
+}
+
+#[test]
+fn a_lane_that_opens_while_its_shard_closes_is_closed() {
+    // It looks for long whether another host has the pool open, and writes in the end.
+    let (takes, step) = (opening_takes(), Duration::from_micros(50));
+    let stops = (0..80).map(|steps| takes.saturating_sub(steps * step));
+    let outcomes: Vec<bool> = stops.map(is_open_before).collect();
+    assert!(outcomes[0] && !outcomes[79], "{outcomes:?}");
+    assert!(!is_open_before(Duration::ZERO));
+}
+
+#[test]
+fn a_shard_that_has_closed_takes_no_lane() {
+    run(None, async |bench| {
+        bench.create().await.unwrap();
+        bench.stop().await;
+        let opened = bench.opening.open(&bench.drives[..2]).await;
+        assert!(matches!(opened.unwrap_err(), NotOpened::Shard(_)));
+        assert!(bench.label().await.unwrap().is_clean);
+        let groups = [(LEVEL, bench.drives[2..4].to_vec())];
+        let created = bench.opening.create(&small_pool(), &groups, &[]).await;
+        assert!(matches!(created.unwrap_err(), NotOpened::Shard(_)));
+        assert!(bench.is_closed());
+    });
 }
 
 /// The groups and spares of the second lane, after an opening from `places` before which only the
