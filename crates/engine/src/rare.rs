@@ -263,6 +263,8 @@ pub const BUGS: &[&str] = &[
     "move is entered beside other changes",
     "copy is entered beside other changes",
     "job is not told what became of its volume",
+    "job is cancelled though its end is not on record",
+    "number of a job comes again",
     "settings are acknowledged before they are kept",
     "settings are changed from those before the turn",
     "rates count before they are kept",

@@ -25,15 +25,23 @@ const FORMAT: u32 = 1;
 static REPLACING: Mutex<()> = Mutex::new(());
 
 #[derive(Serialize)]
-struct Out<'a, T> {
+struct Out<'a, T, B> {
     format: u32,
+    #[serde(flatten)]
+    beside: &'a B,
     content: &'a T,
 }
 
 #[derive(Deserialize)]
-struct In<T> {
+struct In<T, B> {
+    #[serde(flatten)]
+    beside: B,
     content: T,
 }
+
+/// Nothing stands beside the content.
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
 
 #[derive(Deserialize)]
 struct Format {
@@ -55,6 +63,17 @@ pub struct RecordError {
 /// # Errors
 /// The file can't be read, isn't a record, or was written by a newer version.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
+    let found: Option<(T, Nothing)> = read_with(path)?;
+    Ok(found.map(|(content, _)| content))
+}
+
+/// As [`read`], with what stands beside the content.
+///
+/// # Errors
+/// As there.
+pub(crate) fn read_with<T: DeserializeOwned, B: DeserializeOwned>(
+    path: &Path,
+) -> Result<Option<(T, B)>, RecordError> {
     let failed = |context: String| RecordError {
         path: path.to_owned(),
         context,
@@ -79,8 +98,8 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> 
             "it has format {format}, this version knows {FORMAT}; use the version that wrote it"
         )));
     }
-    let record: In<T> = serde_json::from_slice(&bytes).map_err(damaged)?;
-    Ok(Some(record.content))
+    let record: In<T, B> = serde_json::from_slice(&bytes).map_err(damaged)?;
+    Ok(Some((record.content, record.beside)))
 }
 
 /// Writes the record in `path`, durably.
@@ -88,7 +107,19 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> 
 /// # Errors
 /// The old record is still there then, unless only the last sync failed.
 pub fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), RecordError> {
-    write_bytes(path, content).map_err(|error| RecordError {
+    write_with(path, content, &Nothing {})
+}
+
+/// As [`write`], with something beside the content, which versions that do not know it skip.
+///
+/// # Errors
+/// As there.
+pub(crate) fn write_with<T: Serialize, B: Serialize>(
+    path: &Path,
+    content: &T,
+    beside: &B,
+) -> Result<(), RecordError> {
+    write_bytes(path, content, beside).map_err(|error| RecordError {
         path: path.to_owned(),
         context: format!("can't write it: {error}; see that the data directory has room"),
     })
@@ -108,9 +139,10 @@ pub(crate) async fn write_aside(
     }
 }
 
-fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
+fn write_bytes<T: Serialize, B: Serialize>(path: &Path, content: &T, beside: &B) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(&Out {
         format: FORMAT,
+        beside,
         content,
     })?;
     text.push('\n');

@@ -1,6 +1,6 @@
 //! A control plane over one pool of one lane, in virtual time.
 
-use array::control::jobs::{Job, JobStore, Jobs, NoImages};
+use array::control::jobs::{JobRecord, JobStore, Jobs, NoImages};
 use array::control::{
     AddedDrive, Configuration, ControlPlane, DrivePlaces, DriveRecord, NoMachine, OneThread,
     Runtime, Store,
@@ -55,7 +55,7 @@ impl Store for Nothing {
 }
 
 impl JobStore for Nothing {
-    fn keep(&self, _: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
+    fn keep(&self, _: JobRecord) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
     }
 }
@@ -145,7 +145,11 @@ async fn begin(
     let offload = Arc::new(Offload::new(None, Default::default()));
     offload.set_shards(&shards);
     let homes = BTreeMap::from([("p".to_owned(), vec![0])]);
-    let jobs = Jobs::new(Arc::clone(&runtime), Arc::new(Nothing), Vec::new());
+    let jobs = Jobs::new(
+        Arc::clone(&runtime),
+        Arc::new(Nothing),
+        JobRecord::default(),
+    );
     let edges = (store, jobs, Arc::new(NoImages) as Arc<_>);
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();

@@ -38,7 +38,7 @@ use crate::machine_memory;
 use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
-use ::array::control::jobs::{ImageWork, Job, Jobs};
+use ::array::control::jobs::{ImageWork, JobRecord, Jobs};
 use ::array::control::{ControlPlane, FailedDrive, Machine, Runtime};
 use engine::pool::{MemberInfo, PoolInfo};
 use site::Site;
@@ -51,8 +51,8 @@ use world_real::RealWorld;
 /// What an array has to do with jobs.
 pub(crate) struct JobEdges {
     pub(crate) file: JobFile,
-    /// Those on record.
-    pub(crate) kept: Vec<Job>,
+    /// What is on record of them.
+    pub(crate) kept: JobRecord,
     pub(crate) image_places: Arc<ImagePlaces>,
     /// The work of jobs on images.
     pub(crate) images: Arc<dyn ImageWork<RealWorld>>,

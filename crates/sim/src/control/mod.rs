@@ -12,7 +12,7 @@ pub(crate) use record::{Record, UNWRITTEN};
 pub(crate) use settings::settings;
 
 use crate::shards::Shards;
-use array::control::jobs::{Job, Jobs, NoImages};
+use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
     AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, NoMachine, OneThread, Runtime,
 };
@@ -41,7 +41,7 @@ pub(crate) const TRASH_S: u64 = 100;
 #[derive(Default)]
 pub(crate) struct Records {
     pub(crate) configuration: Record<Configuration>,
-    pub(crate) jobs: Record<Vec<Job>>,
+    pub(crate) jobs: Record<JobRecord>,
     pub(crate) drives: Record<Vec<AddedDrive>>,
     /// One write in so many fails; none for 0.
     pub(crate) fail_one_of: u64,

@@ -1,7 +1,7 @@
 //! The records of the configuration, of jobs and of added drives, which survive power cuts: the old
 //! one or the new one, and nothing between.
 
-use array::control::jobs::{Job, JobStore};
+use array::control::jobs::{JobRecord, JobStore};
 use array::control::{AddedDrive, Configuration, DriveRecord, Runtime, Store};
 use base::Prng;
 use futures_util::FutureExt;
@@ -81,9 +81,9 @@ impl Store for Writer<Configuration> {
     }
 }
 
-impl JobStore for Writer<Vec<Job>> {
-    fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
-        self.write(jobs)
+impl JobStore for Writer<JobRecord> {
+    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
+        self.write(record)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What jobs do while nobody asks, as far as their list says.
 
 use super::explain::{Excuses, Outcome, UnderWay};
-use super::model::{Job, Model, Task};
+use super::model::{Job, Model};
 use super::observe::job_of;
 use super::request::{End, Request};
 use api::{JobKind, JobState};
@@ -10,8 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use world_sim::SimWorld;
 
-/// Tells jobs apart: their number, their second, and their volume. Numbers come again when the last
-/// job is forgotten.
+/// Tells jobs apart: their number, their second, and their volume.
 type Key = (u64, u64, String);
 
 /// The jobs that somebody has looked at. It outlives boots.
@@ -21,6 +20,8 @@ pub(super) struct Seen {
     ended: RefCell<BTreeSet<Key>>,
     /// Those that had ended, and were begun again: their end was not on record when the power went.
     back: RefCell<BTreeSet<Key>>,
+    /// All of them. A number is of one job for ever.
+    numbers: RefCell<BTreeMap<u64, Key>>,
 }
 
 fn key(job: &api::Job) -> Key {
@@ -94,53 +95,23 @@ impl Seen {
         events.into_iter().map(happened).collect()
     }
 
-    /// What jobs have done that ended and were forgotten since the last look: the number of one that
-    /// was forgotten before comes again.
-    pub(super) fn forgotten(
-        array: &ControlPlane<SimWorld>,
-        before: &Model,
-        said: &Model,
-        under_way: &[UnderWay],
-    ) -> Vec<UnderWay> {
-        let forgets = |one: &UnderWay| matches!(one.request, Request::ForgetJob { .. });
-        if !under_way.iter().any(forgets) {
-            return Vec::new();
-        }
-        let listed: BTreeSet<String> = array
-            .jobs()
-            .list()
-            .into_iter()
-            .map(|job| job.volume)
-            .collect();
-        let mut events = Vec::new();
-        for (volume, job) in &before.jobs {
-            if listed.contains(volume) {
-                continue;
-            }
-            let volume = volume.clone();
-            let there = said.volumes.get(&volume).map(|one| &one.pool);
-            let is_done = match &job.task {
-                Task::Move { to, .. } => there == Some(to),
-                Task::Copy { .. } => there.is_some(),
-            };
-            if is_done && matches!(job.task, Task::Move { .. }) {
-                let volume = volume.clone();
-                events.push(Request::Arrives { volume });
-            }
-            let end = match is_done {
-                true => End::Done,
-                false if job.is_cancelled => End::Cancelled,
-                false => End::Failed { excused: true },
-            };
-            events.push(Request::JobEnds { volume, end });
-        }
-        events.into_iter().map(happened).collect()
-    }
-
     /// This is how it is.
-    pub(super) fn note(&self, array: &ControlPlane<SimWorld>) {
-        let list = array.jobs().list().into_iter();
-        let ended = list.filter(|job| job.state.is_ended());
-        self.ended.borrow_mut().extend(ended.map(|job| key(&job)));
+    ///
+    /// # Errors
+    /// A job has the number of another.
+    pub(super) fn note(&self, array: &ControlPlane<SimWorld>) -> Result<(), String> {
+        for job in array.jobs().list() {
+            let key = key(&job);
+            let mut numbers = self.numbers.borrow_mut();
+            let first = numbers.entry(job.id).or_insert_with(|| key.clone());
+            if *first != key {
+                let (id, then, now) = (job.id, &first.2, &key.2);
+                return Err(format!("job {id} is of {now} now, and was of {then}"));
+            }
+            if job.state.is_ended() {
+                self.ended.borrow_mut().insert(key);
+            }
+        }
+        Ok(())
     }
 }

@@ -365,7 +365,7 @@ impl Boot {
             world.note(|| format!("request {number} ends: {done:?}"));
             let on_record = |volume: &String| {
                 let kept = books.records.jobs.kept();
-                kept.iter().any(|job| job.order.volume == *volume)
+                kept.jobs.iter().any(|job| job.order.volume == *volume)
             };
             if let Some(volume) = made.filter(|volume| done.is_ok() && !on_record(volume)) {
                 books.fail(&world, format!("the job of {volume} is not on record"));
@@ -401,14 +401,8 @@ impl Boot {
         if when == START {
             before.jobs.extend(books.jobs.come_back(&self.array));
         }
-        let forgotten = jobs::Seen::forgotten(&self.array, &before, &said, &under_way);
-        under_way.extend(forgotten);
         under_way.extend(books.jobs.events(&self.array, &said, excuses));
-        let mut possible = explain(before, &under_way, excuses);
-        if when == START && excuses.record_fails {
-            // That jobs were cancelled may not have got onto the record.
-            possible.iter_mut().for_each(Model::forget_cancellations);
-        }
+        let possible = explain(before, &under_way, excuses);
         if let Some(difference) = books.difference(&possible, &said, now_unix_s) {
             let asked = under_way.iter();
             let asked: Vec<String> = asked
@@ -417,7 +411,9 @@ impl Boot {
             let what = format!("{when}: {difference}; after {}", asked.join("; "));
             return books.fail(&self.world, what);
         }
-        books.jobs.note(&self.array);
+        if let Err(what) = books.jobs.note(&self.array) {
+            return books.fail(&self.world, what);
+        }
         *books.model.borrow_mut() = said;
         self.check_access();
         self.check_luns();

@@ -128,12 +128,6 @@ impl Model {
             .map(|(name, _)| name)
     }
 
-    /// Nobody remembers that jobs were cancelled.
-    pub(super) fn forget_cancellations(&mut self) {
-        let jobs = self.jobs.values_mut();
-        jobs.for_each(|job| job.is_cancelled = false);
-    }
-
     /// Whether a job moves a volume that has to be without snapshots.
     pub(super) fn moves_without_snapshots(&self, volume: &str) -> bool {
         let task = self.jobs.get(volume).map(|job| &job.task);

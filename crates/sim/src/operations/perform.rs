@@ -231,7 +231,7 @@ async fn of_jobs(array: &Array, request: Request) -> Result<(), ArrayError> {
                 None => Err(ArrayError::no_volume(&volume)),
             }
         }
-        // One that is at work stays so: numbers come again.
+        // One that is at work again stays so: its end was not on record when the power went.
         Request::ForgetJob { id } => match jobs.job(id)?.state.is_ended() {
             true => jobs.cancel(id).await,
             false => Ok(()),

@@ -12,6 +12,8 @@
 //! - A volume under import is nobody's but its job's: it is exported, resized and deleted
 //!   only once it is whole. A volume under export is neither resized nor deleted.
 //! - What ends early takes back what it has made.
+//! - No job gets the number of another, also when that one is forgotten: whoever asks for a job by
+//!   its number hears of no other.
 
 mod checks;
 pub mod copy;
@@ -38,6 +40,7 @@ use api::JobState;
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,8 +56,16 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// Where the record of jobs is kept.
 pub trait JobStore: Send + Sync {
-    /// Keeps all jobs on record; the record is the old one or this, whatever happens.
-    fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>>;
+    /// Keeps it; what is kept is the old one or this, whatever happens.
+    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// What is on record of jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    pub jobs: Vec<Job>,
+    /// The number of the next job. Of a record of before, which does not say it, it is 0.
+    pub next: u64,
 }
 
 /// The jobs of an array.
@@ -83,6 +94,8 @@ struct Entry {
     /// It is of before this start, and nobody has gone on with it yet. All others belong to
     /// whoever entered them.
     is_left: bool,
+    /// Why its end is not on record, when that is so.
+    unkept_end: Option<ArrayError>,
 }
 
 /// The task of a job. Dropped when that has ended, also by a failed assertion.
@@ -104,6 +117,7 @@ impl Entry {
             is_at_work: false,
             rests: Arc::default(),
             is_left: false,
+            unkept_end: None,
         }
     }
 
@@ -118,13 +132,21 @@ impl Entry {
 }
 
 impl Jobs {
-    /// The jobs `kept` on record, which `store` keeps from now on.
-    pub fn new(runtime: Arc<dyn Runtime>, store: Arc<dyn JobStore>, mut kept: Vec<Job>) -> Self {
+    /// The jobs that are on record, which `store` keeps from now on.
+    pub fn new(runtime: Arc<dyn Runtime>, store: Arc<dyn JobStore>, record: JobRecord) -> Self {
+        let JobRecord {
+            jobs: mut kept,
+            next: said,
+        } = record;
         for job in kept.iter_mut().filter(|job| !job.state.is_ended()) {
             job.state = JobState::Queued;
             job.resumed_bytes = Some(job.checkpoint_bytes());
         }
-        let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
+        let after = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
+        let next = match runtime.planted("number of a job comes again") {
+            true => after,
+            false => after.max(said),
+        };
         let entry = |job: Job| (job.id, Entry::of_before(job, Arc::clone(&runtime)));
         Jobs {
             jobs: Mutex::new(kept.into_iter().map(entry).collect()),
@@ -160,31 +182,61 @@ impl Jobs {
     /// is forgotten.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or the record can't be written. One that has ended stays then, and can be
+    /// forgotten later.
     pub async fn cancel(&self, id: u64) -> Result<(), ArrayError> {
-        let rests = {
+        let (ended, rests) = {
             let mut entries = self.entries();
             let entry = entries.get_mut(&id).ok_or_else(|| no_job(id))?;
             if entry.job.state.is_ended() {
-                entries.remove(&id);
-                None
+                (entries.remove(&id), None)
             } else {
                 entry.cancel.set();
                 if entry.is_left {
                     // It waits for its pool, and ends when that is open.
                     return Ok(());
                 }
-                Some(Arc::clone(&entry.rests))
+                (None, Some(Arc::clone(&entry.rests)))
             }
         };
-        match rests {
-            None => self.save().await,
-            Some(rests) => {
-                if !self.runtime.planted("cancelled job is not waited for") {
-                    rests.wait().await;
-                }
-                Ok(())
-            }
+        if let Some(rests) = rests {
+            return self.has_ended(id, &rests).await;
+        }
+        let kept = self.save().await;
+        if let (Err(_), Some(ended)) = (&kept, ended) {
+            self.entries().insert(id, ended);
+        }
+        kept
+    }
+
+    /// Waits for the end of a job that is cancelled.
+    ///
+    /// # Errors
+    /// Its end is not on record.
+    async fn has_ended(&self, id: u64, rests: &Flag) -> Result<(), ArrayError> {
+        if self.runtime.planted("cancelled job is not waited for") {
+            return Ok(());
+        }
+        rests.wait().await;
+        if self
+            .runtime
+            .planted("job is cancelled though its end is not on record")
+        {
+            return Ok(());
+        }
+        // One that is none any more never began.
+        let entries = self.entries();
+        let unkept = entries.get(&id).and_then(|entry| entry.unkept_end.clone());
+        match unkept {
+            None => Ok(()),
+            Some(error) => Err(ArrayError {
+                context: format!(
+                    "job {id} has ended: the change is made, but a restart may begin the job again: \
+                     {}",
+                    error.context
+                ),
+                ..error
+            }),
         }
     }
 
@@ -284,8 +336,8 @@ impl Jobs {
     /// # Errors
     /// It can't be written.
     pub async fn save(&self) -> Result<(), ArrayError> {
-        let _turn = self.saving.stand().await;
-        let jobs = {
+        let turn = self.saving.stand().await;
+        let record = {
             let mut entries = self.entries();
             let ended = entries.values().filter(|entry| entry.job.state.is_ended());
             let ended: Vec<u64> = ended.map(|entry| entry.job.id).collect();
@@ -293,19 +345,38 @@ impl Jobs {
                 entries.remove(id);
             }
             let jobs = entries.values().map(|entry| entry.job.clone());
-            jobs.collect::<Vec<_>>()
+            JobRecord {
+                jobs: jobs.collect(),
+                next: self.next.load(Relaxed),
+            }
         };
-        let kept = jobs.iter().map(|job| (job.id, job.checkpoint_bytes()));
-        let kept: Vec<(u64, u64)> = kept.collect();
+        let kept = record.jobs.iter();
+        let kept = kept.map(|job| (job.id, job.checkpoint_bytes(), job.state.is_ended()));
+        let kept: Vec<(u64, u64, bool)> = kept.collect();
         let failed = |context| ArrayError::new(ArrayErrorKind::Internal, context);
-        self.store.keep(jobs).await.map_err(failed)?;
+        self.write(record, turn).await.map_err(failed)?;
         let mut entries = self.entries();
-        for (id, kept_bytes) in kept {
+        for (id, kept_bytes, has_ended) in kept {
             if let Some(entry) = entries.get_mut(&id) {
                 entry.kept_bytes = kept_bytes;
+                if has_ended {
+                    entry.unkept_end = None;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Writes `record`. It has the turn until it is written, also when nobody waits for that any
+    /// more: what is written next must not be overtaken.
+    async fn write(&self, record: JobRecord, turn: LinePlace) -> Result<(), String> {
+        let write = self.store.keep(record);
+        let written = self.runtime.outcome(async move {
+            let written = write.await;
+            drop(turn);
+            written
+        });
+        written.await?
     }
 }
 

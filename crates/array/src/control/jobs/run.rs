@@ -58,6 +58,9 @@ impl Jobs {
         self.set_state(id, state, error);
         if let Err(error) = self.save().await {
             tracing::error!("{error}");
+            if let Some(entry) = self.entries().get_mut(&id) {
+                entry.unkept_end = Some(error);
+            }
         }
     }
 

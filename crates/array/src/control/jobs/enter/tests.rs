@@ -2,25 +2,29 @@
 
 use super::*;
 use crate::control::Runtime;
-use crate::control::jobs::{Digest, JobStore};
+use crate::control::jobs::{Digest, JobRecord, JobStore};
 use crate::control::one_thread::tests::in_a_world;
+use futures_channel::oneshot;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::{BoxFuture, Either, join, ready, select};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// A record in memory.
 #[derive(Default)]
 struct Record {
-    kept: Mutex<Vec<Job>>,
+    kept: Mutex<JobRecord>,
     fails: Mutex<bool>,
 }
 
 impl JobStore for Record {
-    fn keep(&self, jobs: Vec<Job>) -> BoxFuture<'static, Result<(), String>> {
+    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
         if *self.fails.lock().unwrap() {
             return ready(Err("it can't be written".to_owned())).boxed();
         }
-        *self.kept.lock().unwrap() = jobs;
+        *self.kept.lock().unwrap() = record;
         ready(Ok(())).boxed()
     }
 }
@@ -99,5 +103,123 @@ fn of_those_that_have_ended_a_hundred_are_kept() {
         jobs.save().await.unwrap();
         let ids: Vec<u64> = jobs.list().iter().map(|job| job.id).collect();
         assert_eq!(ids, (3..=102).collect::<Vec<u64>>());
+    });
+}
+
+#[test]
+fn the_number_of_a_job_that_is_forgotten_does_not_come_again() {
+    in_a_world(async |runtime| {
+        let record = Arc::<Record>::default();
+        let jobs = start(&runtime, &record);
+        let mut ids = Vec::new();
+        for volume in ["a", "b"] {
+            let id = jobs.enter(order(volume), 1, None, Vec::new()).await;
+            let id = id.unwrap();
+            jobs.change(id, |job| job.state = JobState::Done);
+            jobs.cancel(id).await.unwrap();
+            ids.push(id);
+        }
+        assert!(jobs.list().is_empty());
+        let jobs = start(&runtime, &record);
+        let id = jobs.enter(order("c"), 1, None, Vec::new()).await.unwrap();
+        assert!(!ids.contains(&id), "{id}");
+        // A record of before says only which jobs there are.
+        record.kept.lock().unwrap().next = 0;
+        let jobs = start(&runtime, &record);
+        let next = jobs.enter(order("d"), 1, None, Vec::new()).await.unwrap();
+        assert_eq!(next, id + 1);
+    });
+}
+
+#[test]
+fn whoever_cancels_a_job_hears_that_its_end_is_not_on_record() {
+    in_a_world(async |runtime| {
+        let record = Arc::<Record>::default();
+        let jobs = start(&runtime, &record);
+        let id = jobs.enter(order("a"), 1, None, Vec::new()).await.unwrap();
+        let at_work = jobs.goes_on(id);
+        let fails = |fails| *record.fails.lock().unwrap() = fails;
+        fails(true);
+        let ends = async {
+            jobs.cancelled(id).unwrap().wait().await;
+            jobs.end(id, JobState::Cancelled, None).await;
+            drop(at_work);
+        };
+        let (cancelled, ()) = join(jobs.cancel(id), ends).await;
+        let error = cancelled.unwrap_err();
+        assert_eq!(error.kind, ArrayErrorKind::Internal);
+        let said = ["job 1 has ended", "it can't be written"];
+        assert!(
+            said.iter().all(|part| error.context.contains(part)),
+            "{error}"
+        );
+        // Again: it is to be forgotten, and stays as long as that can't be kept.
+        assert!(jobs.cancel(id).await.is_err());
+        assert_eq!(jobs.list().len(), 1);
+        fails(false);
+        jobs.cancel(id).await.unwrap();
+        assert!(jobs.list().is_empty());
+        assert!(record.kept.lock().unwrap().jobs.is_empty());
+    });
+}
+
+/// What comes of `work`, which is dropped when `end` comes before.
+async fn unless<T>(end: BoxFuture<'static, ()>, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(work), end).await {
+        Either::Left((outcome, _)) => Some(outcome),
+        Either::Right(_) => None,
+    }
+}
+
+/// A record whose writes end when the test says so.
+#[derive(Default)]
+struct SlowRecord {
+    kept: Mutex<JobRecord>,
+    under_way: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+/// For one that is shared with its writes.
+struct Slow(Arc<SlowRecord>);
+
+impl JobStore for Slow {
+    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
+        let (end, ends) = oneshot::channel();
+        self.0.under_way.lock().unwrap().push(end);
+        let slow = Arc::clone(&self.0);
+        let write = async move {
+            ends.await.unwrap();
+            *slow.kept.lock().unwrap() = record;
+            Ok(())
+        };
+        write.boxed()
+    }
+}
+
+#[test]
+fn a_write_that_nobody_waits_for_any_more_is_not_overtaken() {
+    in_a_world(async |runtime| {
+        let record = Arc::<SlowRecord>::default();
+        let store = Arc::new(Slow(Arc::clone(&record)));
+        let jobs = Jobs::new(Arc::clone(&runtime), store, JobRecord::default());
+        let under_way = || record.under_way.lock().unwrap().len();
+        let first = jobs.enter(order("a"), 1, None, Vec::new());
+        let rest = || runtime.sleep(Duration::from_millis(1));
+        // It is dropped while it is written, as a checkpoint of a job that is cancelled.
+        let first = unless(rest(), first).await;
+        assert!(first.is_none(), "nothing was written yet");
+        assert_eq!(under_way(), 1);
+        let second = pin!(jobs.enter(order("b"), 1, None, Vec::new()));
+        let Either::Right((_, second)) = select(second, rest()).await else {
+            panic!("nothing was written yet");
+        };
+        assert_eq!(under_way(), 1, "it waits for the one before");
+        let end = |at: usize| record.under_way.lock().unwrap().remove(at).send(());
+        end(0).unwrap();
+        let Either::Right((_, second)) = select(second, rest()).await else {
+            panic!("nothing was written yet");
+        };
+        end(0).unwrap();
+        second.await.unwrap();
+        assert_eq!(record.kept.lock().unwrap().jobs.len(), 2);
     });
 }
