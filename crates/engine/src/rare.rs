@@ -236,6 +236,7 @@ pub const BUGS: &[&str] = &[
     "session reinstated while the old one goes on",
     "silent peer is waited for",
     "task aborted while it runs",
+    "task that others aborted is forgotten",
     "tickets of a session are kept",
     "change does not wait for its turn",
     "change of hosts reaches no target",

@@ -398,6 +398,39 @@ fn abort_task_for_what_is_not_there_needs_no_owner() {
     assert!(session.events().is_empty());
 }
 
+/// The reset of another host has ended it, and its own has not heard of that.
+#[test]
+fn abort_task_finds_what_was_aborted_until_it_has_ended() {
+    let mut session = Session::new();
+    let read = session.read(5, 512);
+    session.connection.abort_running(read);
+    assert_eq!(session.connection.tasks().count(), 0);
+    let order = session.immediate();
+    session.send(Request::TaskManagement(abort_task(order, 5, 100)), &[]);
+    let Event::TaskManagement {
+        task, referenced, ..
+    } = session.event()
+    else {
+        panic!("no task management")
+    };
+    assert_eq!(referenced, Some(read));
+    session.connection.aborted_ended(read);
+    session.connection.managed(task, 0);
+    assert_eq!(management_answer(&mut session), 0);
+    let order = session.immediate();
+    session.send(Request::TaskManagement(abort_task(order, 5, 100)), &[]);
+    assert_eq!(management_answer(&mut session), 1, "it has ended");
+    // The tag is free again at once.
+    let next = session.read(5, 512);
+    session.connection.abort_running(next);
+    let last = session.read(5, 512);
+    let order = session.immediate();
+    session.send(Request::TaskManagement(abort_task(order, 5, 100)), &[]);
+    assert!(
+        matches!(session.event(), Event::TaskManagement { referenced, .. } if referenced == Some(last))
+    );
+}
+
 #[test]
 fn abort_task_counts_a_command_that_never_came() {
     let mut session = Session::new();

@@ -1,7 +1,10 @@
 //! Task management functions (RFC 7143 clause 11.5, SAM-5 clause 7).
 //!
 //! An answer is given when the tasks meant have ended, so that an initiator
-//! which is told that a write was aborted never sees it land later.
+//! which is told that a write was aborted never sees it land later. That is so, too, of ABORT TASK
+//! for a task which the reset of another host has aborted already: its own host has not heard of
+//! that. While the command still runs, the task exists, and the function is complete when it has
+//! ended. Afterwards the task does not exist (RFC 7143 clause 11.6.1, case c).
 
 use crate::shard::ShardState;
 use crate::shard::session::{Closing, Scope, Session};

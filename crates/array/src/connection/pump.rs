@@ -445,8 +445,9 @@ impl<W: World, S: Stream> Pump<W, S> {
                         let bytes = written_bytes.max(response.data.len() as u64);
                         self.progress.gauge.end(sent_to, mark, bytes, &response);
                     }
-                    if finished.answer {
-                        self.connection.complete(task, completion(response));
+                    match finished.answer {
+                        true => self.connection.complete(task, completion(response)),
+                        false => self.connection.aborted_ended(task),
                     }
                     self.begin();
                 }
@@ -583,7 +584,7 @@ impl<W: World, S: Stream> Pump<W, S> {
         let Some((meant, aborted)) = found else {
             return self.connection.managed(task, response::NO_TASK);
         };
-        self.connection.abort(meant);
+        self.abort_at_connection(meant, aborted);
         let world = self.state.world();
         if aborted == Aborted::AtOnce || world.planted("task aborted while it runs") {
             return self.connection.managed(task, response::COMPLETE);
@@ -599,14 +600,30 @@ impl<W: World, S: Stream> Pump<W, S> {
         }));
     }
 
+    /// Nobody is answered for this task any more. Its initiator may not know that, and abort it
+    /// again.
+    fn abort_at_connection(&mut self, task: TaskId, aborted: Aborted) {
+        let forgets = self
+            .state
+            .world()
+            .planted("task that others aborted is forgotten");
+        match aborted {
+            Aborted::WhenEnded if !forgets => self.connection.abort_running(task),
+            Aborted::AtOnce | Aborted::WhenEnded => self.connection.abort(task),
+        }
+    }
+
     /// What others ask of this connection.
     fn take_requests(&mut self) {
         for request in self.control.take_aborts() {
             let within = self.progress.tasks.within(request.scope);
             let mut running = Vec::new();
             for task in &within {
-                self.connection.abort(*task);
-                if self.progress.tasks.abort(*task) == Some(Aborted::WhenEnded) {
+                let Some(aborted) = self.progress.tasks.abort(*task) else {
+                    continue;
+                };
+                self.abort_at_connection(*task, aborted);
+                if aborted == Aborted::WhenEnded {
                     self.route.stop(*task);
                     running.push(*task);
                 }

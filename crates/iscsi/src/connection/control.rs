@@ -74,6 +74,9 @@ impl Connection {
     /// waits for its turn, or one that has not come yet (clause 11.6.1).
     fn abort_unseen(&mut self, pdu: &request::TaskManagement) -> Option<u8> {
         let Some(task) = self.tasks.by_tag(pdu.referenced_tag) else {
+            if self.tasks.aborted(pdu.referenced_tag).is_some() {
+                return None;
+            }
             let before = pdu.order.cmd_sn.wrapping_sub(pdu.referenced_cmd_sn);
             let missing = self.window.place(pdu.referenced_cmd_sn) != CmdSnPlace::Outside;
             if !missing || before == 0 || before > i32::MAX as u32 {

@@ -361,6 +361,7 @@ impl Connection {
         }
         let referenced = self.tasks.by_tag(pdu.referenced_tag).map(|task| task.id);
         let referenced = referenced.filter(|id| self.tasks.command(*id).is_some());
+        let referenced = referenced.or_else(|| self.tasks.aborted(pdu.referenced_tag));
         let task = self.tasks.add(pdu.task_tag, pdu.lun, Work::Management);
         self.occupy(task, order);
         let (function, lun) = (pdu.function, pdu.lun);

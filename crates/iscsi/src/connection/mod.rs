@@ -401,6 +401,20 @@ impl Connection {
         self.remove_task(task);
     }
 
+    /// As [`Connection::abort`], for a task whose command still runs. ABORT TASK finds it until
+    /// [`Connection::aborted_ended`]: whoever is told that there is no such task must not see it
+    /// write later.
+    pub fn abort_running(&mut self, task: TaskId) {
+        if let Some(removed) = self.remove_task(task) {
+            self.tasks.keep_aborted(removed.tag, task);
+        }
+    }
+
+    /// The command of a task has ended that was aborted by [`Connection::abort_running`].
+    pub fn aborted_ended(&mut self, task: TaskId) {
+        self.tasks.forget_aborted(task);
+    }
+
     /// Commands in progress that the owner knows of, with the LUN field of each.
     pub fn tasks(&self) -> impl Iterator<Item = (TaskId, Lun)> + '_ {
         self.tasks.shown()

@@ -1,6 +1,8 @@
 //! The tasks of a connection, found by initiator task tag and by [`TaskId`].
 //!
-//! Invariant: a tag is in `by_tag` exactly while its task is in its slot.
+//! Invariants:
+//! - A tag is in `by_tag` exactly while its task is in its slot.
+//! - A task that was aborted while its command runs is in no slot, and found until that has ended.
 
 use super::TaskId;
 use super::data_out::DataOut;
@@ -56,6 +58,8 @@ pub(super) struct Tasks {
     /// Looked up only, never walked: its order is nowhere to be seen.
     by_tag: FxHashMap<u32, u16>,
     serial: u64,
+    /// Tags of tasks that were aborted, whose commands still run.
+    aborted: Vec<(u32, TaskId)>,
 }
 
 /// The slot is in the low bits of an identity, the serial number above.
@@ -122,6 +126,23 @@ impl Tasks {
         self.by_tag.remove(&task.tag);
         self.free.push(slot);
         Some(task)
+    }
+
+    /// A task with this tag was aborted, and its command still runs.
+    pub(super) fn keep_aborted(&mut self, tag: u32, id: TaskId) {
+        self.aborted.push((tag, id));
+    }
+
+    /// The command of a task that was aborted has ended.
+    pub(super) fn forget_aborted(&mut self, id: TaskId) {
+        self.aborted.retain(|(_, aborted)| *aborted != id);
+    }
+
+    /// The last task with this tag that was aborted, and whose command still runs.
+    pub(super) fn aborted(&self, tag: u32) -> Option<TaskId> {
+        let mut newest_first = self.aborted.iter().rev();
+        let found = newest_first.find(|(aborted, _)| *aborted == tag)?;
+        Some(found.1)
     }
 
     /// All of them, in a fixed order.

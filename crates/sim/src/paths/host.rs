@@ -507,16 +507,13 @@ async fn abort(array: &Array, path: &Path, tag: u32, lun: u16) -> Result<(), Str
                 return Err(format!("task {tag} was answered, and aborted"));
             }
             path.end(tag, array.books.tick());
-            // A task that a reset has aborted is not known any more, and may still run.
-            match is_excused {
-                true => Ok(()),
-                false => array.check_idle(path),
-            }
+            array.check_idle(path)
         }
         Some(Some(NO_TASK)) if !path.has(tag) => Ok(()),
+        // A reset has aborted it, and it runs no more.
         Some(Some(NO_TASK)) if is_excused => {
             path.end(tag, array.books.tick());
-            Ok(())
+            array.check_idle(path)
         }
         answer => Err(format!(
             "aborting task {tag}, which has no answer: {answer:?}"
