@@ -1,9 +1,16 @@
-//! Tests of the control plane in virtual time.
+//! Tests of the control plane in virtual time, and of the copies that it makes for initiators.
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+// Clippy as the compiler looks deeper into the types of futures than the compiler alone.
+#![recursion_limit = "256"]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
 
 mod consistency;
 mod departures;
+mod offload;
 mod record;
 mod schedules;
 mod settings;

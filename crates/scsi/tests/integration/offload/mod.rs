@@ -1,9 +1,7 @@
-//! Copies that initiators have the target make, over a pool in the simulated world.
+//! Copies that initiators have the target make, as far as they need no array: what is refused. What
+//! they copy is tested where the array's copier is.
 
-mod bench;
+#[allow(dead_code, reason = "tests of the array's copier include it, too")]
 mod lists;
-mod room;
+mod refusing;
 mod sense;
-mod streams;
-mod tokens;
-mod xcopy;

@@ -1,10 +1,68 @@
 //! Sense data in both formats: each kind of it, by D_SENSE of the logical unit that it is of.
 
-use super::bench::{BLOCKS, Bench, port, with_bench};
 use super::lists::{receive, with_list, write_using, xcopy};
+use super::refusing::Refusing;
+use crate::bench::{Bench, VOLUME_BLOCKS, port, thin, unit, with_bench};
 use scsi::ports::{AccessState, FIRST_GROUP};
-use scsi::{Nexus, Response};
+use scsi::{Identity, Nexus, Response};
+use std::cell::Cell;
+use std::rc::Rc;
 use world_sim::SimWorld;
+
+/// `v` and `w` at LUN 0 and 1, whose mode pages initiators may change.
+struct Units {
+    bench: Bench,
+    next: Cell<u8>,
+}
+
+fn with_units(test: impl AsyncFnOnce(Units)) {
+    with_bench(async |bench| {
+        let size_bytes = u64::from(VOLUME_BLOCKS) * 512;
+        let made = bench.pool.create_volume(thin("w", size_bytes)).await;
+        assert!(bench.target.map(1, unit(made.unwrap())));
+        for lun in [0, 1] {
+            let unit = bench.target.unit(lun).unwrap();
+            unit.set_may_affect_others(true);
+        }
+        let next = Cell::new(1);
+        test(Units { bench, next }).await;
+    });
+}
+
+impl std::ops::Deref for Units {
+    type Target = Bench;
+
+    fn deref(&self) -> &Bench {
+        &self.bench
+    }
+}
+
+impl Units {
+    /// A nexus that has heard of power on, with a copier that refuses.
+    async fn nexus(&self) -> Rc<Nexus<SimWorld>> {
+        let nexus = self.connect(self.next.get());
+        self.next.set(self.next.get() + 1);
+        nexus.set_copier(Rc::new(Refusing::new(&self.world)));
+        for lun in self.target.luns() {
+            self.run_at(&nexus, lun, &[0; 6], &[]).await;
+        }
+        nexus
+    }
+
+    fn naa(&self, name: &str) -> Vec<u8> {
+        let uuid = self.pool.volume(name).unwrap().info().uuid;
+        Identity::of(uuid).naa.to_vec()
+    }
+
+    /// Shows the snapshot `w@s` at LUN 2.
+    async fn show_snapshot(&self) {
+        let nobody = async { true };
+        let taken = self.pool.snapshot_together(&[("w", "w@s")], 0, nobody);
+        taken.await.unwrap();
+        let snapshot = self.pool.volume("w@s").unwrap();
+        assert!(self.target.map(2, unit(snapshot)));
+    }
+}
 
 /// What sense data says, whatever its format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,13 +134,13 @@ fn said(response: &Response, descriptors: bool) -> Said {
 }
 
 /// MODE SELECT(6) of the control page.
-async fn set_d_sense(bench: &Bench, nexus: &Nexus<SimWorld>, lun: u16, set: bool) {
+async fn set_d_sense(bench: &Units, nexus: &Nexus<SimWorld>, lun: u16, set: bool) {
     let flags = 2 | u8::from(set) << 2;
     let list = [
         0, 0, 0, 0, 0x0a, 10, flags, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0,
     ];
     let done = bench
-        .run(nexus, lun, &[0x15, 0x10, 0, 0, 16, 0], &list)
+        .run_at(nexus, lun, &[0x15, 0x10, 0, 0, 16, 0], &list)
         .await;
     assert_eq!(done.status, 0);
 }
@@ -96,7 +154,7 @@ fn cdb(len: usize, fields: &[(usize, u8)]) -> Vec<u8> {
 }
 
 /// Commands that fail, and what is said of each.
-fn failing(bench: &Bench) -> Vec<(Vec<u8>, Vec<u8>, Said)> {
+fn failing(bench: &Units) -> Vec<(Vec<u8>, Vec<u8>, Said)> {
     let code = |code| Said {
         code,
         ..Said::default()
@@ -105,7 +163,7 @@ fn failing(bench: &Bench) -> Vec<(Vec<u8>, Vec<u8>, Said)> {
         pointer: Some(pointer),
         ..code(of)
     };
-    let (a, nobody) = (bench.naa("a"), vec![0x6a; 16]);
+    let (a, nobody) = (bench.naa("v"), vec![0x6a; 16]);
     let copies = |naas: &[Vec<u8>], segments: &[(u16, u16, u16, u64, u64)]| {
         let list = xcopy(naas, segments);
         (with_list(0, 0, &list), list)
@@ -113,9 +171,9 @@ fn failing(bench: &Bench) -> Vec<(Vec<u8>, Vec<u8>, Said)> {
     let (unreachable, first) = copies(&[a.clone(), nobody], &[(0, 0, 1, 0, 9), (0, 1, 4, 0, 0)]);
     let (outside, second) = copies(
         std::slice::from_ref(&a),
-        &[(0, 0, 1, 0, 9), (0, 0, 2, BLOCKS - 1, 0)],
+        &[(0, 0, 1, 0, 9), (0, 0, 2, u64::from(VOLUME_BLOCKS) - 1, 0)],
     );
-    let (protected, third) = copies(&[a, bench.naa("b@s")], &[(0, 1, 1, 0, 0)]);
+    let (protected, third) = copies(&[a, bench.naa("w@s")], &[(0, 1, 1, 0, 0)]);
     let mut unknown_type = first.clone();
     unknown_type[16] = 0xe0;
     let token = write_using(&[7; 512], 0, false, &[(0, 1)]);
@@ -179,50 +237,51 @@ fn failing(bench: &Bench) -> Vec<(Vec<u8>, Vec<u8>, Said)> {
 
 #[test]
 fn every_kind_of_sense_data_has_the_format_of_its_unit_and_says_the_same_in_both() {
-    with_bench(async |bench| {
-        let nexus = bench.nexus(&bench.own).await;
-        bench.write("a", 0, &vec![0; 512]).await;
-        bench.snapshot_of_b().await;
-        let snapshot = scsi::LogicalUnit::new(bench.volume("b@s")).unwrap();
-        assert!(bench.own.map(2, snapshot));
+    with_units(async |bench| {
+        let nexus = bench.nexus().await;
+        bench.show_snapshot().await;
         for lun in [0, 1, 2] {
-            while bench.run(&nexus, lun, &[0; 6], &[]).await.status != 0 {}
+            while bench.run_at(&nexus, lun, &[0; 6], &[]).await.status != 0 {}
         }
-        let other = bench.nexus(&bench.own).await;
+        let other = bench.nexus().await;
         for descriptors in [false, true, false] {
             set_d_sense(&bench, &nexus, 0, descriptors).await;
             for (cdb, list, expected) in failing(&bench) {
-                let failed = bench.run(&nexus, 0, &cdb, &list).await;
+                let failed = bench.run_at(&nexus, 0, &cdb, &list).await;
                 assert_eq!(said(&failed, descriptors), expected, "{cdb:x?}");
                 assert_eq!(failed.descriptor_sense, descriptors);
                 // Another unit is set to something else.
-                let elsewhere = bench.run(&nexus, 1, &[0xff; 6], &[]).await;
+                let elsewhere = bench.run_at(&nexus, 1, &[0xff; 6], &[]).await;
                 assert_eq!(said(&elsewhere, false).code, (5, 0x20, 0));
             }
             // Unit attentions, before a command that is right and one that is not.
             for cdb in [[0; 6], [0xff; 6]] {
-                bench.own.resized(bench.volume("a").info().uuid);
+                bench
+                    .target
+                    .resized(bench.pool.volume("v").unwrap().info().uuid);
                 for at in [&nexus, &other] {
-                    while bench.run(at, 0, &[0; 6], &[]).await.status != 0 {}
+                    while bench.run_at(at, 0, &[0; 6], &[]).await.status != 0 {}
                 }
-                bench.own.resized(bench.volume("a").info().uuid);
-                let told = bench.run(&other, 0, &cdb, &[]).await;
+                bench
+                    .target
+                    .resized(bench.pool.volume("v").unwrap().info().uuid);
+                let told = bench.run_at(&other, 0, &cdb, &[]).await;
                 assert_eq!(said(&told, descriptors).code, (6, 0x2a, 9));
-                while bench.run(&nexus, 0, &[0; 6], &[]).await.status != 0 {}
+                while bench.run_at(&nexus, 0, &[0; 6], &[]).await.status != 0 {}
             }
             // Not ready.
-            let access = |state| bench.own.set_access(FIRST_GROUP, state, None);
+            let access = |state| bench.target.set_access(FIRST_GROUP, state, None);
             access(AccessState::Unavailable);
             for (lun, descriptors) in [(0, descriptors), (1, false)] {
-                let told = bench.run(&nexus, lun, &[0; 6], &[]).await;
+                let told = bench.run_at(&nexus, lun, &[0; 6], &[]).await;
                 assert_eq!(said(&told, descriptors).code, (6, 0x2a, 6));
-                let told = bench.run(&nexus, lun, &[0; 6], &[]).await;
+                let told = bench.run_at(&nexus, lun, &[0; 6], &[]).await;
                 assert_eq!(said(&told, descriptors).code, (2, 4, 0x0c));
             }
             access(AccessState::Optimized);
             for at in [&nexus, &other] {
                 for lun in [0, 1, 2] {
-                    while bench.run(at, lun, &[0; 6], &[]).await.status != 0 {}
+                    while bench.run_at(at, lun, &[0; 6], &[]).await.status != 0 {}
                 }
             }
         }
@@ -231,19 +290,19 @@ fn every_kind_of_sense_data_has_the_format_of_its_unit_and_says_the_same_in_both
 
 #[test]
 fn the_one_who_changes_the_format_gets_it_at_once_and_others_with_the_attention_for_it() {
-    with_bench(async |bench| {
-        let nexus = bench.nexus(&bench.own).await;
-        let other = bench.nexus(&bench.own).await;
+    with_units(async |bench| {
+        let nexus = bench.nexus().await;
+        let other = bench.nexus().await;
         for descriptors in [true, false] {
             set_d_sense(&bench, &nexus, 0, descriptors).await;
-            let failed = bench.run(&nexus, 0, &[0xff; 6], &[]).await;
+            let failed = bench.run_at(&nexus, 0, &[0xff; 6], &[]).await;
             assert_eq!(said(&failed, descriptors).code, (5, 0x20, 0));
-            let told = bench.run(&other, 0, &[0; 6], &[]).await;
+            let told = bench.run_at(&other, 0, &[0; 6], &[]).await;
             assert_eq!(said(&told, descriptors).code, (6, 0x2a, 1));
         }
         set_d_sense(&bench, &nexus, 0, true).await;
-        bench.own.unit_reset(0);
-        let told = bench.run(&nexus, 0, &[0; 6], &[]).await;
+        bench.target.unit_reset(0);
+        let told = bench.run_at(&nexus, 0, &[0; 6], &[]).await;
         assert_eq!(
             said(&told, false).code,
             (6, 0x29, 3),
@@ -254,16 +313,18 @@ fn the_one_who_changes_the_format_gets_it_at_once_and_others_with_the_attention_
 
 #[test]
 fn request_sense_goes_by_its_own_bit() {
-    with_bench(async |bench| {
-        let nexus = bench.nexus(&bench.own).await;
+    with_units(async |bench| {
+        let nexus = bench.nexus().await;
         for set in [false, true] {
             set_d_sense(&bench, &nexus, 0, set).await;
             for desc in [false, true] {
-                bench.own.resized(bench.volume("a").info().uuid);
+                bench
+                    .target
+                    .resized(bench.pool.volume("v").unwrap().info().uuid);
                 let cdb = [3, u8::from(desc), 0, 0, 252, 0];
                 // Of the unit, with an attention and without; of none at all.
                 for (lun, code) in [(0, (6, 0x2a, 9)), (0, (0, 0, 0)), (9, (5, 0x25, 0))] {
-                    let data = bench.run(&nexus, lun, &cdb, &[]).await.data.to_vec();
+                    let data = bench.run_at(&nexus, lun, &cdb, &[]).await.data.to_vec();
                     let told = if desc { described(&data) } else { fixed(&data) };
                     assert_eq!(told.code, code);
                 }
@@ -274,10 +335,10 @@ fn request_sense_goes_by_its_own_bit() {
 
 #[test]
 fn where_there_is_no_unit_it_is_fixed() {
-    with_bench(async |bench| {
-        let nexus = bench.own.connect(port(50), 1);
+    with_units(async |bench| {
+        let nexus = bench.target.connect(port(50), 1);
         for lun in [0, 1] {
-            bench.run(&nexus, lun, &[0; 6], &[]).await;
+            bench.run_at(&nexus, lun, &[0; 6], &[]).await;
             set_d_sense(&bench, &nexus, lun, true).await;
         }
         let lun = scsi::lun::encode(9);
@@ -296,20 +357,22 @@ fn where_there_is_no_unit_it_is_fixed() {
 
 #[test]
 fn what_is_asked_of_a_copy_afterwards_has_the_same_bytes() {
-    with_bench(async |bench| {
-        let nexus = bench.nexus(&bench.own).await;
+    with_units(async |bench| {
+        let nexus = bench.nexus().await;
         for set in [false, true] {
             set_d_sense(&bench, &nexus, 0, set).await;
-            let list = xcopy(&[bench.naa("a"), vec![6; 16]], &[(0, 1, 1, 0, 0)]);
-            let failed = bench.run(&nexus, 0, &with_list(0, 0, &list), &list).await;
+            let list = xcopy(&[bench.naa("v"), vec![6; 16]], &[(0, 1, 1, 0, 0)]);
+            let failed = bench
+                .run_at(&nexus, 0, &with_list(0, 0, &list), &list)
+                .await;
             assert_eq!(said(&failed, set).code, (0xa, 0x0d, 2));
-            let details = bench.run(&nexus, 0, &receive(4, 1, 500), &[]).await;
+            let details = bench.run_at(&nexus, 0, &receive(4, 1, 500), &[]).await;
             assert_eq!(details.data.to_vec()[60..], failed.sense);
             let list = write_using(&[7; 512], 0, false, &[(0, 1)]);
             let failed = bench
-                .run(&nexus, 0, &with_list(0x11, 5, &list), &list)
+                .run_at(&nexus, 0, &with_list(0x11, 5, &list), &list)
                 .await;
-            let told = bench.run(&nexus, 0, &receive(7, 5, 500), &[]).await;
+            let told = bench.run_at(&nexus, 0, &receive(7, 5, 500), &[]).await;
             let (data, len) = (told.data.to_vec(), failed.sense.len());
             assert_eq!(data[32..32 + len], failed.sense);
             assert_eq!(data[14], len as u8);

@@ -1,9 +1,9 @@
 //! POPULATE TOKEN, WRITE USING TOKEN and RECEIVE ROD TOKEN INFORMATION.
 
-use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, sense, spec, with_bench};
+use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, sense, spec, with_bench, with_bench_of};
 use super::lists::{populate, receive, with_list, write_using};
-use engine::Provisioning;
-use scsi::offload::{Limits, Tokens};
+use engine::{Provisioning, World};
+use scsi::offload::Limits;
 use scsi::{LogicalUnit, Nexus};
 use std::time::Duration;
 use world_sim::SimWorld;
@@ -116,7 +116,7 @@ fn nobody_is_shown_what_keeps_the_data_and_it_goes_with_the_last_token() {
             names
         };
         let first = token(&bench, &nexus, &[(0, BLOCKS as u32)]).await;
-        bench.copier.later.set(Duration::from_secs(20));
+        bench.world.sleep(Duration::from_secs(20)).await;
         let second = token(&bench, &nexus, &[(5, 70)]).await;
         bench.write("a", 0, &bytes(2, BLOCKS)).await;
         assert!(bench.mapped() >= before.0 + BLOCKS * 512, "both are there");
@@ -124,8 +124,8 @@ fn nobody_is_shown_what_keeps_the_data_and_it_goes_with_the_last_token() {
         assert_eq!(bench.pool.info().provisioned_bytes, before.1);
         assert_eq!(bench.pool.hidden().len(), 1);
         assert!(bench.pool.volume(&bench.pool.hidden()[0].name).is_none());
-        bench.copier.later.set(Duration::from_secs(35));
-        bench.copier.expire().await;
+        bench.world.sleep(Duration::from_secs(15)).await;
+        bench.offload.expire(bench.world.now()).await;
         assert_eq!(bench.pool.hidden().len(), 1, "the second lives");
         let to = [(0, 70)];
         assert_eq!(
@@ -175,15 +175,15 @@ fn tokens_that_are_not_ours_or_no_more_are_told_apart() {
         }
         assert!(bench.read("b", 0, 8).await.iter().all(|byte| *byte == 0));
         // Another initiator that has it may use it, where it may write.
-        *bench.copier.initiator.borrow_mut() = "iqn.other".to_owned();
-        let other = bench.nexus(&bench.open).await;
+        let other = bench.nexus_of(&bench.open, "iqn.other").await;
         assert_eq!(
             write(&bench, &other, 0, (&made, 0, false), &to).await,
             (0, 0, 0)
         );
         assert!(bench.read("c", 0, 8).await == bytes(1, 64)[..8 * 512]);
         // The volume that it was made of is gone, or not shown any more.
-        bench.copier.revoke(bench.volume("a").info().uuid).await;
+        let revoked = bench.offload.revoke_volume(bench.volume("a").info().uuid);
+        revoked.await;
         assert_eq!(
             write(&bench, &nexus, 1, (&made, 0, false), &to).await,
             (5, 0x23, 0x06)
@@ -291,9 +291,8 @@ fn a_crash_leaves_nothing_behind_after_the_next_start() {
         let nexus = bench.nexus(&bench.own).await;
         bench.write("a", 0, &bytes(1, 64)).await;
         token(&bench, &nexus, &[(0, 64)]).await;
-        let next = scsi::offload::Holder::new(bench.pool.clone());
         assert_eq!(bench.pool.hidden().len(), 1);
-        next.forget_leftovers().await.unwrap();
+        bench.start_again().await;
         assert!(bench.pool.hidden().is_empty());
         // Nobody deletes a volume in this way that is shown.
         let shown = bench.volume("a").info().uuid;
@@ -336,7 +335,7 @@ fn a_thick_volume_has_its_room_back_when_a_token_of_it_gives_way() {
         let volume = bench.volume("t");
         let refused = volume.write(base::VolumeOffset(0), data()).await;
         assert_eq!(refused.unwrap_err().kind, engine::IoErrorKind::PoolFull);
-        bench.copier.revoke(volume.info().uuid).await;
+        bench.offload.revoke_volume(volume.info().uuid).await;
         volume.write(base::VolumeOffset(0), data()).await.unwrap();
         assert!(bench.read("t", 0, BLOCKS).await == bytes(2, BLOCKS));
     });
@@ -344,13 +343,12 @@ fn a_thick_volume_has_its_room_back_when_a_token_of_it_gives_way() {
 
 #[test]
 fn each_initiator_has_so_many_tokens_and_no_more() {
-    with_bench(async |bench| {
+    let limits = Limits {
+        total: 3,
+        per_initiator: 2,
+    };
+    with_bench_of(limits, async |bench| {
         let nexus = bench.nexus(&bench.own).await;
-        let limits = Limits {
-            total: 3,
-            per_initiator: 2,
-        };
-        *bench.copier.tokens.borrow_mut() = Tokens::new(&[4; 40], limits);
         let first = token(&bench, &nexus, &[(0, 8)]).await;
         token(&bench, &nexus, &[(8, 8)]).await;
         let more = try_populate(&bench, &nexus, 0, &[(16, 8)]).await;

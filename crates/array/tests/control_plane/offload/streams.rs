@@ -1,14 +1,13 @@
 //! Copies that go by reading and writing, between volumes that are somewhere else: each piece
 //! is read while the one before it is written, and no more is held.
 
-use super::bench::{Bench, bytes, port, sense, with_bench};
+use super::bench::{Bench, bytes, sense, with_bench};
 use super::lists::{receive, with_list, xcopy};
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::volume::{Alteration, Altered, AvailableSpace, CancelToken, Mapping, VolumeIo};
 use engine::{Disk, IoError, IoErrorKind, Provisioning, VolumeInfo, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use scsi::offload::Copier;
 use scsi::{Identity, LogicalUnit, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -184,9 +183,7 @@ fn with_streams(test: impl AsyncFnOnce(&Streams)) {
             remote
         };
         let (source, destination) = (remote(5), remote(6));
-        let nexus = bench.own.connect(port(40), 1);
-        let copier: Rc<dyn Copier<SimWorld>> = Rc::clone(&bench.copier) as _;
-        nexus.set_copier(copier);
+        let nexus = bench.connect(&bench.own, "iqn.host");
         bench.run(&nexus, 0, &[0; 6], &[]).await;
         let streams = Streams {
             bench,
@@ -292,7 +289,7 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
         assert_eq!(sense(&failed), (7, 0x27, 0x07));
         assert_eq!(streams.copied().await, 1 << 20);
         streams.has_only(MIB);
-        assert_eq!(streams.bench.copier.asked_for_room.get(), 1);
+        assert_eq!(streams.bench.room.asked.get(), 1);
         // What could not be read ahead meanwhile is not what it ended for.
         let unread = Some((2 * MIB, IoErrorKind::Media));
         streams.source.bad.set(unread);
@@ -302,8 +299,11 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
         // With room again it goes on where it was.
         streams.source.bad.set(None);
         let destination = Rc::clone(&streams.destination);
-        let room = async move { destination.bad.set(None) };
-        *streams.bench.copier.room.borrow_mut() = Some(room.boxed_local());
+        let room = async move {
+            destination.bad.set(None);
+            true
+        };
+        *streams.bench.room.next.borrow_mut() = Some(room.boxed_local());
         let copied = streams.copy((0, 1, BLOCKS as u16, 0, 0), None).await;
         assert_eq!(sense(&copied), (0, 0, 0));
         let begun = |event| {
@@ -322,8 +322,9 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
         let room = async move {
             world.sleep(Duration::from_secs(6)).await;
             destination.bad.set(None);
+            true
         };
-        *streams.bench.copier.room.borrow_mut() = Some(room.boxed_local());
+        *streams.bench.room.next.borrow_mut() = Some(room.boxed_local());
         let failed = streams.copy((0, 1, BLOCKS as u16, 0, 0), None).await;
         assert_eq!(sense(&failed), (7, 0x27, 0x07));
         streams.has_only(4 * MIB);

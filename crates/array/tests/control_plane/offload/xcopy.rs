@@ -1,12 +1,15 @@
 //! EXTENDED COPY(LID1), and the commands that report on it.
 
-use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, port, sense, spec, with_bench};
+use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, sense, spec, with_bench};
 use super::lists::{receive, with_list, xcopy};
-use engine::Provisioning;
+use engine::{Provisioning, World};
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use scsi::offload::CancelToken;
-use scsi::{LogicalUnit, Nexus, Response};
+use scsi::{InitiatorPort, LogicalUnit, Nexus, Response};
 use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
 use world_sim::SimWorld;
 
 async fn copy(
@@ -231,14 +234,12 @@ fn a_unit_that_is_unmapped_between_segments_is_not_reached_any_more() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         let naas = [bench.naa("a"), bench.naa("b"), bench.naa("c")];
-        let own = std::rc::Rc::clone(&bench.own);
-        *bench.copier.before.borrow_mut() = Some(Box::new(move || {
-            own.unmap(1);
-        }));
+        let own = Rc::clone(&bench.own);
+        bench.before_message(1, move || drop(own.unmap(1)));
         let (good, other) = ((0, 1, 4, 0, 0), (2, 0, 4, 0, 0));
         let copied = copy(&bench, &nexus, &naas, &[good, other, good]).await;
-        assert!(bench.copier.before.borrow().is_none(), "it was looked for");
-        // `b` is still of this target's copier, but not of the target.
+        assert!(bench.has_happened(), "it was looked for");
+        // The pool has `b` still, and no target shows it.
         let said = sense(&copied);
         assert_eq!(said, (0x0a, 0x0d, 0x02));
         assert_eq!(copied.sense[10..12], [0, 2], "the third");
@@ -250,24 +251,35 @@ fn a_unit_that_is_taken_away_waits_for_copies_by_another_one() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
         let naas = [bench.naa("a"), bench.naa("b"), bench.naa("c")];
+        let [b, c] = ["b", "c"].map(|name| bench.volume(name).info().uuid);
+        let is_left = |volume| bench.offload.leave_alone(volume).now_or_never().is_some();
+        // Blocks that do not lie alike are read and written.
+        let segment = (1, 2, 4, 0, 3);
         bench.write("b", 0, &bytes(1, PAGE_BLOCKS)).await;
-        let (now, all) = &*bench.copier.reached;
-        {
-            // Blocks that do not lie alike are read and written.
-            let mut copy = pin!(copy(&bench, &nexus, &naas, &[(1, 2, 4, 0, 3)]));
-            assert!(copy.as_mut().now_or_never().is_none());
-            assert_eq!(now.get(), 2);
-            assert_eq!(copy.await.status, 0);
+        assert_eq!(copy(&bench, &nexus, &naas, &[segment]).await.status, 0);
+        assert!(is_left(b) && is_left(c));
+        let segments = [segment, (1, 2, 4, 8, 40)];
+        for volume in [b, c] {
+            let copying = pin!(copy(&bench, &nexus, &naas, &segments));
+            let begins = bench.world.sleep(Duration::from_micros(1));
+            let Either::Right(((), copying)) = select(copying, pin!(begins)).await else {
+                panic!("it reads and writes no drive");
+            };
+            let mut leaves = pin!(bench.offload.leave_alone(volume));
+            assert!(leaves.as_mut().now_or_never().is_none(), "it is at work");
+            assert_eq!(sense(&copying.await), (0x0a, 0, 0));
+            leaves.await;
         }
-        assert_eq!((now.get(), all.get()), (0, 2));
-        // Taken away just before: nobody waits for the copy, and it does not begin.
-        let own = std::rc::Rc::clone(&bench.own);
-        *bench.copier.at_reach.borrow_mut() = Some(Box::new(move || {
-            own.unmap(1);
-        }));
+        let second = bench.read("c", 40, 4).await;
+        assert!(second.iter().all(|byte| *byte == 0), "nothing follows");
+        // Taken away just before, when it was found already: nobody waits for the copy, and it does
+        // not begin.
+        let open = Rc::clone(&bench.open);
+        bench.before_message(2, move || drop(open.unmap(0)));
         let copied = copy(&bench, &nexus, &naas, &[(1, 2, 4, 0, 0)]).await;
+        assert!(bench.has_happened());
         assert_eq!(sense(&copied), (0x0a, 0x0d, 0x02));
-        assert_eq!((now.get(), all.get()), (0, 3));
+        assert!(is_left(b) && is_left(c));
     });
 }
 
@@ -311,7 +323,7 @@ fn thick_volumes_get_pages_of_their_own_and_a_full_pool_says_so() {
             }
         };
         assert_eq!(sense(&full), (7, 0x27, 0x07));
-        assert_eq!(bench.copier.asked_for_room.get(), 1, "before it gave up");
+        assert_eq!(bench.room.asked.get(), 1, "before it gave up");
         let (state, segments, _) = status(&bench, &nexus).await;
         assert_eq!((state, segments), (2, 0));
     });
@@ -339,7 +351,9 @@ fn a_copy_that_is_stopped_ends_after_the_piece_that_it_is_at() {
 #[test]
 fn without_a_copier_there_are_no_copies() {
     with_bench(async |bench| {
-        let nexus = bench.own.connect(port(99), 1);
+        let nexus = bench
+            .own
+            .connect(InitiatorPort::new("iqn.host", [99; 6]), 1);
         bench.run(&nexus, 0, &[0; 6], &[]).await;
         let said = bench.run(&nexus, 0, &receive(3, 0, 64), &[]).await;
         assert_eq!(sense(&said), (5, 0x20, 0));
