@@ -78,9 +78,9 @@ def start(table, bench):
     table.limit("idle memory (RSS)", statistics.median(sizes), "MiB", 64)
 
 
-def rehearsed_rates():
+def rehearsed_rates(target=TARGET):
     """Modelled I/Os per second of wall time, by level and number of drives."""
-    said = run(TARGET / "release/ashlar-sim", "rate")
+    said = run(target / "release/ashlar-sim", "rate")
     # Level, drives, outstanding, set up, wall time, I/Os per second.
     found = re.findall(r"^(RAID .*?)\s{2,}(\d+)\s+\d+\s+[\d.]+ s\s+[\d.]+ s\s+(\d+)\s", said, re.MULTILINE)
     if not found:

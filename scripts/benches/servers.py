@@ -96,9 +96,10 @@ DATA_SHARE = {"simple": lambda n: 1, "10": lambda n: 1 / 2, "5": lambda n: (n - 
 class Site(Server):
     """`ashlar serve` with a site of one pool of `drives` files, with `luns` LUNs, each
     behind a target of its own and in a lane of its own; as many shards as a site file
-    that says nothing gets, or as it is told."""
+    that says nothing gets, or as it is told. The program is the one built in `target`."""
 
-    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=(), room=1.25, shards=None):
+    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=(), room=1.25, shards=None,
+                 target=TARGET):
         self.portal, self.api = free_address(), free_address()
         # Labels, metadata, logs and sums want room, and overwrites some to move to: `room`
         # is that for data, in sizes of the LUNs.
@@ -121,7 +122,7 @@ class Site(Server):
         home.mkdir()
         (home / "site.toml").write_text("\n".join(lines) + "\n")
         self.home, self.data = home, home / "data"
-        super().__init__([TARGET / "release/ashlar", "serve", "--site", home / "site.toml", "--data", self.data],
+        super().__init__([target / "release/ashlar", "serve", "--site", home / "site.toml", "--data", self.data],
                          home / "serve.log")
 
     @contextlib.contextmanager
