@@ -7,7 +7,7 @@
 //! - [`cdb`]: what a CDB asks for, and whether it may.
 //! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
 //!   commands.
-//! - `room`: commands that are tried again, where a pool was full.
+//! - `retries`: commands that are tried again, where a pool was full.
 //! - [`offload`]: copies that initiators have the target make.
 
 pub mod cdb;
