@@ -371,6 +371,7 @@ impl Session {
         let Some(from) = self.place(name) else {
             return self.fail(format!("volume {name} is in no pool"));
         };
+        self.follow(*id, name, from);
         let b = &self.pools[1 - from];
         let to = NewPlace {
             pool: b.name().to_owned(),
@@ -408,6 +409,15 @@ impl Session {
             .note(|| format!("move of {name} to {} ends", b.name()));
     }
 
+    /// Before a volume moves on: what was opened where it was leads to another shard, and not from
+    /// there to a third place. Units are shown their new place by then.
+    fn follow(&self, id: u64, name: &str, place: usize) {
+        let [a, b] = self.books.shards;
+        if let Some(there) = self.pools[place].volume(name).filter(|_| a != b) {
+            self.handles.borrow_mut().insert(id, there);
+        }
+    }
+
     async fn move_by_job(&self, order: NewMove, cancels: Option<u64>) {
         let begun = self.control.move_volume(order).await;
         let Some(job) = self.done("a job", begun) else {
@@ -432,6 +442,9 @@ impl Session {
         (rate, cancels, prng): (Option<u64>, Option<u64>, &mut Prng),
     ) -> bool {
         let control = &self.control;
+        // The server moves nothing without a job, and one that begins puts the ends of those before
+        // it on record. A start would take this copy for theirs.
+        self.done("the record", control.jobs().save().await);
         let checked = control.check_move(name, &to).await;
         let Some(there) = self.done("looking at a move", checked) else {
             return false;
