@@ -8,21 +8,12 @@
 
 mod common;
 
-use common::{Session, TARGET, read_command, text_of, visible};
+use common::{Session, TARGET, assert_closed, nop, read_command, rejected, text_of, visible};
 use iscsi::connection::{Completion, Event};
 use iscsi::login::{Limits, Parameters};
-use iscsi::pdu::request::{self, Logout, NopOut, Order, Snack, TaskManagement, Text};
+use iscsi::pdu::request::{self, Logout, Order, Snack, TaskManagement, Text};
 use iscsi::pdu::response::{self, Response};
 use iscsi::pdu::{BHS_BYTES, NO_TAG, RejectReason, Request};
-
-fn nop(order: Order, task_tag: u32, target_tag: u32) -> Request {
-    Request::NopOut(NopOut {
-        order,
-        lun: [0; 8],
-        task_tag,
-        target_tag,
-    })
-}
 
 fn text(order: Order, target_tag: u32) -> Text {
     let lun = [0; 8];
@@ -57,14 +48,6 @@ fn logout(order: Order, reason: u8, cid: u16) -> Request {
     })
 }
 
-fn rejected(session: &mut Session) -> (u8, Vec<u8>) {
-    let answer = session.answer();
-    match answer.response {
-        Response::Reject(pdu) => (pdu.reason, answer.data),
-        other => panic!("{other:?} instead of a reject"),
-    }
-}
-
 fn text_answer(session: &mut Session) -> (response::Text, String) {
     let answer = session.answer();
     match answer.response {
@@ -81,18 +64,6 @@ fn management_answer(session: &mut Session) -> u8 {
         }
         other => panic!("{other:?} instead of a task management response"),
     }
-}
-
-fn assert_closed(session: &mut Session) {
-    let event = session.event();
-    assert!(matches!(event, Event::Close { .. }), "{event:?}");
-    let order = session.order();
-    session.send(nop(order, 1, NO_TAG), &[]);
-    assert!(session.events().is_empty() && session.answers().is_empty());
-    assert!(!session.connection.takes_input() && !session.connection.nop_in());
-    session.connection.request_logout(1);
-    session.connection.answer_targets(&visible());
-    assert!(session.answers().is_empty());
 }
 
 #[test]
@@ -738,96 +709,4 @@ fn a_peer_that_does_not_read_is_not_read_from_and_then_closed() {
     }
     assert!(matches!(session.event(), Event::Close { .. }));
     assert!(session.connection.output().len() < 20 << 20);
-}
-
-fn digests() -> Parameters {
-    Parameters {
-        header_digest: true,
-        data_digest: true,
-        ..Parameters::default()
-    }
-}
-
-#[test]
-fn digests_go_both_ways() {
-    let mut session = Session::with(digests(), Limits::default());
-    let order = session.immediate();
-    for len in [0, 1, 3, 4, 5, 4096] {
-        let data = common::pattern(len);
-        session.send(nop(order, 4, NO_TAG), &data);
-        assert_eq!(session.answer().data, data);
-    }
-    let task = session.write(5, 515, &common::pattern(515), true);
-    session.connection.accept(task, 515);
-    let Event::DataOut { data, .. } = session.event() else {
-        panic!("no data")
-    };
-    assert_eq!(data.bytes().unwrap(), common::pattern(515));
-    let task = session.read(6, 4097);
-    session.complete_good(task, &common::pattern(4097), 4097);
-    assert_eq!(session.answer().data, common::pattern(4097));
-}
-
-/// Flips a bit of what `request` is on the wire.
-fn send_damaged(session: &mut Session, request: Request, data: &[u8], at: usize) {
-    let mut bytes = common::bytes_with(&session.parameters, request.encode(), data);
-    bytes[at] ^= 0x10;
-    session.connection.receive(&bytes);
-}
-
-#[test]
-fn a_damaged_header_closes_without_a_word() {
-    for at in [0, 5, 20, 47, 48, 51] {
-        let mut session = Session::with(digests(), Limits::default());
-        let order = session.order();
-        send_damaged(&mut session, nop(order, 4, NO_TAG), &[], at);
-        assert!(session.answers().is_empty());
-        assert_closed(&mut session);
-    }
-}
-
-#[test]
-fn damaged_data_of_a_command_is_rejected_and_closes() {
-    for at in [52, 56, 60] {
-        let mut session = Session::with(digests(), Limits::default());
-        let order = session.order();
-        send_damaged(&mut session, nop(order, 4, NO_TAG), b"12345", at);
-        assert_eq!(
-            rejected(&mut session).0,
-            RejectReason::DataDigestError as u8
-        );
-        assert_closed(&mut session);
-    }
-    let mut session = Session::with(digests(), Limits::default());
-    let write = common::write_command(session.order(), 5, 512, true);
-    send_damaged(&mut session, Request::ScsiCommand(write), &[1; 512], 100);
-    assert_eq!(
-        rejected(&mut session).0,
-        RejectReason::DataDigestError as u8
-    );
-    assert_closed(&mut session);
-}
-
-#[test]
-fn damaged_data_out_fails_its_command_alone() {
-    let mut session = Session::with(digests(), Limits::default());
-    let other = session.read(6, 512);
-    let task = session.write(5, 512, &[], true);
-    session.connection.accept(task, 512);
-    let Response::ReadyToTransfer(r2t) = session.answer().response else {
-        panic!("no R2T")
-    };
-    let target_tag = r2t.target_tag;
-    let pdu = request::DataOut {
-        target_tag,
-        ..common::unsolicited(5, 0, 0, true)
-    };
-    send_damaged(&mut session, Request::DataOut(pdu), &[1; 512], 100);
-    assert!(matches!(session.event(), Event::Dropped { task: dropped } if dropped == task));
-    let answers = session.answers();
-    assert!(matches!(answers[0].response, Response::Reject(pdu) if pdu.reason == 2));
-    assert!(matches!(answers[1].response, Response::ScsiResponse(pdu) if pdu.status == 2));
-    assert_eq!((answers[1].data[14], answers[1].data[15]), (0x47, 0x05));
-    session.complete_good(other, &[0; 512], 512);
-    assert_eq!(session.answers().len(), 1);
 }

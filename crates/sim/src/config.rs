@@ -436,10 +436,7 @@ impl Config {
             think_us_max: 0,
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
-            volume_bytes_max: match (u64::from(page_bytes) * prng.between(1, 16), chunks) {
-                (_, true) => 3 << 20,
-                (drawn, false) => drawn.min(1 << 20),
-            },
+            volume_bytes_max: volume_bytes(u64::from(page_bytes) * prng.between(1, 16), chunks),
             volumes,
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
@@ -541,6 +538,14 @@ fn of_long_rests(pool: PoolSpec) -> PoolSpec {
 
 /// One as a rule; of small pages on many drives as many as leave room for data: each lane
 /// has metadata for all pages.
+/// The most bytes of a volume, of so many drawn.
+fn volume_bytes(drawn: u64, has_chunks: bool) -> u64 {
+    match has_chunks {
+        true => 3 << 20,
+        false => drawn.min(1 << 20),
+    }
+}
+
 fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {
     let wanted = match prng.chance(1, 4) {
         true => *prng.pick(&[2, 2, 3, 4]),

@@ -399,14 +399,17 @@ impl Session {
             }
         };
         // Clients go on with what they have, for a while or for good.
-        if has_moved
-            && prng.chance(1, 2)
-            && let Some(there) = b.volume(name)
-        {
-            self.handles.borrow_mut().insert(*id, there);
+        if has_moved && prng.chance(1, 2) {
+            self.open_anew(*id, name, b);
         }
         self.world
             .note(|| format!("move of {name} to {} ends", b.name()));
+    }
+
+    fn open_anew(&self, id: u64, name: &str, pool: &Lane<SimWorld>) {
+        if let Some(there) = pool.volume(name) {
+            self.handles.borrow_mut().insert(id, there);
+        }
     }
 
     /// Before a volume moves on: what was opened where it was leads to another shard, and not from

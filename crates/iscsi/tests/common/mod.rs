@@ -401,3 +401,32 @@ pub fn unsolicited(task_tag: u32, data_sn: u32, offset: u32, is_final: bool) -> 
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8).collect()
 }
+
+pub fn nop(order: Order, task_tag: u32, target_tag: u32) -> Request {
+    Request::NopOut(request::NopOut {
+        order,
+        lun: [0; 8],
+        task_tag,
+        target_tag,
+    })
+}
+
+pub fn rejected(session: &mut Session) -> (u8, Vec<u8>) {
+    let answer = session.answer();
+    match answer.response {
+        Response::Reject(pdu) => (pdu.reason, answer.data),
+        other => panic!("{other:?} instead of a reject"),
+    }
+}
+
+pub fn assert_closed(session: &mut Session) {
+    let event = session.event();
+    assert!(matches!(event, Event::Close { .. }), "{event:?}");
+    let order = session.order();
+    session.send(nop(order, 1, NO_TAG), &[]);
+    assert!(session.events().is_empty() && session.answers().is_empty());
+    assert!(!session.connection.takes_input() && !session.connection.nop_in());
+    session.connection.request_logout(1);
+    session.connection.answer_targets(&visible());
+    assert!(session.answers().is_empty());
+}

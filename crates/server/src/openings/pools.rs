@@ -512,8 +512,7 @@ pub(crate) async fn make(
         };
         let (spec, lanes) = (&plan.spec, lanes::of(&plan, shards));
         let files: Vec<PathBuf> = new_files.iter().map(|(path, _)| path.clone()).collect();
-        let of_before = plan.places.iter().map(|place| place.path.clone());
-        let of_before: Vec<PathBuf> = of_before.filter(|path| !files.contains(path)).collect();
+        let of_before = paths_of_before(&plan, &files);
         let being_made = MadePool::BeingMade {
             new_files: files.clone(),
             of_before: of_before.clone(),
@@ -533,23 +532,36 @@ pub(crate) async fn make(
             // With a shard that has stopped, its lane is closed.
             let _ = lanes.close().await;
             // Those of before were empty.
-            let of = (&shards[0], data.path());
-            let left = taking_back::take_back(of, &spec.name, (created, of_before)).await;
-            let noted = match left {
-                Ok(left) => made.set(data, &spec.name, Some(left)),
-                Err(gone) => Err(gone.into()),
-            };
-            if let Err(why) = noted {
-                tracing::error!(
-                    "pool {}, which could not be made, is not taken back: {why}",
-                    spec.name
-                );
-            }
+            let paths = (created, of_before);
+            unmake((shards, data), &spec.name, paths, made).await;
             return Err(error);
         }
         tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
     }
     Ok(())
+}
+
+/// Where a pool has drives that were there before it is made.
+fn paths_of_before(plan: &PoolPlan, new_files: &[PathBuf]) -> Vec<PathBuf> {
+    let paths = plan.places.iter().map(|place| place.path.clone());
+    paths.filter(|path| !new_files.contains(path)).collect()
+}
+
+/// Takes back what there is of a pool that could not be made, and notes what is left.
+async fn unmake(
+    (shards, data): (&[ShardHandle], &DataDir),
+    name: &str,
+    paths: (Vec<PathBuf>, Vec<PathBuf>),
+    made: &mut Made,
+) {
+    let left = taking_back::take_back((&shards[0], data.path()), name, paths).await;
+    let noted = match left {
+        Ok(left) => made.set(data, name, Some(left)),
+        Err(gone) => Err(gone.into()),
+    };
+    if let Err(why) = noted {
+        tracing::error!("pool {name}, which could not be made, is not taken back: {why}");
+    }
 }
 
 /// That drives which are about to be a pool's are still empty: they were looked at, and closed.
