@@ -56,6 +56,11 @@ impl<T: Clone> GroupCommit<T> {
         outcome
     }
 
+    /// Whether an action is under way.
+    pub fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
     fn pass_the_lead(&self) {
         let mut waiting = self.waiting.borrow_mut();
         while !waiting.is_empty() {

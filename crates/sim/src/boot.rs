@@ -152,6 +152,7 @@ impl Boot {
             }
             store.integrity.set_budget(self.books.config.sums_blocks);
             store.cache.set_capacity(self.books.config.cache_bytes);
+            store.set_window_stripes(self.books.config.window_stripes);
             pool.set_health_limits(self.books.config.health);
             pool.set_thresholds(self.books.config.thresholds);
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));

@@ -209,6 +209,8 @@ pub struct Config {
     pub sums_blocks: usize,
     /// Bytes of the read cache.
     pub cache_bytes: u64,
+    /// Stripes on their way in place at the same time; as the drives say, where none is given.
+    pub window_stripes: Option<usize>,
     /// Requests in the whole run.
     pub operations: u64,
     /// Clients that issue requests side by side.
@@ -428,6 +430,9 @@ impl Config {
             groups_leave: later.leave,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
+            window_stripes: *seed
+                .stream("window")
+                .pick(&[None, None, Some(1), Some(2), Some(9)]),
             operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),

@@ -2,6 +2,7 @@
 
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
+use crate::group_commit::GroupCommit;
 use crate::label::MemberEntry;
 use crate::label::MemberState;
 use crate::lane::View;
@@ -73,6 +74,7 @@ pub struct Member<W: World> {
     /// A spare that is to become part of a new group.
     reserved: Cell<bool>,
     vitals: Vitals,
+    flushing: GroupCommit<Result<(), DriveError>>,
     /// The last finding against it, until it is healthy again.
     trouble: RefCell<Option<String>>,
     /// When a read last failed for another reason than damage.
@@ -110,6 +112,7 @@ impl<W: World> Member<W> {
             rebuilt: RefCell::default(),
             reserved: Cell::new(entry.reserved),
             vitals: Vitals::default(),
+            flushing: GroupCommit::default(),
             trouble: RefCell::default(),
             silent_at: Cell::new(None),
             damaged_at: Cell::new(None),
@@ -461,6 +464,22 @@ impl<W: World> Member<W> {
             true => Ok(()),
             false => flushed,
         }
+    }
+
+    /// As [`Member::flush`], of one that begins after the call, and may serve others, too.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn flush_with_others(&self) -> Result<(), DriveError> {
+        let is_busy = self.flushing.is_busy();
+        if is_busy
+            && self
+                .world
+                .planted("flush shared that began before the write")
+        {
+            return Ok(());
+        }
+        self.flushing.run(async || self.flush().await).await
     }
 
     fn drive(&self, operation: Operation) -> Result<Rc<View<W::Drive>>, DriveError> {

@@ -212,6 +212,12 @@ impl<W: World> Drives<W> {
         groups.iter().flat_map(|group| group.places()).collect()
     }
 
+    /// How many drives all groups have.
+    pub fn count(&self) -> usize {
+        let groups = self.groups.borrow();
+        groups.iter().map(|group| group.drives()).sum()
+    }
+
     /// Whether a drive with this label is of another pool, or in use in this one. A drive
     /// that was of this pool before may come back, as a new one.
     pub fn has_use_for(&self, label: &LabelSummary) -> bool {

@@ -124,6 +124,12 @@ impl Hold {
             live: Rc::clone(live),
         }
     }
+
+    /// One that holds nothing, for tests of what is above.
+    #[cfg(test)]
+    pub fn of_no_ring() -> Self {
+        Hold::new(&Rc::default())
+    }
 }
 
 impl Drop for Hold {

@@ -51,11 +51,19 @@ impl<W: World> Change<W> {
         }
     }
 
-    fn data_bytes(&self) -> usize {
+    /// Has the sums be those of what is durable in place by now.
+    fn set_sums(&self) {
+        for (block, sum) in &self.sums {
+            self.pinned.set(*block, *sum);
+        }
+    }
+
+    /// Bytes that its writes hold.
+    pub(super) fn data_bytes(&self) -> usize {
         self.writes.iter().map(|write| write.data.len()).sum()
     }
 
-    fn intent(&self) -> Intent {
+    pub(super) fn intent(&self) -> Intent {
         let rows = |write: &PlaceWrite| {
             (
                 write.place as u8,
@@ -95,14 +103,9 @@ impl<W: World> Store<W> {
     }
 
     async fn make_some(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
-        let _begun = self.integrity.watermark.begin();
         let intents = self.write_intents(changes).await?;
         self.write_in_place(changes).await?;
-        for change in changes {
-            for (block, sum) in &change.sums {
-                change.pinned.set(*block, *sum);
-            }
-        }
+        changes.iter().for_each(Change::set_sums);
         self.settled
             .borrow_mut()
             .extend(intents.into_iter().map(Rc::new));
@@ -110,15 +113,40 @@ impl<W: World> Store<W> {
         Ok(())
     }
 
+    /// Makes one change of many that are on their way at the same time, durably. It shares its
+    /// entry of the intent log, and flushes, with others.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub(super) async fn put_in_place(self: &Rc<Self>, change: &Change<W>) -> Result<(), PoolError> {
+        let intent = match self.needs_intent(change) {
+            true => self.intend(change).await?,
+            false => None,
+        };
+        let (touched, mut faults) = self.write_places(std::slice::from_ref(change)).await;
+        if !self.world.planted("destage not flushed") {
+            let flushes = touched.into_iter().map(async |member| {
+                let outcome = member.flush_with_others().await;
+                outcome.err().map(|error| DriveFault { member, error })
+            });
+            faults.extend(join_all(flushes).await.into_iter().flatten());
+        }
+        self.outlive(faults).await?;
+        change.set_sums();
+        self.settled.borrow_mut().extend(intent);
+        Ok(())
+    }
+
+    fn needs_intent(&self, change: &Change<W>) -> bool {
+        let skipped = self.world.planted("no intent before a partial stripe");
+        !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
+    }
+
     /// Makes the intents of those changes durable that need one.
     async fn write_intents(&self, changes: &[Change<W>]) -> Result<Vec<Hold>, PoolError> {
-        let skipped = self.world.planted("no intent before a partial stripe");
-        let needs = |change: &&Change<W>| {
-            !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
-        };
         let most = self.entry_bytes_max(&self.intents);
         let mut batches: Vec<(usize, Vec<&Change<W>>)> = Vec::new();
-        for change in changes.iter().filter(needs) {
+        for change in changes.iter().filter(|change| self.needs_intent(change)) {
             let bytes = change.data_bytes();
             match batches.last_mut() {
                 Some((used, batch)) if *used + bytes <= most => {
@@ -152,7 +180,24 @@ impl<W: World> Store<W> {
         Ok(holds)
     }
 
+    /// Writes all of `changes`, and flushes each drive that it concerns.
     pub(super) async fn write_in_place(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        let (touched, mut faults) = self.write_places(changes).await;
+        if !self.world.planted("destage not flushed") {
+            let flushes = touched.into_iter().map(async |member| {
+                let outcome = member.flush().await;
+                outcome.err().map(|error| DriveFault { member, error })
+            });
+            faults.extend(join_all(flushes).await.into_iter().flatten());
+        }
+        self.outlive(faults).await
+    }
+
+    /// Writes all of `changes`, not durably. Gives the drives that were written, and what they said.
+    async fn write_places(
+        &self,
+        changes: &[Change<W>],
+    ) -> (Vec<Rc<Member<W>>>, Vec<DriveFault<W>>) {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::new();
         for change in changes {
@@ -173,14 +218,12 @@ impl<W: World> Store<W> {
                 });
             }
         }
-        let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
-        if !self.world.planted("destage not flushed") {
-            let flushes = touched.into_iter().map(async |member| {
-                let outcome = member.flush().await;
-                outcome.err().map(|error| DriveFault { member, error })
-            });
-            faults.extend(join_all(flushes).await.into_iter().flatten());
-        }
+        let faults = join_all(writes).await.into_iter().flatten().collect();
+        (touched, faults)
+    }
+
+    /// Goes on without the drives that have failed, where the pool can.
+    async fn outlive(&self, faults: Vec<DriveFault<W>>) -> Result<(), PoolError> {
         if faults.is_empty() && self.drives.are_losses_durable() {
             return Ok(());
         }

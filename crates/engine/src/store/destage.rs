@@ -1,226 +1,197 @@
-//! Destaging: when log entries go in place, and when the logs are trimmed.
+//! Destaging: which log entries go in place, and when.
 //!
-//! Two tasks: the destager puts stripes in place, oldest first; the keeper flushes
-//! the sums of what is in place and lets the logs go. They are two because the
-//! destager may wait for room in the intent log, which the keeper makes.
+//! The destager keeps a **window** of stripes on their way. Each stripe takes its own steps: it is
+//! planned, its intent becomes durable, it is written, its drives are flushed, and its entries are
+//! settled. So no stripe waits for the slowest drive of another one. Intents that wait at the same
+//! time share an entry of the intent log, and flushes of a drive serve all who wait for it.
+//!
+//! Stripes enter the window in **sweeps**: the oldest ones, in the order in which they lie on the
+//! drives, so that an arm passes over its disk instead of jumping about.
+//!
+//! Invariants:
+//! - A sweep takes the oldest stripes, so no entry waits for more than two sweeps.
+//! - A stripe in the window is locked.
+//! - An entry is settled only when it is durable in place.
 
 use super::Store;
+use super::address::ZoneAddress;
 use super::plan::Job;
 use crate::error::PoolError;
-use crate::ring::Ring;
 use crate::world::World;
-use futures_util::future::{Either, join, join_all, select};
+use futures_util::future::select;
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Stripes put in place together.
-const STRIPES_AT_ONCE: usize = 64;
+/// Stripes on their way for each drive of the pool: a disk gets enough to choose from.
+const WINDOW_PER_DRIVE: usize = 16;
+
+/// Stripes on their way, however few drives there are, and however many.
+const WINDOW_MIN: usize = 64;
+const WINDOW_MAX: usize = 2048;
+
+/// Stripes of a sweep, at least and at most.
+const SWEEP_MIN: usize = 64;
+const SWEEP_MAX: usize = 8192;
 
 /// How often the tasks look around without being woken, and how long an entry may
 /// lie in an idle log.
-const TICK: Duration = Duration::from_millis(500);
+pub(super) const TICK: Duration = Duration::from_millis(500);
+
+/// A stripe's place in the window; dropping it calls the destager for the next one.
+struct Slot<W: World>(Rc<Store<W>>);
+
+impl<W: World> Slot<W> {
+    fn take(store: &Rc<Store<W>>) -> Self {
+        store.in_window.set(store.in_window.get() + 1);
+        Slot(Rc::clone(store))
+    }
+}
+
+impl<W: World> Drop for Slot<W> {
+    fn drop(&mut self) {
+        let left = self.0.in_window.get().checked_sub(1);
+        assert!(left.is_some(), "a stripe leaves the window twice");
+        self.0.in_window.set(left.unwrap_or_default());
+        self.0.destager.set();
+    }
+}
 
 impl<W: World> Store<W> {
-    /// Starts both tasks; they end with the store, or when the pool stops.
-    pub fn start(self: &Rc<Self>) {
-        let world = self.world.clone();
-        world.spawn(destage(world.clone(), Rc::downgrade(self)));
-        world.spawn(keep(world.clone(), Rc::downgrade(self)));
-    }
-
-    /// Ends both tasks: nobody uses the store any more.
-    pub fn end(&self) {
-        self.ended.set(true);
-        self.destager.set();
-        self.keeper.set();
-    }
-
     /// Half full: from here on the log is emptied.
     pub(super) fn log_is_filling(&self) -> bool {
         self.log.used_bytes() * 2 > self.log.capacity_bytes()
     }
 
-    fn wants_destage(&self) -> bool {
-        let index = self.index.borrow();
-        let Some(oldest) = index.oldest() else {
-            return false;
-        };
-        self.draining.get() > 0 || self.world.now().since(oldest) >= TICK || self.log_is_filling()
+    /// Has at most so many stripes be on their way in place at the same time.
+    pub fn set_window_stripes(&self, stripes: Option<usize>) {
+        self.window_stripes.set(stripes);
     }
 
-    /// Puts the oldest stripes of the log in place. False when there were none to be
-    /// had.
-    async fn destage_some(&self) -> Result<bool, PoolError> {
-        let jobs = self.take_jobs();
-        if jobs.is_empty() {
-            return Ok(false);
-        }
-        // Their futures are large, and in a box they are moved about only once.
-        let plans = jobs
-            .iter()
-            .map(|job| async move { Box::pin(self.plan(job)).await });
-        let changes = join_all(plans).await;
-        let settle = |jobs: Vec<Job<W>>| {
-            let now = self.world.now();
-            let mut settled = Vec::new();
-            for job in jobs {
-                settled.extend(self.index.borrow_mut().settle(job.stripe, job.entries, now));
+    fn window_stripes(&self) -> usize {
+        let by_drives = (self.drives.count() * WINDOW_PER_DRIVE).clamp(WINDOW_MIN, WINDOW_MAX);
+        self.window_stripes.get().unwrap_or(by_drives)
+    }
+
+    /// The log is to be emptied, however young its entries are.
+    fn destages_at_once(&self) -> bool {
+        self.draining.get() > 0 || self.log_is_filling()
+    }
+
+    /// Fills the window with stripes that are due.
+    fn fill_window(self: &Rc<Self>) {
+        let most = self.window_stripes();
+        while self.in_window.get() < most {
+            let Some(job) = self.next_job() else { return };
+            if self.in_window.get() + 1 == most {
+                self.world.reached("window of stripes is full");
             }
-            settled
-        };
-        let settled = match self.world.planted("log entry let go before it is in place") {
+            let slot = Slot::take(self);
+            let store = Rc::clone(self);
+            self.world.spawn(async move {
+                // The pool has stopped otherwise, and everybody hears of that.
+                let _ = store.destage_stripe(job).await;
+                drop(slot);
+            });
+        }
+    }
+
+    /// Puts the entries of one stripe in place.
+    async fn destage_stripe(self: &Rc<Self>, job: Job<W>) -> Result<(), PoolError> {
+        // Its future is large, and in a box it is moved about only once.
+        let change = Box::pin(self.plan(&job)).await;
+        let early = self.world.planted("log entry let go before it is in place");
+        match early {
             true => {
-                let settled = settle(jobs);
-                self.make(&changes).await?;
-                settled
+                self.settle(job);
+                self.put_in_place(&change).await
             }
             false => {
-                self.make(&changes).await?;
-                settle(jobs)
+                self.put_in_place(&change).await?;
+                self.settle(job);
+                Ok(())
             }
-        };
-        self.settled.borrow_mut().extend(settled);
-        self.keeper.set();
-        Ok(true)
+        }
     }
 
-    fn take_jobs(&self) -> Vec<Job<W>> {
-        let mut jobs: Vec<Job<W>> = Vec::new();
-        let mut busy = Vec::new();
-        let at_once = self.draining.get() > 0 || self.log_is_filling();
+    /// The entries of a job are in place: the keeper may let go of them.
+    fn settle(&self, job: Job<W>) {
         let now = self.world.now();
-        while jobs.len() < STRIPES_AT_ONCE {
-            // What came in just now may become a whole stripe yet.
-            let oldest = self.index.borrow().oldest();
-            if !at_once && oldest.is_none_or(|oldest| now.since(oldest) < TICK) {
-                break;
-            }
-            let Some(stripe) = self.index.borrow_mut().next() else {
-                break;
+        let settled = self.index.borrow_mut().settle(job.stripe, job.entries, now);
+        self.settled.borrow_mut().extend(settled);
+        self.keeper.set();
+    }
+
+    /// The next stripe that nobody else has, locked.
+    fn next_job(&self) -> Option<Job<W>> {
+        let mut busy = Vec::new();
+        let job = loop {
+            let Some(stripe) = self.next_stripe() else {
+                break None;
             };
             let Some(alone) = self.locks.try_lock(stripe) else {
                 busy.push(stripe);
                 continue;
             };
             let entries = self.index.borrow().snapshot(stripe);
-            let Some(zone) = self
-                .drives
-                .zone(stripe.zone)
-                .filter(|_| !entries.is_empty())
-            else {
-                continue;
-            };
-            jobs.push(Job {
-                zone,
-                stripe,
-                entries,
-                _alone: alone,
-            });
+            let zone = self.drives.zone(stripe.zone);
+            if let Some(zone) = zone.filter(|_| !entries.is_empty()) {
+                break Some(Job {
+                    zone,
+                    stripe,
+                    entries,
+                    _alone: alone,
+                });
+            }
+        };
+        if !busy.is_empty() {
+            self.world.reached("stripe of a sweep is busy");
         }
+        let now = self.world.now();
         let mut index = self.index.borrow_mut();
         busy.into_iter()
             .for_each(|stripe| index.put_back(stripe, now));
-        jobs
+        job
     }
 
-    fn wants_trim(&self) -> bool {
-        self.draining.get() > 0
-            || self.integrity.wants_flush()
-            || is_short(&self.log)
-            || is_short(&self.intents)
-    }
-
-    /// Calls the keeper when `ring` is short of room.
-    pub(super) fn see_to_room(&self, ring: &Ring<W>) {
-        if is_short(ring) {
-            self.keeper.set();
+    fn next_stripe(&self) -> Option<super::StripeRef> {
+        if self.sweep.borrow().is_empty() {
+            let sweep = self.new_sweep();
+            self.sweep.replace(sweep);
         }
+        let stripe = self.sweep.borrow_mut().pop_front()?;
+        self.index.borrow_mut().begin(stripe);
+        Some(stripe)
     }
 
-    /// Makes the sums of everything that is in place durable, and lets it go in the
-    /// logs.
-    pub(crate) async fn trim(&self) -> Result<(), PoolError> {
-        let settled = self.settled.take();
-        if !self
-            .world
-            .planted("log trimmed before the sums are flushed")
-        {
-            let flushed = self.integrity.flush().await;
-            flushed
-                .map_err(|error| self.stop(format!("the checksums can't be written: {error}")))?;
-        }
-        drop(settled);
-        let (log, intents) = join(self.log.trim(), self.intents.trim()).await;
-        log.and(intents)
-            .map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
-        let tail = self.log.tail_stamp();
-        self.freed.borrow_mut().forget_before(tail);
-        let tail = self.intents.tail_stamp();
-        self.last_intents
-            .borrow_mut()
-            .retain(|_, stamp| *stamp >= tail);
-        Ok(())
-    }
-
-    /// Ends when all that was in the log at the call is in place and both logs are
-    /// trimmed, or the pool has stopped.
-    ///
-    /// # Errors
-    /// When the pool has stopped.
-    pub async fn drain(&self) -> Result<(), PoolError> {
-        self.draining.set(self.draining.get() + 1);
-        let drained = self.drain_now().await;
-        self.draining.set(self.draining.get() - 1);
-        drained
-    }
-
-    async fn drain_now(&self) -> Result<(), PoolError> {
-        while self.blocks_logged() > 0 {
-            self.check()?;
-            self.destager.set();
-            self.world.sleep(Duration::from_millis(1)).await;
-        }
-        self.trim().await
+    /// The oldest stripes that are due, in the order in which they lie on the drives.
+    fn new_sweep(&self) -> VecDeque<super::StripeRef> {
+        // What came in just now may become a whole stripe yet.
+        let now = self.world.now();
+        let at_once = self.destages_at_once();
+        let is_due = |since| at_once || now.since(since) >= TICK;
+        let mut index = self.index.borrow_mut();
+        let most = (index.stripes() / 2).clamp(SWEEP_MIN, SWEEP_MAX);
+        let mut stripes = index.take_oldest(most, is_due);
+        drop(index);
+        // Groups have drives of their own: their zones are passed over side by side.
+        stripes.sort_by_cached_key(|stripe| {
+            let zone = self.drives.zone(stripe.zone);
+            (zone.map(|zone| zone.on_drive(*stripe, 0)), *stripe)
+        });
+        stripes.into()
     }
 }
 
-/// Whether a log is to be let go as far as may be. Late: the more is in place by then,
-/// the more of it shares a block of sums.
-fn is_short<W: World>(ring: &Ring<W>) -> bool {
-    ring.waits_for_room() || ring.used_bytes() * 4 > ring.capacity_bytes() * 3
-}
-
-async fn destage<W: World>(world: W, store: Weak<Store<W>>) {
+/// The destager: ends with the store, or when the pool stops.
+pub(super) async fn destage<W: World>(world: W, store: Weak<Store<W>>) {
     loop {
         let Some(store) = store.upgrade() else { return };
         if store.check().is_err() || store.ended.get() {
             return;
         }
-        if store.wants_destage() {
-            match store.destage_some().await {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(_) => return,
-            }
-        }
+        store.fill_window();
         select(pin!(store.destager.wait()), pin!(world.sleep(TICK))).await;
-    }
-}
-
-async fn keep<W: World>(world: W, store: Weak<Store<W>>) {
-    let mut idle = false;
-    loop {
-        let Some(store) = store.upgrade() else { return };
-        if store.check().is_err() || store.ended.get() {
-            return;
-        }
-        // A copy of sums that is put right was told of: it does not wait for writes.
-        let something = !store.settled.borrow().is_empty() || store.integrity.has_unflushed();
-        if something && (idle || store.wants_trim()) && store.trim().await.is_err() {
-            return;
-        }
-        let (waited, ticked) = (pin!(store.keeper.wait()), pin!(world.sleep(TICK)));
-        idle = matches!(select(waited, ticked).await, Either::Right(_));
     }
 }

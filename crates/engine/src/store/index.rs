@@ -3,7 +3,7 @@
 //! Invariants:
 //! - For each block the newest entry is here, with its content; older ones are
 //!   forgotten, so the log may trim them.
-//! - A stripe with entries stands in the queue, or is being destaged.
+//! - A stripe with entries stands in the queue or in a sweep, or is being destaged.
 //! - An entry that was found in the log at the opening, and every entry that takes
 //!   its place before it has been destaged, is `replayed`: what lies in place is
 //!   unknown, because the destaging of an earlier one may have been cut short.
@@ -37,6 +37,7 @@ pub struct Logged {
 #[derive(Default)]
 struct Stripe {
     entries: BTreeMap<u32, Logged>,
+    /// It stands in the queue or in a sweep.
     queued: bool,
 }
 
@@ -132,19 +133,31 @@ impl Index {
         self.may_have_replayed
     }
 
-    /// When the oldest stripe in the queue came in.
-    pub fn oldest(&self) -> Option<Time> {
-        self.queue.front().map(|(_, since)| *since)
+    /// Stripes that have entries.
+    pub fn stripes(&self) -> usize {
+        self.stripes.len()
     }
 
-    /// Takes the next stripe off the queue; it comes back by
-    /// [`Index::settle`] when entries are left, or by [`Index::put_back`].
-    pub fn next(&mut self) -> Option<StripeRef> {
-        let (stripe, _) = self.queue.pop_front()?;
+    /// Takes the oldest stripes off the queue, up to the first that is not due; each is begun by
+    /// [`Index::begin`] later.
+    pub fn take_oldest(&mut self, most: usize, is_due: impl Fn(Time) -> bool) -> Vec<StripeRef> {
+        let mut taken = Vec::new();
+        while taken.len() < most
+            && let Some((stripe, since)) = self.queue.front()
+            && is_due(*since)
+        {
+            taken.push(*stripe);
+            self.queue.pop_front();
+        }
+        taken
+    }
+
+    /// A stripe is about to be destaged. It comes back by [`Index::settle`] when entries are left,
+    /// or by [`Index::put_back`].
+    pub fn begin(&mut self, stripe: StripeRef) {
         if let Some(entries) = self.stripes.get_mut(&stripe) {
             entries.queued = false;
         }
-        Some(stripe)
     }
 
     /// Puts a stripe at the end of the queue, if it has entries.
@@ -196,5 +209,47 @@ impl Index {
             self.put_back(stripe, now);
         }
         holds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(number: u32) -> InStripe {
+        let stripe = StripeRef {
+            zone: 0,
+            number,
+            span: 0,
+        };
+        InStripe { stripe, index: 0 }
+    }
+
+    fn insert(index: &mut Index, number: u32, millis: u64) {
+        let hold = Rc::new(Hold::of_no_ring());
+        let now = Time(0) + Duration::from_millis(millis);
+        index.insert(at(number), Content::Zero, &hold, now, false);
+    }
+
+    #[test]
+    fn a_sweep_takes_the_oldest_up_to_the_first_that_is_not_due() {
+        let mut index = Index::default();
+        for (number, millis) in [(9, 0), (3, 1), (5, 2), (1, 50)] {
+            insert(&mut index, number, millis);
+        }
+        let is_due = |since: Time| since.since(Time(0)) < Duration::from_millis(10);
+        let numbers = |taken: Vec<StripeRef>| -> Vec<u32> {
+            taken.into_iter().map(|stripe| stripe.number).collect()
+        };
+        assert_eq!(numbers(index.take_oldest(2, is_due)), [9, 3]);
+        // What comes in for a stripe of a sweep goes with it.
+        insert(&mut index, 9, 60);
+        assert_eq!(numbers(index.take_oldest(9, is_due)), [5]);
+        assert_eq!(numbers(index.take_oldest(9, |_| true)), [1]);
+        // Once it has begun, it is for a later one.
+        index.begin(at(9).stripe);
+        insert(&mut index, 9, 70);
+        assert_eq!(numbers(index.take_oldest(9, |_| true)), [9]);
     }
 }

@@ -12,7 +12,8 @@
 //! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
 //! yet), `entry` (heads of log entries), `read`, `over` (pages over others), `ahead` (before it is asked for), `write`
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
-//! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
+//! has to change in place), `change` (changing it), `intents` (what is made durable before), `destage` (when), `keep` (how
+//! the logs are let go of), `heal` (stripes
 //! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
 
 pub mod address;
@@ -25,6 +26,8 @@ mod forget;
 mod freed;
 mod heal;
 mod index;
+mod intents;
+mod keep;
 mod locks;
 mod over;
 mod parity;
@@ -58,6 +61,7 @@ use locks::StripeLocks;
 use rustc_hash::{FxHashMap, FxHashSet};
 use signal::Signal;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -92,6 +96,13 @@ pub struct Store<W: World> {
     pub(crate) lifeline: Signal,
     /// A page lies over another.
     pub(crate) filler: Signal,
+    intent_queue: intents::IntentQueue,
+    /// Stripes that go in place next.
+    sweep: RefCell<VecDeque<StripeRef>>,
+    /// Stripes on their way in place.
+    in_window: Cell<usize>,
+    /// How many may be, where that is not for the drives to say.
+    window_stripes: Cell<Option<usize>>,
     /// How many wait for the log to be emptied as fast as it goes.
     draining: Cell<u32>,
     /// Nobody uses the store any more.
@@ -132,6 +143,10 @@ impl<W: World> Store<W> {
             keeper: Signal::default(),
             lifeline: Signal::default(),
             filler: Signal::default(),
+            intent_queue: intents::IntentQueue::default(),
+            sweep: RefCell::default(),
+            in_window: Cell::new(0),
+            window_stripes: Cell::new(None),
             draining: Cell::new(0),
             ended: Cell::new(false),
         }

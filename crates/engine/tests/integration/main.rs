@@ -29,3 +29,4 @@ mod sums;
 mod twins;
 mod two_hosts;
 mod volumes;
+mod window;
