@@ -1,15 +1,15 @@
-//! The log stamp up to which the sums in RAM are complete.
+//! The log stamp up to which the sums of writes around the log are set in RAM.
 //!
-//! A log entry that changes sums gets its stamp, becomes durable, and then the sums are
-//! set. Blocks of sums carry up to which stamp that is done: so a replay leaves alone
-//! what went into them already, and may have been changed since by an entry that is
-//! gone from its log.
+//! Such a write leaves an entry in the data log: it gets its stamp, becomes durable, and then the
+//! sums are set. Blocks of sums carry up to which stamp that is done: so a replay leaves alone
+//! what went into them already, and may have been changed since by an entry that is gone from its
+//! log. Intents do not count: a replay redoes all that are in their log, whatever the stamp is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The stamp up to which every entry that changes sums has changed them.
+/// The stamp up to which every write around the log has set its sums.
 #[derive(Debug)]
 pub struct Watermark {
     /// The last stamp that was given out.
