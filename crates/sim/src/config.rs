@@ -430,9 +430,7 @@ impl Config {
             groups_leave: later.leave,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
-            window_stripes: *seed
-                .stream("window")
-                .pick(&[None, None, Some(1), Some(2), Some(9)]),
+            window_stripes: window_stripes(seed),
             operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
@@ -549,6 +547,13 @@ fn volume_bytes(drawn: u64, has_chunks: bool) -> u64 {
         true => 3 << 20,
         false => drawn.min(1 << 20),
     }
+}
+
+/// As few as one: then all stripes wait for each other.
+fn window_stripes(seed: &Prng) -> Option<usize> {
+    *seed
+        .stream("window")
+        .pick(&[None, None, Some(1), Some(2), Some(9)])
 }
 
 fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {

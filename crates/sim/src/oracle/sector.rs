@@ -178,6 +178,10 @@ impl History {
             match over.iter_mut().find(|other| other.shows == value.shows) {
                 None => over.push(*value),
                 Some(other) => {
+                    // It counts as that of the first: a clone may have it from there.
+                    if value.began < other.began {
+                        other.id = value.id;
+                    }
                     other.began = other.began.min(value.began);
                     other.ended = other.ended.max(value.ended);
                 }
@@ -298,5 +302,31 @@ impl History {
         self.values
             .iter()
             .try_fold(0, |last, value| Some(last.max(value.ended?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_keeps_what_a_restoring_that_was_cut_off_would_have_left_as_well() {
+        let place = crate::pattern::SectorPlace {
+            volume: 1,
+            sector: 768,
+        };
+        let written = Content::of(61, place);
+        let mut history = History::default();
+        history.begin_write(46, Content::ZEROES, 1, 0);
+        history.acknowledge(46, 2, false);
+        history.begin_write(61, written, 3, 0);
+        // The volume is kept as a clone, and then restored to zeroes.
+        let kept_at = 4;
+        history.begin_restore(68, None, 5, 0);
+        history.leave_open(61, 6, true);
+        history.leave_open(68, 7, false);
+        let mut clone = history.cloned(kept_at, 8, Some(68));
+        assert_eq!(clone.clone().saw(written, 9), Ok((3, Event::MAX)));
+        assert!(clone.saw(Content::ZEROES, 9).is_ok());
     }
 }
