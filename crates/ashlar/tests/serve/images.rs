@@ -67,7 +67,8 @@ fn a_raw_image_comes_in_and_goes_out_without_other_programs() {
     let plainly = [&import[..], &["said", "--format", "raw"]].concat();
     assert_eq!(serving.json(&plainly)["format_unrecognised"], false);
     serving.done(&["job", "cancel", "4"]);
-    // What is known of jobs survives a restart; numbers are not given twice.
+    // What is known of jobs survives a restart; numbers are not given twice, not even those of jobs
+    // that are forgotten.
     assert!(serving.stop("TERM").success());
     let serving = home.serve();
     assert_eq!(serving.json(&["job", "list"]).as_array().unwrap().len(), 2);
@@ -75,7 +76,7 @@ fn a_raw_image_comes_in_and_goes_out_without_other_programs() {
     serving.done(&["job", "cancel", "1"]);
     fs::remove_file(to).unwrap();
     let out = serving.json(&["volume", "export", "new", to, "--format", "raw"]);
-    assert_eq!(out["id"], 3);
+    assert_eq!(out["id"], 5);
 }
 
 #[test]
