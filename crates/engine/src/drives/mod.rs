@@ -29,7 +29,7 @@ pub(crate) use departed::WIPED_BYTES;
 pub use departed::{HASTY, Leftover};
 pub use doubt::{Doubt, Verdict};
 pub use events::{Event, EventKind, Mended};
-pub use fault::DriveFault;
+pub use fault::{DriveFault, flush_each};
 pub use limits::Limits;
 pub use member::{Member, MemberInfo};
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};

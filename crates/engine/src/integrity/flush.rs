@@ -6,7 +6,7 @@ use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
 use crate::drives::Zone;
 use crate::drives::doubt::{LOOKS, PATIENCE, PAUSE};
-use crate::drives::{DriveFault, Member};
+use crate::drives::{DriveFault, Member, flush_each};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice};
 use futures_util::future::join_all;
@@ -230,7 +230,7 @@ impl<W: World> Integrity<W> {
             }
         }
         let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
-        faults.extend(flush_all(touched).await);
+        faults.extend(flush_each(touched, Member::flush).await);
         if !(faults.is_empty() && self.drives.are_losses_durable()) {
             self.drives.absorb(faults).await?;
         }
@@ -267,7 +267,7 @@ impl<W: World> Integrity<W> {
         let mut faults: Vec<DriveFault<W>> =
             join_all(formats).await.into_iter().flatten().collect();
         if !self.world.planted("sums of a new zone not flushed") {
-            faults.extend(flush_all(places).await);
+            faults.extend(flush_each(places, Member::flush).await);
         }
         match faults.is_empty() && self.drives.are_losses_durable() {
             true => Ok(()),
@@ -350,12 +350,4 @@ impl<W: World> Integrity<W> {
         }
         Ok(written)
     }
-}
-
-async fn flush_all<W: World>(members: Vec<Rc<Member<W>>>) -> Vec<DriveFault<W>> {
-    let flushes = members.into_iter().map(async |member| {
-        let outcome = member.flush().await;
-        outcome.err().map(|error| DriveFault { member, error })
-    });
-    join_all(flushes).await.into_iter().flatten().collect()
 }

@@ -6,12 +6,13 @@
 use super::Store;
 use super::address::{StripeRef, ZoneAddress};
 use super::counts::Purpose;
-use super::entry::{Intent, encode_intents};
+use super::entry::Intent;
+use crate::drive::DriveError;
 use crate::drives::Zone;
-use crate::drives::{DriveFault, Member};
+use crate::drives::{DriveFault, Member, flush_each};
 use crate::error::PoolError;
 use crate::integrity::{Pinned, Sum};
-use crate::ring::{Entry, Hold};
+use crate::ring::Hold;
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::future::join_all;
@@ -63,6 +64,11 @@ impl<W: World> Change<W> {
         self.writes.iter().map(|write| write.data.len()).sum()
     }
 
+    /// What its writes hold, one after the other.
+    pub(super) fn data(&self) -> impl Iterator<Item = Slice> {
+        self.writes.iter().map(|write| write.data.clone())
+    }
+
     pub(super) fn intent(&self) -> Intent {
         let rows = |write: &PlaceWrite| {
             (
@@ -80,41 +86,25 @@ impl<W: World> Change<W> {
 }
 
 impl<W: World> Store<W> {
-    /// Makes `changes`, durably. What holds their log entries is let go by the
-    /// caller through `Store`.
+    /// Makes `change`, durably. What holds its log entries is let go by the caller through `Store`.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
-    pub(crate) async fn make(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
-        // As much at once as the intent log surely takes: it is emptied behind us.
-        let most = self.intents.capacity_bytes() as usize / 4;
-        let mut rest = changes;
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fits = rest.iter().take_while(|change| {
-                bytes += change.data_bytes();
-                bytes <= most
-            });
-            let (now, later) = rest.split_at(fits.count().max(1));
-            self.make_some(now).await?;
-            rest = later;
-        }
+    pub(crate) async fn make(&self, change: &Change<W>) -> Result<(), PoolError> {
+        let intent = match self.needs_intent(change) {
+            true => {
+                let logged = self.log_intents(&[&change.intent()], change.data()).await?;
+                Some(Rc::new(logged))
+            }
+            false => None,
+        };
+        self.write_in_place(std::slice::from_ref(change)).await?;
+        self.is_in_place(change, intent);
         Ok(())
     }
 
-    async fn make_some(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
-        let intents = self.write_intents(changes).await?;
-        self.write_in_place(changes).await?;
-        changes.iter().for_each(Change::set_sums);
-        self.settled
-            .borrow_mut()
-            .extend(intents.into_iter().map(Rc::new));
-        self.keeper.set();
-        Ok(())
-    }
-
-    /// Makes one change of many that are on their way at the same time, durably. It shares its
-    /// entry of the intent log, and flushes, with others.
+    /// The same for one change of many that are on their way at the same time: it shares its entry
+    /// of the intent log, and flushes, with others.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
@@ -123,18 +113,17 @@ impl<W: World> Store<W> {
             true => self.intend(change).await?,
             false => None,
         };
-        let (touched, mut faults) = self.write_places(std::slice::from_ref(change)).await;
-        if !self.world.planted("destage not flushed") {
-            let flushes = touched.into_iter().map(async |member| {
-                let outcome = member.flush_with_others().await;
-                outcome.err().map(|error| DriveFault { member, error })
-            });
-            faults.extend(join_all(flushes).await.into_iter().flatten());
-        }
-        self.outlive(faults).await?;
+        let changes = std::slice::from_ref(change);
+        self.write_and_flush(changes, Member::flush_with_others)
+            .await?;
+        self.is_in_place(change, intent);
+        Ok(())
+    }
+
+    fn is_in_place(&self, change: &Change<W>, intent: Option<Rc<Hold>>) {
         change.set_sums();
         self.settled.borrow_mut().extend(intent);
-        Ok(())
+        self.keeper.set();
     }
 
     fn needs_intent(&self, change: &Change<W>) -> bool {
@@ -142,53 +131,19 @@ impl<W: World> Store<W> {
         !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
     }
 
-    /// Makes the intents of those changes durable that need one.
-    async fn write_intents(&self, changes: &[Change<W>]) -> Result<Vec<Hold>, PoolError> {
-        let most = self.entry_bytes_max(&self.intents);
-        let mut batches: Vec<(usize, Vec<&Change<W>>)> = Vec::new();
-        for change in changes.iter().filter(|change| self.needs_intent(change)) {
-            let bytes = change.data_bytes();
-            match batches.last_mut() {
-                Some((used, batch)) if *used + bytes <= most => {
-                    *used += bytes;
-                    batch.push(change);
-                }
-                _ => batches.push((bytes, vec![change])),
-            }
-        }
-        let appends = batches.iter().map(|(_, batch)| {
-            let intents: Vec<Intent> = batch.iter().map(|change| change.intent()).collect();
-            let data = batch
-                .iter()
-                .flat_map(|change| change.writes.iter().map(|write| write.data.clone()));
-            self.intents.append(Entry {
-                head: encode_intents(&intents),
-                data: data.collect(),
-            })
-        });
-        self.see_to_room(&self.intents);
-        let mut holds = Vec::new();
-        for (appended, (_, batch)) in join_all(appends).await.into_iter().zip(&batches) {
-            let appended = appended
-                .map_err(|error| self.stop(format!("the intent log can't be written: {error}")))?;
-            let mut last = self.last_intents.borrow_mut();
-            for change in batch {
-                last.insert(change.stripe, appended.stamp);
-            }
-            holds.push(appended.hold);
-        }
-        Ok(holds)
-    }
-
     /// Writes all of `changes`, and flushes each drive that it concerns.
     pub(super) async fn write_in_place(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        self.write_and_flush(changes, Member::flush).await
+    }
+
+    async fn write_and_flush(
+        &self,
+        changes: &[Change<W>],
+        flush: impl AsyncFn(&Member<W>) -> Result<(), DriveError>,
+    ) -> Result<(), PoolError> {
         let (touched, mut faults) = self.write_places(changes).await;
         if !self.world.planted("destage not flushed") {
-            let flushes = touched.into_iter().map(async |member| {
-                let outcome = member.flush().await;
-                outcome.err().map(|error| DriveFault { member, error })
-            });
-            faults.extend(join_all(flushes).await.into_iter().flatten());
+            faults.extend(flush_each(touched, flush).await);
         }
         self.outlive(faults).await
     }

@@ -41,7 +41,7 @@ impl<W: World> Store<W> {
         let mut change = Change::new(&place.zone, inside.stripe, pinned);
         change.sums.push((place.block, Sum::LOST));
         change.needs_intent = true;
-        self.make(&[change]).await?;
+        self.make(&change).await?;
         // It must be known as lost before anybody maps it.
         self.trim().await
     }

@@ -514,7 +514,7 @@ impl<W: World> Store<W> {
             });
         }
         change.needs_intent = true;
-        self.make(&[change]).await?;
+        self.make(&change).await?;
         Ok(given_up)
     }
 }

@@ -46,11 +46,7 @@ impl<W: World> Store<W> {
         let (done, intended) = oneshot::channel();
         self.intent_queue.waiting.borrow_mut().push_back(Waiting {
             intent: change.intent(),
-            data: change
-                .writes
-                .iter()
-                .map(|write| write.data.clone())
-                .collect(),
+            data: change.data().collect(),
             bytes: change.data_bytes(),
             done,
         });
@@ -108,20 +104,32 @@ impl<W: World> Store<W> {
     }
 
     async fn append_together(&self, together: &[Waiting]) -> Result<Rc<Hold>, PoolError> {
-        let intents = together.iter().map(|waiting| &waiting.intent);
+        let intents: Vec<&Intent> = together.iter().map(|waiting| &waiting.intent).collect();
         let data = together.iter().flat_map(|waiting| waiting.data.iter());
+        self.log_intents(&intents, data.cloned()).await.map(Rc::new)
+    }
+
+    /// Makes `intents` durable as one entry of the intent log; `data` is that of their writes.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub(super) async fn log_intents(
+        &self,
+        intents: &[&Intent],
+        data: impl Iterator<Item = Slice>,
+    ) -> Result<Hold, PoolError> {
         let entry = Entry {
-            head: encode_intents(intents),
-            data: data.cloned().collect(),
+            head: encode_intents(intents.iter().copied()),
+            data: data.collect(),
         };
         self.see_to_room(&self.intents);
         let appended = self.intents.append(entry).await;
         let appended = appended
             .map_err(|error| self.stop(format!("the intent log can't be written: {error}")))?;
         let mut last = self.last_intents.borrow_mut();
-        for waiting in together {
-            last.insert(waiting.intent.stripe, appended.stamp);
+        for intent in intents {
+            last.insert(intent.stripe, appended.stamp);
         }
-        Ok(Rc::new(appended.hold))
+        Ok(appended.hold)
     }
 }
