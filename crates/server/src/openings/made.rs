@@ -68,6 +68,11 @@ impl MadePool {
         }
     }
 
+    /// Its making has not ended, or has left something.
+    pub(crate) fn is_being_made(&self) -> bool {
+        matches!(self, MadePool::BeingMade { .. })
+    }
+
     /// The drives on which a making that did not end may have left something.
     pub(crate) fn left_by_making(&self) -> Vec<PathBuf> {
         match self {

@@ -60,8 +60,7 @@ pub(crate) async fn take_back_makings(
     if !made.is_configured {
         return Ok(Vec::new());
     }
-    let is_unfinished = |state: &MadePool| matches!(state, MadePool::BeingMade { .. });
-    let unfinished = made.pools.iter().filter(|(_, state)| is_unfinished(state));
+    let unfinished = made.pools.iter().filter(|(_, state)| state.is_being_made());
     let names: Vec<String> = unfinished.map(|(name, _)| name.clone()).collect();
     for name in &names {
         take_back_on_record((shard, data), made, name).await?;
@@ -81,8 +80,7 @@ pub(super) async fn before_making(
     name: &str,
 ) -> Result<(), ArrayError> {
     let mut made = Made::read(data)?;
-    let state = made.pools.get(name);
-    if !state.is_some_and(|state| matches!(state, MadePool::BeingMade { .. })) {
+    if !made.pools.get(name).is_some_and(MadePool::is_being_made) {
         return Ok(());
     }
     take_back_on_record((&array.shards()[0], data), &mut made, name).await?;
