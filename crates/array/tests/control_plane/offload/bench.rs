@@ -12,7 +12,7 @@ use engine::{Disk, Lane, Provisioning, Volume, World};
 use futures_util::future::LocalBoxFuture;
 use iscsi::login::{Admission, LoginPortal};
 use scsi::offload::Limits;
-use scsi::{Identity, InitiatorPort, Nexus, Response, Target};
+use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, Response, Target};
 use send_wrapper::SendWrapper;
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -246,6 +246,20 @@ impl Bench {
 
     pub(crate) fn data(&self, bytes: &[u8]) -> Slice {
         self.world.buffers().copy_of(bytes).freeze()
+    }
+
+    /// Shows a volume at LUN 2 of the own target as well, and lets `nexus` hear of that.
+    pub(crate) async fn show_at_2(&self, nexus: &Nexus<SimWorld>, volume: Volume<SimWorld>) {
+        assert!(self.own.map(2, LogicalUnit::new(volume).unwrap()));
+        for lun in [0, 1, 2] {
+            while sense(&self.run(nexus, lun, &[0; 6], &[]).await).0 == 6 {}
+        }
+    }
+
+    /// The same for a new volume, "t", which is thick.
+    pub(crate) async fn show_thick_volume(&self, nexus: &Nexus<SimWorld>) {
+        let made = self.pool.create_volume(spec("t", Provisioning::Thick));
+        self.show_at_2(nexus, made.await.unwrap()).await;
     }
 
     pub(crate) async fn run(

@@ -3,8 +3,8 @@
 use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, sense, spec, with_bench, with_bench_of};
 use super::lists::{populate, receive, with_list, write_using};
 use engine::{Provisioning, World};
+use scsi::Nexus;
 use scsi::offload::Limits;
-use scsi::{LogicalUnit, Nexus};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -222,10 +222,7 @@ fn what_can_not_be_written_or_read_is_said_and_remembered() {
         let nexus = bench.nexus(&bench.own).await;
         bench.snapshot_of_b().await;
         let snapshot = bench.volume("b@s");
-        assert!(bench.own.map(2, LogicalUnit::new(snapshot).unwrap()));
-        for lun in [0, 1, 2] {
-            while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
-        }
+        bench.show_at_2(&nexus, snapshot).await;
         let made = token(&bench, &nexus, &[(0, 64)]).await;
         let used = (&made[..], 0, false);
         assert_eq!(
@@ -304,14 +301,7 @@ fn a_crash_leaves_nothing_behind_after_the_next_start() {
 fn a_thick_volume_has_its_room_back_when_a_token_of_it_gives_way() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
-        let made = bench
-            .pool
-            .create_volume(spec("t", Provisioning::Thick))
-            .await;
-        assert!(bench.own.map(2, LogicalUnit::new(made.unwrap()).unwrap()));
-        for lun in [0, 1, 2] {
-            while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
-        }
+        bench.show_thick_volume(&nexus).await;
         bench.write("t", 0, &bytes(1, BLOCKS)).await;
         let mut fillers = 0;
         loop {

@@ -172,10 +172,7 @@ fn what_stands_in_the_way_of_a_segment_is_said_with_its_number_and_those_before_
         let nexus = bench.nexus(&bench.own).await;
         bench.snapshot_of_b().await;
         let snapshot = bench.volume("b@s");
-        assert!(bench.own.map(2, LogicalUnit::new(snapshot).unwrap()));
-        for lun in [0, 1, 2] {
-            while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
-        }
+        bench.show_at_2(&nexus, snapshot).await;
         let naas = [bench.naa("a"), bench.naa("b"), bench.naa("b@s")];
         bench.write("a", 0, &bytes(7, 8)).await;
         let good = (0, 1, 8, 0, 0);
@@ -287,14 +284,7 @@ fn a_unit_that_is_taken_away_waits_for_copies_by_another_one() {
 fn thick_volumes_get_pages_of_their_own_and_a_full_pool_says_so() {
     with_bench(async |bench| {
         let nexus = bench.nexus(&bench.own).await;
-        let made = bench
-            .pool
-            .create_volume(spec("t", Provisioning::Thick))
-            .await;
-        assert!(bench.own.map(2, LogicalUnit::new(made.unwrap()).unwrap()));
-        for lun in [0, 1, 2] {
-            while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
-        }
+        bench.show_thick_volume(&nexus).await;
         let naas = [bench.naa("a"), bench.naa("t"), bench.naa("b")];
         let all = bytes(8, BLOCKS);
         bench.write("a", 0, &all).await;
