@@ -1,9 +1,9 @@
 //! The log stamp up to which the sums of writes around the log are set in RAM.
 //!
-//! Such a write leaves an entry in the data log: it gets its stamp, becomes durable, and then the
-//! sums are set. Blocks of sums carry up to which stamp that is done: so a replay leaves alone
-//! what went into them already, and may have been changed since by an entry that is gone from its
-//! log. Intents do not count: a replay redoes all that are in their log, whatever the stamp is.
+//! Such a write leaves an entry in the data log. The entry gets its stamp, becomes durable, and then
+//! the sums are set. Blocks of sums carry the stamp up to which that is done. So a replay leaves alone
+//! what went into them already: an entry that is gone from its log may have changed it since. Intents
+//! do not count: a replay redoes all that are in their log, whatever the stamp is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
