@@ -9,14 +9,22 @@ use crate::drives::doubt::{LOOKS, PATIENCE, PAUSE};
 use crate::drives::{DriveFault, Member, flush_each};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice};
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// An area is formatted this much at a time.
 const TRANSFER_BYTES: u64 = 256 << 10;
 
-/// Blocks written together.
+/// Blocks that are put right, or written anew, together.
 const BLOCKS_AT_ONCE: usize = 128;
+
+/// Blocks on their way at the same time: for each drive of the pool, and at least and at most.
+const BLOCKS_PER_DRIVE: usize = 8;
+const BLOCKS_MIN: usize = 32;
+const BLOCKS_MAX: usize = 1024;
 
 /// The way it was: a copy that was asked for while its block was being flushed.
 const FORGOTTEN: &str = "copy of sums forgotten by a rebuild";
@@ -42,9 +50,7 @@ impl<W: World> Integrity<W> {
             let outcomes = join_all(copies).await;
             outcomes.into_iter().collect::<Result<(), _>>()?;
         }
-        for some in dirty.chunks(BLOCKS_AT_ONCE) {
-            self.flush_some(some).await?;
-        }
+        self.flush_sweep(&dirty).await?;
         // Those that are to be written anew are still in the list.
         let anew: Vec<_> = dirty.into_iter().filter(|c| c.anew.get()).collect();
         for some in anew.chunks(BLOCKS_AT_ONCE) {
@@ -191,54 +197,85 @@ impl<W: World> Integrity<W> {
         }
     }
 
-    async fn flush_some(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
-        let mut touched: Vec<Rc<Member<W>>> = Vec::new();
-        let mut writes = Vec::new();
-        for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
-            if self.world.planted(FORGOTTEN) {
-                cached.dirty.set(false);
-            }
-            if !cached.changed.replace(false) {
-                continue;
-            }
-            let Some(zone) = self.drives.zone(cached.zone) else {
-                continue;
-            };
-            cached.version.set(cached.version.get() + 1);
-            let number = cached.version.get();
-            let id = self.block_id(&zone, u64::from(cached.index));
-            let up_to = self.up_to_of(cached);
-            let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
-            let slot = match self.world.planted("integrity slot not alternated") {
-                true => 0,
-                false => number,
-            };
-            for (place, pair) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
-                let member = zone.group.place(place);
-                if !member.is_writable() {
-                    continue;
-                }
-                if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
-                    touched.push(Rc::clone(&member));
-                }
-                self.count(|stats| stats.writes += 1);
-                let (at, data) = (zone.shape.slot_at(pair, slot), data.clone());
-                writes.push(async move {
-                    let outcome = member.write(at, data).await;
-                    outcome.err().map(|error| DriveFault { member, error })
-                });
-            }
+    /// Writes blocks in the order in which they lie on the drives, a bounded number at a time, and
+    /// then flushes each drive once.
+    async fn flush_sweep(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
+        let mut sweep: Vec<&Rc<Cached>> = dirty.iter().filter(|c| !c.anew.get()).collect();
+        sweep.sort_by_cached_key(|cached| (self.place_of(cached), cached.zone, cached.index));
+        let touched = RefCell::new(Vec::new());
+        let writes = sweep.iter().map(|cached| self.flush_one(cached, &touched));
+        let mut writes = stream::iter(writes).buffer_unordered(self.blocks_at_once());
+        let mut faults: Vec<DriveFault<W>> = Vec::new();
+        while let Some(some) = writes.next().await {
+            faults.extend(some);
         }
-        let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
-        faults.extend(flush_each(touched, Member::flush).await);
+        drop(writes);
+        faults.extend(flush_each(touched.into_inner(), Member::flush).await);
         if !(faults.is_empty() && self.drives.are_losses_durable()) {
             self.drives.absorb(faults).await?;
         }
         let mut torn = self.may_be_torn.borrow_mut();
-        for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
+        for cached in sweep {
             torn.remove(&super::key(cached.zone, u64::from(cached.index)));
         }
         Ok(())
+    }
+
+    /// Blocks on their way to the drives at the same time. Host reads wait behind them in the
+    /// drives' queues.
+    fn blocks_at_once(&self) -> usize {
+        (self.drives.count() * BLOCKS_PER_DRIVE).clamp(BLOCKS_MIN, BLOCKS_MAX)
+    }
+
+    /// Where the first copy of a block lies on its drive.
+    fn place_of(&self, cached: &Cached) -> Option<DriveOffset> {
+        let zone = self.drives.zone(cached.zone)?;
+        let mut copies = block::copies(zone.shape.geometry, u64::from(cached.index));
+        copies.next().map(|(_, pair)| zone.shape.slot_at(pair, 0))
+    }
+
+    /// Writes the next version of a block to all copies in use, not durably; notes their drives.
+    async fn flush_one(
+        &self,
+        cached: &Cached,
+        touched: &RefCell<Vec<Rc<Member<W>>>>,
+    ) -> Vec<DriveFault<W>> {
+        if self.world.planted(FORGOTTEN) {
+            cached.dirty.set(false);
+        }
+        if !cached.changed.replace(false) {
+            return Vec::new();
+        }
+        let Some(zone) = self.drives.zone(cached.zone) else {
+            return Vec::new();
+        };
+        cached.version.set(cached.version.get() + 1);
+        let number = cached.version.get();
+        let id = self.block_id(&zone, u64::from(cached.index));
+        let up_to = self.up_to_of(cached);
+        let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
+        let slot = match self.world.planted("integrity slot not alternated") {
+            true => 0,
+            false => number,
+        };
+        let copies = block::copies(zone.shape.geometry, u64::from(cached.index));
+        let writes = copies.filter_map(|(place, pair)| {
+            let member = zone.group.place(place);
+            if !member.is_writable() {
+                return None;
+            }
+            let mut touched = touched.borrow_mut();
+            if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
+                touched.push(Rc::clone(&member));
+            }
+            self.count(|stats| stats.writes += 1);
+            let (at, data) = (zone.shape.slot_at(pair, slot), data.clone());
+            Some(async move {
+                let outcome = member.write(at, data).await;
+                outcome.err().map(|error| DriveFault { member, error })
+            })
+        });
+        join_all(writes).await.into_iter().flatten().collect()
     }
 
     /// Writes all sums of a zone as unwritten, to every copy, durably.
