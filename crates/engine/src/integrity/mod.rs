@@ -90,6 +90,7 @@ pub struct Integrity<W: World> {
     world: W,
     drives: Rc<Drives<W>>,
     budget_blocks: Cell<usize>,
+    is_apart: Cell<bool>,
     slots: RefCell<FxHashMap<u64, Slot>>,
     /// The order in which blocks are looked at for eviction.
     clock: RefCell<VecDeque<u64>>,
@@ -110,6 +111,8 @@ pub struct Pinned {
     first: u64,
     blocks: Vec<Rc<Cached>>,
     dirty: DirtyList,
+    /// There are no bytes whose sums these could be, and drives write sums.
+    is_modelled: bool,
 }
 
 type DirtyList = Rc<RefCell<Vec<Rc<Cached>>>>;
@@ -126,6 +129,7 @@ impl<W: World> Integrity<W> {
             world: drives.world().clone(),
             drives,
             budget_blocks: Cell::new(budget_blocks.max(1)),
+            is_apart: Cell::new(true),
             slots: RefCell::default(),
             clock: RefCell::default(),
             dirty: Rc::default(),
@@ -140,6 +144,12 @@ impl<W: World> Integrity<W> {
     /// Changes how many blocks of sums are kept in RAM.
     pub fn set_budget(&self, blocks: usize) {
         self.budget_blocks.set(blocks.max(1));
+    }
+
+    /// Whether sums are written apart from their blocks. Drives that carry them along, in sectors of
+    /// 520 bytes or the like, have no such writes; they can only be modelled.
+    pub fn set_apart(&self, apart: bool) {
+        self.is_apart.set(apart);
     }
 
     /// The sum of a block, when it is in RAM.
@@ -176,6 +186,7 @@ impl<W: World> Integrity<W> {
             first: indices.start,
             blocks: Vec::with_capacity((indices.end - indices.start) as usize),
             dirty: Rc::clone(&self.dirty),
+            is_modelled: self.is_byteless() && self.is_apart.get(),
         };
         for index in indices {
             pinned.blocks.push(self.cached(zone, index).await);
@@ -315,7 +326,9 @@ impl Pinned {
     /// Changes the sum of a block, as a log has it; a flush makes it durable.
     pub fn set(&self, block: u64, sum: Sum) {
         let (cached, at) = self.at(block);
-        if cached.sums.borrow_mut().set(at, sum) != sum {
+        // Without bytes all data has one sum; on drives each write changes it.
+        let is_of_data = self.is_modelled && sum != Sum::UNWRITTEN;
+        if cached.sums.borrow_mut().set(at, sum) != sum || is_of_data {
             cached.set_changed(&self.dirty);
         }
     }

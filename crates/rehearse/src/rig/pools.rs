@@ -194,6 +194,7 @@ fn sums_along(pool: &Lane<RigWorld>, made_of: &MadeOf) {
             .for_each(|spare| spare.set_sums_along(sums));
     }
     pool.store().integrity.set_budget(usize::MAX / 4);
+    pool.store().integrity.set_apart(false);
 }
 
 fn has_parity(level: Level) -> bool {
