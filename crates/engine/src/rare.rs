@@ -90,6 +90,7 @@ pub const MARKS: &[&str] = &[
     "volume taken out of the trash",
     "whole stripes go around the log",
     "window of stripes is full",
+    "write waits for stripes to go in place",
     "write mirrored to another pool",
     "zeroes not kept",
     "zone goes out of use",

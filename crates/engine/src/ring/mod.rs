@@ -212,6 +212,8 @@ struct State {
     tail_sequence: u64,
     tail_stamp: u64,
     used_bytes: u64,
+    /// Bytes that appends have taken so far.
+    taken_bytes: u64,
     /// From the tail on.
     batches: VecDeque<Batch>,
     pending: VecDeque<Pending>,
@@ -266,6 +268,7 @@ impl<W: World> Ring<W> {
                 tail_sequence: 1,
                 tail_stamp: 0,
                 used_bytes: 0,
+                taken_bytes: 0,
                 batches: VecDeque::new(),
                 pending: VecDeque::new(),
                 in_flight: 0,
@@ -306,6 +309,11 @@ impl<W: World> Ring<W> {
     /// Bytes that batches take.
     pub fn used_bytes(&self) -> u64 {
         self.state.borrow().used_bytes
+    }
+
+    /// Bytes that appends have taken since the opening.
+    pub fn taken_bytes(&self) -> u64 {
+        self.state.borrow().taken_bytes
     }
 
     /// Bytes that batches can take.

@@ -8,6 +8,9 @@
 //! Stripes enter the window in **sweeps**: the oldest ones, in the order in which they lie on the
 //! drives, so that an arm passes over its disk instead of jumping about.
 //!
+//! The window is small while little waits in the log: host reads find the drives free. It grows
+//! with what waits, and is whole before writes wait (see [`super::admission`]).
+//!
 //! Invariants:
 //! - A sweep takes the oldest stripes, so no entry waits for more than two sweeps.
 //! - A stripe in the window is locked.
@@ -27,9 +30,12 @@ use std::time::Duration;
 /// Stripes on their way for each drive of the pool: a disk gets enough to choose from.
 const WINDOW_PER_DRIVE: usize = 16;
 
-/// Stripes on their way, however few drives there are, and however many.
+/// The same, however few drives there are, and however many.
 const WINDOW_MIN: usize = 64;
 const WINDOW_MAX: usize = 2048;
+
+/// Stripes on their way, at least, while nearly nothing waits in the log.
+const WINDOW_LEAST: usize = 2;
 
 /// Stripes of a sweep, at least and at most.
 const SWEEP_MIN: usize = 64;
@@ -57,9 +63,9 @@ impl<W: World> Drop for Slot<W> {
 }
 
 impl<W: World> Store<W> {
-    /// Half full: from here on the log is emptied.
+    /// A quarter of the log waits to go in place: from here on young entries go, too.
     pub(super) fn log_is_filling(&self) -> bool {
-        self.log.used_bytes() * 2 > self.log.capacity_bytes()
+        self.waiting_bytes() * 4 > self.log.capacity_bytes() || self.log.waits_for_room()
     }
 
     /// Has at most so many stripes be on their way in place at the same time.
@@ -67,9 +73,21 @@ impl<W: World> Store<W> {
         self.window_stripes.set(stripes);
     }
 
+    /// Stripes that may be on their way: few while little waits in the log, so that reads find the
+    /// drives free, and more the more waits. Who drains the log has all of the window.
     fn window_stripes(&self) -> usize {
-        let by_drives = (self.drives.count() * WINDOW_PER_DRIVE).clamp(WINDOW_MIN, WINDOW_MAX);
-        self.window_stripes.get().unwrap_or(by_drives)
+        let drives = self.drives.count();
+        let most = (drives * WINDOW_PER_DRIVE).clamp(WINDOW_MIN, WINDOW_MAX);
+        let least = (drives / 2).max(WINDOW_LEAST);
+        let by_log = match self.draining.get() > 0 {
+            true => most,
+            false => {
+                let full = self.log.capacity_bytes() * 2 / 5;
+                let waiting = self.waiting_bytes().min(full);
+                least + (most - least) * waiting as usize / full as usize
+            }
+        };
+        self.window_stripes.get().unwrap_or(by_log)
     }
 
     /// The log is to be emptied, however young its entries are.
@@ -117,6 +135,7 @@ impl<W: World> Store<W> {
     fn settle(&self, job: Job<W>) {
         let now = self.world.now();
         let settled = self.index.borrow_mut().settle(job.stripe, job.entries, now);
+        self.admit_next();
         self.settled.borrow_mut().extend(settled);
         self.keeper.set();
     }
@@ -186,6 +205,7 @@ impl<W: World> Store<W> {
 pub(super) async fn destage<W: World>(world: W, store: Weak<Store<W>>) {
     loop {
         let Some(store) = store.upgrade() else { return };
+        store.admit_next();
         if store.check().is_err() || store.ended.get() {
             return;
         }

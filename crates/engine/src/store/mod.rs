@@ -17,6 +17,7 @@
 //! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
 
 pub mod address;
+mod admission;
 mod ahead;
 pub(crate) mod change;
 pub mod counts;
@@ -97,6 +98,7 @@ pub struct Store<W: World> {
     /// A page lies over another.
     pub(crate) filler: Signal,
     intent_queue: intents::IntentQueue,
+    admission: admission::Admission,
     /// Stripes that go in place next.
     sweep: RefCell<VecDeque<StripeRef>>,
     /// Stripes on their way in place.
@@ -144,6 +146,7 @@ impl<W: World> Store<W> {
             lifeline: Signal::default(),
             filler: Signal::default(),
             intent_queue: intents::IntentQueue::default(),
+            admission: admission::Admission::default(),
             sweep: RefCell::default(),
             in_window: Cell::new(0),
             window_stripes: Cell::new(None),

@@ -77,8 +77,12 @@ impl<W: World> Store<W> {
             async move {
                 // Each as soon as it is durable: a later part may need the room that
                 // an earlier one takes.
+                let blocks = batch.iter().map(|write| write.blocks() as usize).sum();
+                let admitted = self.admit(blocks).await;
                 let appended = self.append(entry).await?;
+                self.note_logged(blocks);
                 self.take_up_writes(batch, appended);
+                drop(admitted);
                 Ok(())
             }
         });

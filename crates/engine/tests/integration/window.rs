@@ -3,12 +3,22 @@
 use crate::common::{PAGE, Shelf, content, spec, thin};
 use base::VolumeOffset;
 use engine::store::counts::IoCounts;
-use engine::{Lane, Level, World};
-use futures_util::future::join;
+use engine::{Lane, Level, PoolSpec, World};
+use futures_util::future::{join, join_all};
+use std::cell::Cell;
 use std::time::Duration;
 use world_sim::SimWorld;
 
 const BLOCK: usize = 4096;
+
+const LOG_BYTES: u64 = 1 << 20;
+
+fn with_log(log_bytes: u64, level: Level) -> PoolSpec {
+    PoolSpec {
+        log_bytes: Some(log_bytes),
+        ..spec("pool", level)
+    }
+}
 
 /// One block in each of so many pages, logged; they lie in stripes of their own.
 async fn write_apart(pool: &Lane<SimWorld>, pages: usize) {
@@ -67,32 +77,81 @@ fn a_stripe_does_not_wait_for_the_slow_drive_of_another() {
     // Two spans: the stripes of one of them have a slow drive.
     let shelf = Shelf::new(4);
     let (half, all) = shelf
-        .create(spec("pool", Level::Raid10 { copies: 2 }), async |pool| {
-            let pages = 16;
-            let volume = pool.create_volume(thin("v", (pages * PAGE) as u64));
-            volume.await.unwrap();
-            write_apart(&pool, pages).await;
-            pool.store().drain().await.unwrap();
-            write_apart(&pool, pages).await;
-            let logged = pool.store().blocks_logged();
-            // The last drive carries no log.
-            shelf
-                .named("d3")
-                .with_faults(|faults| faults.slowdown = 1_000);
-            let began = pool.world().now();
-            let half_way = async {
-                while pool.store().blocks_logged() > logged / 2 {
-                    pool.world().sleep(Duration::from_micros(100)).await;
-                }
-                pool.world().now().since(began)
-            };
-            let (drained, half) = join(pool.store().drain(), half_way).await;
-            drained.unwrap();
-            (half, pool.world().now().since(began))
-        })
+        .create(
+            with_log(LOG_BYTES, Level::Raid10 { copies: 2 }),
+            async |pool| {
+                let pages = 16;
+                let volume = pool.create_volume(thin("v", (pages * PAGE) as u64));
+                volume.await.unwrap();
+                write_apart(&pool, pages).await;
+                pool.store().drain().await.unwrap();
+                write_apart(&pool, pages).await;
+                let logged = pool.store().blocks_logged();
+                // The last drive carries no log.
+                shelf
+                    .named("d3")
+                    .with_faults(|faults| faults.slowdown = 1_000);
+                let began = pool.world().now();
+                let half_way = async {
+                    while pool.store().blocks_logged() > logged / 2 {
+                        pool.world().sleep(Duration::from_micros(100)).await;
+                    }
+                    pool.world().now().since(began)
+                };
+                let (drained, half) = join(pool.store().drain(), half_way).await;
+                drained.unwrap();
+                (half, pool.world().now().since(began))
+            },
+        )
         .unwrap();
     assert!(
         half * 10 < all,
         "half of them after {half:?}, all after {all:?}"
     );
+}
+
+const WRITERS: usize = 32;
+const VOLUME_BYTES: usize = 2 << 20;
+
+/// Writes blocks one after the other.
+async fn write_on(pool: &Lane<SimWorld>, writer: usize, blocks: usize) {
+    let volume = pool.volume("v").unwrap();
+    for number in 0..blocks {
+        let at = (number * WRITERS + writer) * 5 * BLOCK % VOLUME_BYTES;
+        let data = content(pool.world(), 7, BLOCK);
+        volume.write(VolumeOffset(at as u64), data).await.unwrap();
+    }
+}
+
+#[test]
+fn no_more_than_half_of_the_log_waits_to_go_in_place() {
+    let shelf = Shelf::new(3);
+    shelf
+        .create(with_log(LOG_BYTES, Level::Raid5), async |pool| {
+            let volume = pool.create_volume(thin("v", VOLUME_BYTES as u64));
+            volume.await.unwrap();
+            for name in ["d0", "d1", "d2"] {
+                shelf.named(name).with_faults(|faults| faults.slowdown = 20);
+            }
+            let is_over = Cell::new(false);
+            let writers = async {
+                join_all((0..WRITERS).map(|writer| write_on(&pool, writer, 200))).await;
+                is_over.set(true);
+            };
+            let most_waiting = async {
+                let mut most = 0;
+                while !is_over.get() {
+                    most = most.max(pool.store().blocks_logged());
+                    pool.world().sleep(Duration::from_micros(500)).await;
+                }
+                most
+            };
+            let (_, most) = join(writers, most_waiting).await;
+            // A block and its share of a header.
+            let most_bytes = most * BLOCK * 3 / 2;
+            let half = LOG_BYTES as usize / 2;
+            assert!(most_bytes <= half * 11 / 10, "{most} blocks waited");
+            assert!(most_bytes >= half / 2, "only {most} blocks waited");
+        })
+        .unwrap();
 }

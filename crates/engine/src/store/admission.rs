@@ -1,0 +1,121 @@
+//! Admission of writes to the log: who waits while much of it is still to go in place.
+//!
+//! A log that runs full frees its room in lumps: as much as a sweep puts in place. So a write
+//! waits earlier, for its turn: while what waits to go in place takes more than
+//! [`WAITING_LOG_PARTS`] of the log. Each stripe that is in place lets the next writes in. The
+//! other half takes what is in place and not let go of yet, so the log itself stays short of full.
+//!
+//! Invariants:
+//! - Writes are admitted in the order in which they come.
+//! - While somebody waits, the destager has work that is due: each settled stripe, and each tick
+//!   of the destager, looks at who waits. When the pool stops, all are admitted, and refused by the
+//!   log.
+
+use super::Store;
+use crate::world::World;
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// One in this many parts of the log may wait to go in place before writes wait.
+const WAITING_LOG_PARTS: u64 = 2;
+
+/// Over about so many blocks is the mean of the bytes that the log takes for a block.
+const LATELY_BLOCKS: u64 = 4096;
+
+/// A write that waits for its turn.
+struct Waiting {
+    blocks: usize,
+    turn: oneshot::Sender<Admitted>,
+}
+
+/// Who waits, and what is admitted and not in the index yet.
+#[derive(Default)]
+pub(super) struct Admission {
+    waiting: RefCell<VecDeque<Waiting>>,
+    admitted_blocks: Rc<Cell<usize>>,
+    /// Bytes that the log has taken, of which [`Store::note_logged`] knows.
+    noted_bytes: Cell<u64>,
+    /// Bytes that it took lately, and blocks.
+    lately: Cell<(u64, u64)>,
+    /// Bytes that it took for a block lately.
+    mean_bytes: Cell<u64>,
+}
+
+/// A write on its way to the log; it counts as one that waits to go in place.
+pub(super) struct Admitted {
+    all_blocks: Rc<Cell<usize>>,
+    blocks: usize,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.all_blocks.set(self.all_blocks.get() - self.blocks);
+    }
+}
+
+impl<W: World> Store<W> {
+    /// Waits until the log takes a write of so many blocks.
+    pub(super) async fn admit(&self, blocks: usize) -> Admitted {
+        let nobody_waits = self.admission.waiting.borrow().is_empty();
+        if nobody_waits && (self.takes_more() || self.check().is_err()) {
+            return self.admitted(blocks);
+        }
+        self.world.reached("write waits for stripes to go in place");
+        let (turn, waiting) = oneshot::channel();
+        let mut queue = self.admission.waiting.borrow_mut();
+        queue.push_back(Waiting { blocks, turn });
+        drop(queue);
+        self.destager.set();
+        match waiting.await {
+            Ok(admitted) => admitted,
+            Err(oneshot::Canceled) => unreachable!("everybody is admitted"),
+        }
+    }
+
+    /// Lets in those whose turn it is.
+    pub(super) fn admit_next(&self) {
+        while self.check().is_err() || self.takes_more() {
+            let Some(next) = self.admission.waiting.borrow_mut().pop_front() else {
+                return;
+            };
+            // Who has gone gives back what was admitted.
+            let _ = next.turn.send(self.admitted(next.blocks));
+        }
+    }
+
+    fn admitted(&self, blocks: usize) -> Admitted {
+        let all_blocks = Rc::clone(&self.admission.admitted_blocks);
+        all_blocks.set(all_blocks.get() + blocks);
+        Admitted { all_blocks, blocks }
+    }
+
+    fn takes_more(&self) -> bool {
+        self.waiting_bytes() * WAITING_LOG_PARTS < self.log.capacity_bytes()
+    }
+
+    /// Bytes of the log that are to go in place still, about: blocks differ in what they take.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        let admitted = self.admission.admitted_blocks.get();
+        let waiting = self.index.borrow().blocks() + admitted;
+        waiting as u64 * self.admission.mean_bytes.get()
+    }
+
+    /// Takes note of the bytes that the log took for so many blocks.
+    pub(super) fn note_logged(&self, blocks: usize) {
+        let admission = &self.admission;
+        let all_bytes = self.log.taken_bytes();
+        let (bytes, all_blocks) = (
+            all_bytes - admission.noted_bytes.replace(all_bytes),
+            blocks as u64,
+        );
+        let (old_bytes, old_blocks) = admission.lately.get();
+        let (mut bytes, mut all_blocks) = (old_bytes + bytes, old_blocks + all_blocks);
+        if all_blocks > LATELY_BLOCKS {
+            (bytes, all_blocks) = (bytes / 2, all_blocks / 2);
+        }
+        admission.lately.set((bytes, all_blocks));
+        admission.mean_bytes.set(bytes / all_blocks.max(1));
+    }
+}
