@@ -37,7 +37,7 @@ pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld
 
 /// An open pool as its lanes, each an engine pool of its own.
 pub struct Lanes {
-    pools: Vec<Lane<SimWorld>>,
+    lanes: Vec<Lane<SimWorld>>,
     /// All of them.
     pub(crate) pool: Pool<SimWorld>,
     /// Where the next volume goes.
@@ -80,16 +80,16 @@ pub struct NotOpen {
 }
 
 /// The shards of a pool while it is opened, one for each lane.
-struct AtAnOpening {
+struct OpeningShards {
     /// Of the pool.
     name: String,
     states: Vec<Rc<ShardState<SimWorld>>>,
 }
 
-impl AtAnOpening {
+impl OpeningShards {
     fn of(world: &SimWorld, config: &Config) -> Self {
         let state = |index| ShardState::new(usize::from(index), world.clone());
-        AtAnOpening {
+        OpeningShards {
             name: config.pool.name.clone(),
             states: (0..config.lanes).map(state).collect(),
         }
@@ -116,10 +116,10 @@ impl AtAnOpening {
 }
 
 impl Lanes {
-    fn of(world: &SimWorld, pools: Vec<Lane<SimWorld>>, drives: &[NamedMedia]) -> Lanes {
+    fn of(world: &SimWorld, lanes: Vec<Lane<SimWorld>>, drives: &[NamedMedia]) -> Lanes {
         Lanes {
-            pool: pool_over(world, &pools),
-            pools,
+            pool: pool_over(world, &lanes),
+            lanes,
             next: Cell::new(0),
             given: RefCell::new(drives.to_vec()),
         }
@@ -140,7 +140,7 @@ impl Lanes {
             .map(|_| (config.pool.level, group()))
             .collect();
         let spares: Vec<Door> = doors.by_ref().take(config.spares).collect();
-        let shards = AtAnOpening::of(world, config);
+        let shards = OpeningShards::of(world, config);
         let created = in_one_task(&shards.states, async |handles| {
             let opening = Opening::new(shards.name.clone(), handles);
             opening.create(&config.pool, &groups, &spares).await
@@ -166,7 +166,7 @@ impl Lanes {
             true => drives,
             false => &found,
         };
-        let shards = AtAnOpening::of(world, config);
+        let shards = OpeningShards::of(world, config);
         let doors: Vec<Door> = drives.iter().map(Door::from).collect();
         let opened = in_one_task(&shards.states, async |handles| {
             Opening::new(shards.name.clone(), handles)
@@ -180,23 +180,23 @@ impl Lanes {
     /// Groups that some lanes have not: a drive that they lie on was gone when these were
     /// to be given them.
     pub fn groups_missing(&self) -> usize {
-        let missing = self.pools.iter().map(|pool| pool.groups_missing());
+        let missing = self.lanes.iter().map(|pool| pool.groups_missing());
         missing.max().unwrap_or(0)
     }
 
     /// How often something was refused for want of room for maps.
     pub fn map_refusals(&self) -> u64 {
-        self.pools.iter().map(Lane::map_refusals).sum()
+        self.lanes.iter().map(Lane::map_refusals).sum()
     }
 
     /// All lanes of the pool, the first lane first.
     pub fn all(&self) -> &[Lane<SimWorld>] {
-        &self.pools
+        &self.lanes
     }
 
     /// The pool at a glance.
     pub fn info(&self) -> PoolInfo {
-        match PoolInfo::of_lanes(self.pools.iter().map(Lane::info)) {
+        match PoolInfo::of_lanes(self.lanes.iter().map(Lane::info)) {
             Some(info) => info,
             None => unreachable!("a pool has a lane"),
         }
@@ -204,20 +204,20 @@ impl Lanes {
 
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
-        let mut all: Vec<VolumeInfo> = self.pools.iter().flat_map(Lane::volumes).collect();
+        let mut all: Vec<VolumeInfo> = self.lanes.iter().flat_map(Lane::volumes).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 
     /// The volume called `name`.
     pub fn volume(&self, name: &str) -> Option<Volume<SimWorld>> {
-        self.pools.iter().find_map(|pool| pool.volume(name))
+        self.lanes.iter().find_map(|pool| pool.volume(name))
     }
 
     /// The lane of the volume called `name`, or of any.
     fn lane_of(&self, name: &str) -> &Lane<SimWorld> {
         let has = |pool: &&Lane<SimWorld>| pool.volume(name).is_some();
-        self.pools.iter().find(has).unwrap_or(&self.pools[0])
+        self.lanes.iter().find(has).unwrap_or(&self.lanes[0])
     }
 
     /// Makes a volume, in each lane in turn.
@@ -233,8 +233,8 @@ impl Lanes {
             return self.lane_of(&spec.name).create_volume(spec).await;
         }
         let next = self.next.get();
-        self.next.set((next + 1) % self.pools.len());
-        self.pools[next]
+        self.next.set((next + 1) % self.lanes.len());
+        self.lanes[next]
             .create_volume_as(spec, detects_zeroes)
             .await
     }
@@ -277,8 +277,8 @@ impl Lanes {
         lane.clone_volume(source, name, read_only, at_unix_s).await
     }
 
-    /// What is said of all volumes, in the trash and not.
-    pub fn said(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
+    /// All volumes with their properties, in the trash and not.
+    pub fn volumes_with_properties(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
         let of_lane = |pool: &Lane<SimWorld>| {
             let properties = |info: VolumeInfo| {
                 let properties = pool.volume_of(info.uuid).map(|volume| volume.properties());
@@ -287,10 +287,10 @@ impl Lanes {
             let seen: Vec<_> = pool.volumes().into_iter().map(properties).collect();
             [seen, pool.trash()].concat()
         };
-        self.pools.iter().flat_map(of_lane).collect()
+        self.lanes.iter().flat_map(of_lane).collect()
     }
 
-    /// Changes what is said of a volume. Names are the whole pool's.
+    /// Changes name and attributes of a volume. Names are the whole pool's.
     ///
     /// # Errors
     /// As the pool's.
@@ -327,7 +327,7 @@ impl Lanes {
             is_of(&info).then(|| format!("{new}{SNAPSHOT_MARK}{own}"))
         };
         let followers = lane.volumes().into_iter().filter_map(follower);
-        let others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
+        let others = self.lanes.iter().filter(|pool| pool.lane() != lane.lane());
         for name in followers.chain([new.to_owned()]) {
             if others
                 .clone()
@@ -352,12 +352,12 @@ impl Lanes {
 
     /// What is in the trash.
     pub fn trash(&self) -> Vec<(VolumeInfo, VolumeProperties)> {
-        self.pools.iter().flat_map(Lane::trash).collect()
+        self.lanes.iter().flat_map(Lane::trash).collect()
     }
 
     fn lane_of_uuid(&self, uuid: Uuid) -> &Lane<SimWorld> {
         let has = |pool: &&Lane<SimWorld>| pool.volume_of(uuid).is_some();
-        self.pools.iter().find(has).unwrap_or(&self.pools[0])
+        self.lanes.iter().find(has).unwrap_or(&self.lanes[0])
     }
 
     /// Takes a volume out of the trash.
@@ -398,7 +398,7 @@ impl Lanes {
             let here = |pair: &&(&str, &str)| pool.volume(pair.0).is_some();
             pairs.iter().filter(here).copied().collect()
         };
-        let lanes = self.pools.iter().map(|pool| (pool, of(pool)));
+        let lanes = self.lanes.iter().map(|pool| (pool, of(pool)));
         let lanes: Vec<_> = lanes.filter(|(_, pairs)| !pairs.is_empty()).collect();
         let (still, failed) = (Cell::new(0), Cell::new(false));
         let all_still = async || {
@@ -466,17 +466,17 @@ impl Lanes {
 
     /// Whole scrubs since the opening, of each lane.
     pub fn scrubs_ended(&self) -> Vec<u64> {
-        self.pools.iter().map(Lane::scrubs_ended).collect()
+        self.lanes.iter().map(Lane::scrubs_ended).collect()
     }
 
     /// Whether the last scrub of every lane found nothing.
     pub fn last_scrub_clean(&self) -> bool {
-        self.pools.iter().all(Lane::last_scrub_clean)
+        self.lanes.iter().all(Lane::last_scrub_clean)
     }
 
     /// All events, lane by lane.
     pub fn events(&self) -> Vec<Event> {
-        self.pools.iter().flat_map(|pool| pool.events(0)).collect()
+        self.lanes.iter().flat_map(|pool| pool.events(0)).collect()
     }
 
     /// Empties all logs.
@@ -484,7 +484,7 @@ impl Lanes {
     /// # Errors
     /// When the pool has stopped.
     pub async fn drain(&self) -> Result<(), PoolError> {
-        for pool in &self.pools {
+        for pool in &self.lanes {
             pool.store().drain().await?;
         }
         Ok(())
@@ -496,7 +496,7 @@ impl Lanes {
     /// What the first lane that fails says.
     pub async fn close(&self) -> Result<(), PoolError> {
         let mut outcome = Ok(());
-        for pool in &self.pools {
+        for pool in &self.lanes {
             outcome = outcome.and(pool.close().await);
         }
         outcome

@@ -380,7 +380,7 @@ impl Session {
     /// Nothing is under way.
     pub fn check_pool(&self) {
         let (info, volumes) = (self.pool.info(), self.pool.volumes());
-        let said = self.pool.said();
+        let said = self.pool.volumes_with_properties();
         let all: Vec<_> = said.iter().map(|(info, _)| info.clone()).collect();
         let settled = self.books.oracle.borrow_mut().settle_volumes(&all);
         self.check(settled);
