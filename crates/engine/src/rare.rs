@@ -234,6 +234,8 @@ pub const BUGS: &[&str] = &[
     "host withdrawn from an export keeps its sessions",
     "new secret of a host does not count",
     "sessions outlive their export",
+    "LUN that was removed stays on record",
+    "tokens outlive the LUN of their volume",
     "memory of a connection is kept",
     "missing command is waited for",
     "missing data is waited for",

@@ -2,10 +2,9 @@
 //!
 //! Invariant: messages to a shard begin there in the order in which they were sent.
 
-use array::shard::remote_volume::RemoteVolume;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
 use base::Prng;
-use engine::{Disk, Lane, Volume, World};
+use engine::{Lane, World};
 use futures_channel::mpsc;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
@@ -81,21 +80,6 @@ impl Shards {
             shards.handles.push(ShardHandle::new(index, link));
         }
         shards
-    }
-
-    /// A volume of `pool`, which is on shard `at`, as shard `from` reaches it.
-    pub(crate) fn disk(
-        &self,
-        from: usize,
-        (at, pool): (usize, &Lane<SimWorld>),
-        volume: Volume<SimWorld>,
-    ) -> Disk<SimWorld> {
-        if from == at {
-            return volume.into();
-        }
-        let place = (pool.name().to_owned(), pool.lane());
-        let remote = RemoteVolume::new(self.handles[at].clone(), place, volume.info());
-        Disk::There(Rc::new(remote.with_memo(volume.memo())))
     }
 }
 

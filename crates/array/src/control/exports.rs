@@ -337,6 +337,12 @@ impl<W: World> ControlPlane<W> {
             });
             join_all(left).await;
         }
+        if self
+            .runtime
+            .planted("tokens outlive the LUN of their volume")
+        {
+            return all.map(drop);
+        }
         let revoked = volumes.iter().map(|volume| offload.revoke_volume(*volume));
         // Pages that they keep are given back when their pool answers.
         self.turns.wait("", join_all(revoked)).await;

@@ -65,20 +65,13 @@ impl<W: World> ControlPlane<W> {
             }
             let export = export.clone();
             let added: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
-            let (shown, traits) = (target.clone(), export.traits);
-            let show = move |state: Rc<ShardState<W>>| async move {
-                let luns: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
-                let shown_all = show_on(&state, &shown, new, traits);
-                if shown_all.is_err() {
-                    // Those that were free before, and were shown just now.
-                    for lun in luns {
-                        let _ = state.unexport(&shown, lun).await;
-                    }
-                }
-                shown_all
+            show(shard, &export, new).await?;
+            let planted = "LUN that was removed stays on record";
+            let kept = match gone.is_empty() || !array.runtime.planted(planted) {
+                true => array.keep(configuration).await,
+                false => Ok(()),
             };
-            shard.call(show).await??;
-            if let Err(error) = array.keep(configuration).await {
+            if let Err(error) = kept {
                 hide(shard, &target, added).await?;
                 return Err(error);
             }
@@ -160,6 +153,27 @@ fn take_out(export: &mut Export, name: &str) -> Result<(u16, Uuid), ArrayError> 
     })?;
     export.volumes.remove(at);
     Ok((export.luns.remove(at), export.uuids.remove(at)))
+}
+
+/// Puts `new` volumes behind the target of an export, all or none.
+async fn show<W: World>(
+    shard: &ShardHandle<W>,
+    export: &Export,
+    new: Vec<(u16, FoundVolume<W>)>,
+) -> Result<(), ArrayError> {
+    let (target, traits) = (export.target.clone(), export.traits);
+    let visit = move |state: Rc<ShardState<W>>| async move {
+        let luns: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
+        let shown = show_on(&state, &target, new, traits);
+        if shown.is_err() {
+            // Those that were free before, and were shown just now.
+            for lun in luns {
+                let _ = state.unexport(&target, lun).await;
+            }
+        }
+        shown
+    };
+    shard.call(visit).await?
 }
 
 /// Takes LUNs of a target away.

@@ -4,14 +4,14 @@
 //! their time is over.
 
 use super::array::Array;
-use super::unit::Unit;
+use super::unit::{Unit, Within};
 use crate::control::{end_of_job, settle};
 use crate::small_pool;
 use api::JobState;
 use array::control::jobs::NewMove;
 use array::control::{ArrayError, ArrayErrorKind, NewPlace};
 use base::Prng;
-use engine::World;
+use engine::{Provisioning, World};
 use futures_channel::oneshot;
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Array {
             .note(|| format!("administration {what} of {}", unit.name));
         match what {
             0 | 1 => self.hide_for_a_while(unit, prng).await,
-            2 => self.delete(unit).await,
+            2 => self.delete_for_a_while(unit).await,
             3..=5 => self.carry(unit).await,
             6 => self.offload.expire(self.world.now()).await,
             // Long enough for tokens that nobody uses.
@@ -42,53 +42,68 @@ impl Array {
     /// Logical unit reset.
     pub(super) fn reset(&self, unit: usize) {
         let shown = &self.books.units[unit];
-        let target = &self.targets[shown.target];
-        if target.unit(shown.lun()).is_some() {
+        let target = self.target(shown.target);
+        if let Some((_, target)) = target.filter(|(_, target)| target.unit(shown.lun()).is_some()) {
             self.owe(unit, 1);
             target.unit_reset(shown.lun());
             self.all_hosts().iter().for_each(|host| host.is_due(unit));
         }
     }
 
-    /// Nobody is shown it, and tokens that were made of it are taken back. While somebody
-    /// changes reservations, not.
-    async fn withdraw(&self, unit: &Unit) -> bool {
-        if unit.calling.get().is_some() {
-            return false;
+    /// Begins to take a unit away, if it is there. While somebody changes reservations, not.
+    fn begins_to_go(unit: &Unit) -> bool {
+        let may_go = !unit.is_away() && unit.calling.get().is_none();
+        if may_go {
+            unit.turn();
         }
-        unit.turn();
-        self.hide(unit);
-        self.revoke_volume(unit).await;
-        true
+        may_go
     }
 
+    /// At times until nobody does anything.
     async fn hide_for_a_while(&self, unit: &Unit, prng: &mut Prng) {
-        if !self.withdraw(unit).await {
+        if !Array::begins_to_go(unit) {
             return;
         }
+        self.hide(unit).await;
         let pause = Duration::from_nanos(prng.below(50_000));
-        self.world.sleep(pause).await;
-        self.show(unit);
+        if prng.chance(1, 2) {
+            self.world.sleep(pause).await;
+            self.bring_back(unit).await;
+        }
+    }
+
+    async fn delete_for_a_while(&self, unit: &Unit) {
+        if Array::begins_to_go(unit) {
+            self.delete(unit).await;
+        }
+    }
+
+    /// Has a unit be there again that was hidden, or whose volume was deleted.
+    pub(super) async fn bring_back(&self, unit: &Unit) {
+        if !unit.is_away() {
+            return;
+        }
+        if unit.is_there.get() == Within::Gone {
+            self.make(unit, Provisioning::Thin, 0).await;
+        }
+        self.show(unit).await;
         unit.turn();
     }
 
-    /// It is made anew when nobody does anything.
-    async fn delete(&self, unit: &Unit) {
-        if !self.withdraw(unit).await {
-            return;
+    /// Nobody does anything: some of what is away comes back.
+    pub(super) async fn bring_some_back(&self, prng: &mut Prng) {
+        for unit in self.books.units.iter().filter(|unit| unit.is_away()) {
+            if prng.chance(1, 2) {
+                self.bring_back(unit).await;
+            }
         }
-        unit.is_going.set(true);
-        let Some((pool, _)) = self.volume_of(unit.uuid.get()) else {
-            return self.fail(format!("{} is in no pool", unit.name));
-        };
-        self.expect(
-            "a deletion",
-            self.pools[pool].delete_volume(&unit.name).await,
-        );
     }
 
     /// To the other pool.
     async fn carry(&self, unit: &Unit) {
+        if unit.is_there.get() != Within::There {
+            return;
+        }
         unit.upsets.set(unit.upsets.get() + 1);
         if let Err(error) = self.move_volume(unit).await {
             self.fail(format!("a move: {:?}: {error}", error.kind));

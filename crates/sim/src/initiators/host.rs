@@ -5,6 +5,7 @@ use super::array::Array;
 use super::copier::HostCopier;
 use super::fence::{Call, Shown, TYPES};
 use super::tasks::{By, Task};
+use super::unit::Unit;
 use crate::history::{Deed, filled, value_of};
 use array::offload::SessionCopier;
 use base::Prng;
@@ -37,8 +38,10 @@ type Kept = Rc<RefCell<Vec<u64>>>;
 
 pub(super) struct Host {
     pub(super) number: u64,
+    /// By target: the last one that it had there.
+    nexuses: Vec<RefCell<Rc<Nexus<SimWorld>>>>,
     /// By target.
-    nexuses: Vec<(Rc<Nexus<SimWorld>>, Kept)>,
+    kept: Vec<Kept>,
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
     pub(super) array: Rc<Array>,
@@ -107,42 +110,54 @@ pub(super) enum Answer {
     Said(Response),
 }
 
-/// A nexus of the initiator called `name` at a target, as after a login there.
+/// A nexus of a host at a target, as after a login there; nothing while there is no such target.
 fn connect(
     array: &Rc<Array>,
-    name: &str,
-    target: &Rc<scsi::Target<SimWorld>>,
-) -> (Rc<Nexus<SimWorld>>, Kept) {
-    let nexus = target.connect(InitiatorPort::new(name, [0; 6]), 1);
-    let kept = Kept::default();
+    host: u64,
+    (target, kept): (usize, &Kept),
+) -> Option<Rc<Nexus<SimWorld>>> {
+    let (shard, found) = array.target(target)?;
+    let name = format!("iqn.2026-11.sim:h{host}");
+    let nexus = found.connect(InitiatorPort::new(&name, [0; 6]), 1);
     let admission = Admission {
-        initiator: name.to_owned(),
+        initiator: name,
         account: None,
         portal: LoginPortal {
             portal_group: 1,
             address: PORTAL.into(),
         },
     };
-    let home = array.home_of(target.name());
-    let shared = (&array.directory, &array.offload);
-    let copier = SessionCopier::new(home, shared, admission, target.name());
+    let home = &array.shards.states[shard];
+    let shared = (array.control.directory(), &array.offload);
+    let copier = SessionCopier::new(home, shared, admission, found.name());
     nexus.set_copier(Rc::new(HostCopier {
         array: Rc::clone(array),
         copier,
-        kept: Rc::clone(&kept),
+        kept: Rc::clone(kept),
     }));
-    (nexus, kept)
+    let own = Rc::downgrade(array);
+    nexus.set_aborter(Box::new(move |lun| {
+        let hosts = own.upgrade().map_or(Vec::new(), |array| array.all_hosts());
+        match hosts.iter().find(|one| one.number == host) {
+            Some(host) => host.abort_at(target, lun),
+            None => std::future::ready(0).boxed_local(),
+        }
+    }));
+    Some(nexus)
 }
 
 impl Host {
-    pub(super) fn new(number: u64, array: &Rc<Array>) -> Rc<Host> {
-        let name = format!("iqn.2026-11.sim:h{number}");
-        let nexus = |target| connect(array, &name, target);
+    /// One that has logged in to all targets; nothing when one is not there.
+    pub(super) fn new(number: u64, array: &Rc<Array>) -> Option<Rc<Host>> {
         let books = Rc::clone(&array.books);
+        let kept: Vec<Kept> = (0..books.targets).map(|_| Kept::default()).collect();
+        let nexuses = kept.iter().enumerate();
+        let nexuses = nexuses.map(|at| Some(RefCell::new(connect(array, number, at)?)));
         let registers = |unit: &super::Unit| vec![0; unit.wide];
-        let host = Rc::new(Host {
+        Some(Rc::new(Host {
             number,
-            nexuses: array.targets.iter().map(nexus).collect(),
+            nexuses: nexuses.collect::<Option<_>>()?,
+            kept,
             world: array.world.clone(),
             array: Rc::clone(array),
             prng: RefCell::new(array.world.prng(&format!("host {number}"))),
@@ -155,15 +170,7 @@ impl Host {
             heard: books.units.iter().map(|_| Cell::new(0)).collect(),
             due: books.units.iter().map(|_| Cell::new(true)).collect(),
             books,
-        });
-        for (target, (nexus, _)) in host.nexuses.iter().enumerate() {
-            let held = Rc::downgrade(&host);
-            nexus.set_aborter(Box::new(move |lun| match held.upgrade() {
-                Some(host) => host.abort_at(target, lun),
-                None => std::future::ready(0).boxed_local(),
-            }));
-        }
-        host
+        }))
     }
 
     pub(super) fn fail(&self, what: impl Into<String>) {
@@ -195,12 +202,24 @@ impl Host {
         (self.written.get() << 4) | (self.number + 1)
     }
 
-    pub(super) fn nexus(&self, unit: usize) -> &Rc<Nexus<SimWorld>> {
-        &self.nexuses[self.books.units[unit].target].0
+    /// The way to a unit. Whose target was deleted keeps that one, which shows nothing any more,
+    /// until there is another one to log in to.
+    pub(super) fn nexus(&self, unit: usize) -> Rc<Nexus<SimWorld>> {
+        let target = self.books.units[unit].target;
+        let mut nexus = self.nexuses[target].borrow_mut();
+        let now = self.array.target(target);
+        if now.is_some_and(|(_, now)| !Rc::ptr_eq(&now, nexus.target()))
+            && let Some(new) = connect(&self.array, self.number, (target, &self.kept[target]))
+        {
+            self.world
+                .note(|| format!("host {} logs in to target {target}", self.number));
+            *nexus = new;
+        }
+        Rc::clone(&nexus)
     }
 
     pub(super) fn kept(&self, unit: usize) -> &RefCell<Vec<u64>> {
-        &self.nexuses[self.books.units[unit].target].1
+        &self.kept[self.books.units[unit].target]
     }
 
     /// All hosts are to be told of a reset of this unit, or that it is another.
@@ -354,7 +373,8 @@ impl Host {
     /// done to its unit behind its back.
     pub(super) fn check_failure(&self, command: &Command, response: &Response) {
         let (before, now) = (command.upsets.take(), self.books.upsets());
-        let upset = before != now || now.iter().any(|upsets| !upsets.is_multiple_of(2));
+        let is_away = self.books.units.iter().any(Unit::is_away);
+        let upset = is_away || before != now || now.iter().any(|upsets| !upsets.is_multiple_of(2));
         let cancel = command.cancel.as_ref();
         let stopped = cancel.is_some_and(|cancel| !cancel.goes_on());
         let full = response.found_no_room() || self.is_full(command, response);
@@ -409,7 +429,7 @@ impl Host {
         let lun = [high, low, 0, 0, 0, 0, 0, 0];
         // From here on to the look at attentions nobody else runs.
         let is_there = nexus.target().unit(unit.lun()).is_some();
-        let due = self.due[command.unit].replace(false) && is_there;
+        let due = is_there && self.due[command.unit].replace(false);
         let cancel = command.cancel.clone().unwrap_or_default();
         let clock = self.books.clock.get();
         let note = |what: &str| {

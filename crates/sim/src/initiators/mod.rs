@@ -7,8 +7,8 @@
 //! - [`fence`]: a second opinion on reservations.
 //! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
 //! - `array`: what serves, in one boot; [`crate::shards`]: messages between its shards; `copier`: how it
-//!   copies; `admin`: who hides, deletes
-//!   and moves volumes.
+//!   copies; `exports`: how units are shown, hidden, deleted and made; `admin`: who does that, and
+//!   moves volumes.
 //! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what
 //!   it does to single sectors.
 //!
@@ -24,7 +24,10 @@
 //! - Who was reset hears of it at the next command, and nobody hears of what was not at his
 //!   unit.
 //! - Tokens work until they are revoked or nobody used them for their time, and none works
-//!   after that or in another boot. When there are none, nothing is kept for them.
+//!   after that, in another boot, or when its volume was hidden or deleted. When there are none,
+//!   nothing is kept for them.
+//! - A start finds a unit as it was before a change of its LUN or its volume that the cut has
+//!   interrupted, or as it was to be.
 //!
 //! Drives lose nothing that was flushed: what else they do is the business of other runs.
 
@@ -32,6 +35,7 @@ mod admin;
 mod array;
 mod copier;
 mod copies;
+mod exports;
 mod fence;
 mod field;
 mod host;
@@ -67,8 +71,10 @@ const DRIVE_BYTES: u64 = 8 << 20;
 /// Among so many seeds one has such a run.
 const ONE_OF: u64 = 4;
 
-/// A volume that only takes room.
-const FILLER: &str = "filler";
+/// The volume of a pool that only takes room.
+fn filler_of(pool: &str) -> String {
+    format!("filler-{pool}")
+}
 
 /// What outlives boots.
 struct Books {
@@ -138,7 +144,9 @@ impl Books {
         let targets = prng.between(1, 2) as usize;
         let units = prng.between(1, 3) as usize;
         let units = (0..units).map(|number| Unit::draw(prng, number, number % targets));
-        let units = units.collect();
+        let units: Vec<Unit> = units.collect();
+        // One without a unit is not there.
+        let targets = targets.min(units.len());
         let rounds = prng.between(5, 60);
         Books {
             specs: [a, b],
@@ -238,6 +246,11 @@ impl Books {
         }
     }
 
+    /// Tokens may go that nobody has asked to go.
+    fn evict(&self) {
+        self.evictions.set(self.evictions.get() + 1);
+    }
+
     /// Those among this boot's tokens are no more.
     fn take_back(&self, which: impl Fn(&Token) -> bool) {
         let boot = self.boots.get();
@@ -323,7 +336,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     if last {
         damage::mend(&books.victims);
     }
-    let array = match Array::new(&world, &books, (pools, first)) {
+    let array = match Array::start(&world, &books, (pools, first)).await {
         Ok(array) => array,
         Err(what) => return books.fail(&world, what),
     };
@@ -331,11 +344,9 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         // This boot is never cut short.
         return make_volumes(&array, &mut prng).await;
     }
-    array.settle().await;
-    array.forget_leftovers().await;
     books.settle(&world);
-    for number in 0..books.units.len() {
-        array.find_volume(number).await;
+    for unit in &books.units {
+        array.find_unit(unit).await;
     }
     if books.failure.borrow().is_some() {
         return;
@@ -345,12 +356,9 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         let goes_on = move || going.failure.borrow().is_none();
         small_pool::strike(&world, &books.victims, goes_on);
     }
-    let hosts: Vec<Rc<Host>> = (0..books.hosts)
-        .map(|number| Host::new(number, &array))
-        .collect();
-    array
-        .hosts
-        .replace(hosts.iter().map(Rc::downgrade).collect());
+    let Some(hosts) = begin_hosts(&array) else {
+        return array.fail("a target is not there after a start");
+    };
     for number in 0..books.units.len() {
         find_fence(&world, &books, number, &hosts[0]).await;
     }
@@ -358,15 +366,27 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 {
         round(&array, &hosts, &mut prng).await;
         books.settle(&world);
-        array.make_again().await;
+        array.bring_some_back(&mut prng).await;
         array.check_kept().await;
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
     if last && books.failure.borrow().is_none() {
+        for unit in &books.units {
+            array.bring_back(unit).await;
+        }
         read_all(&books, &hosts).await;
         books.settle(&world);
         end(&array).await;
     }
+}
+
+/// All hosts, which have logged in to all targets; nothing when one is not there.
+fn begin_hosts(array: &Rc<Array>) -> Option<Vec<Rc<Host>>> {
+    let hosts = (0..array.books.hosts).map(|number| Host::new(number, array));
+    let hosts = hosts.collect::<Option<Vec<Rc<Host>>>>()?;
+    let held = hosts.iter().map(Rc::downgrade);
+    array.hosts.replace(held.collect());
+    Some(hosts)
 }
 
 /// What the cut has left is looked at before anything covers it. Moves that it has interrupted go on
@@ -383,10 +403,8 @@ async fn make_volumes(array: &Array, prng: &mut Prng) {
     for (number, unit) in array.books.units.iter().enumerate() {
         let kind = *prng.pick(&[Provisioning::Thin, Provisioning::Thin, Provisioning::Thick]);
         // Two in one, and one in the other.
-        let made = array.pools[number / 2].create_volume(unit.spec(kind)).await;
-        if let Some(volume) = array.expect("making a volume", made) {
-            unit.uuid.set(volume.info().uuid);
-        }
+        array.make(unit, kind, number / 2).await;
+        array.show(unit).await;
     }
     let Some(pages) = array.books.tight else {
         return;
@@ -396,11 +414,13 @@ async fn make_volumes(array: &Array, prng: &mut Prng) {
         let left = pages * u64::from(info.page_bytes);
         let free = info.capacity_bytes - info.mapped_bytes - info.promised_bytes;
         let filler = VolumeSpec {
-            name: FILLER.to_owned(),
+            name: filler_of(pool.name()),
             size_bytes: free.saturating_sub(left).max(u64::from(info.page_bytes)),
             provisioning: Provisioning::Thick,
         };
-        array.expect("filling a pool", pool.create_volume(filler).await);
+        let pool = pool.name().to_owned();
+        let filled = array.control.create_volume(pool, filler, Vec::new()).await;
+        array.asked_for("filling a pool", filled);
     }
 }
 
@@ -454,16 +474,19 @@ async fn find_fence(world: &SimWorld, books: &Books, number: usize, host: &Host)
     }
 }
 
-/// All tokens go, and all volumes: nothing may be left, or be wrong on the drives.
+/// All volumes go, and with them all tokens: nothing may be left, or be wrong on the drives.
 async fn end(array: &Array) {
-    array.revoke_all().await;
+    for unit in &array.books.units {
+        array.delete(unit).await;
+    }
+    array.check_no_tokens().await;
     for pool in &array.pools {
         for (info, _) in pool.transits() {
             array.expect("a copy", pool.call_off_arrival(info.uuid).await);
         }
-        for volume in pool.volumes() {
-            array.expect("a deletion", pool.delete_volume(&volume.name).await);
-        }
+    }
+    array.delete_fillers().await;
+    for pool in &array.pools {
         let info = pool.info();
         if info.mapped_bytes + info.promised_bytes + info.provisioned_bytes != 0 {
             array.fail(format!("an empty pool has pages: {info:?}"));

@@ -21,6 +21,31 @@ pub(super) struct Register {
     pub(super) history: History,
 }
 
+/// Whether something is there, as far as a run knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Within {
+    Gone,
+    /// It is asked for, and there is no answer yet.
+    Coming,
+    There,
+    /// That it goes is asked for, and there is no answer yet.
+    Going,
+}
+
+impl Within {
+    pub(super) fn known(is_there: bool) -> Within {
+        match is_there {
+            true => Within::There,
+            false => Within::Gone,
+        }
+    }
+
+    /// Whether it may be found to be there, or not.
+    pub(super) fn may_be(self, is_there: bool) -> bool {
+        matches!(self, Within::Coming | Within::Going) || self == Within::known(is_there)
+    }
+}
+
 /// A logical unit.
 pub(super) struct Unit {
     pub(super) name: String,
@@ -36,8 +61,10 @@ pub(super) struct Unit {
     pub(super) calling: Cell<Option<(u64, Call)>>,
     /// Counts beginnings and ends of these.
     pub(super) turns: Cell<u64>,
-    /// Its volume is being deleted, or is deleted and not made anew.
-    pub(super) is_going: Cell<bool>,
+    /// Whether it has a volume.
+    pub(super) is_there: Cell<Within>,
+    /// Whether its target shows it.
+    pub(super) is_shown: Cell<Within>,
     /// Counts beginnings and ends of what is done to it behind the back of hosts.
     pub(super) upsets: Cell<u64>,
 }
@@ -70,7 +97,8 @@ impl Unit {
             fence: RefCell::default(),
             calling: Cell::new(None),
             turns: Cell::new(0),
-            is_going: Cell::new(false),
+            is_there: Cell::new(Within::Gone),
+            is_shown: Cell::new(Within::Gone),
             upsets: Cell::new(0),
         }
     }
@@ -81,6 +109,11 @@ impl Unit {
             size_bytes: (FIELD_LBA + FIELD_SECTORS) * SECTOR_BYTES as u64,
             provisioning,
         }
+    }
+
+    /// Whether hosts may not find it.
+    pub(super) fn is_away(&self) -> bool {
+        self.is_shown.get() != Within::There
     }
 
     /// The LUN that it is at.
@@ -104,7 +137,7 @@ impl Unit {
         }
         self.fence.take();
         self.uuid.set(uuid);
-        self.is_going.set(false);
+        self.is_there.set(Within::There);
     }
 
     /// A change of who may use it, or of what it is, begins or ends.
