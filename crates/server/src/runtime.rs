@@ -1,7 +1,7 @@
 //! Time and tasks of the real world, as the control plane asks for them.
 
 use crate::panics;
-use crate::wall_clock::now_unix_s;
+use crate::wall_clock::now_unix_us;
 use ::array::control::Runtime;
 use base::Time;
 use futures_util::FutureExt;
@@ -23,8 +23,8 @@ impl Executor {
 }
 
 impl Runtime for Executor {
-    fn unix_s(&self) -> u64 {
-        now_unix_s()
+    fn unix_us(&self) -> u64 {
+        now_unix_us()
     }
 
     fn now(&self) -> Time {

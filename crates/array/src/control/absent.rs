@@ -149,6 +149,7 @@ impl<W: World> ControlPlane<W> {
         let mut absent = self.absent();
         absent.closed.remove(name);
         absent.missing.insert(name.to_owned(), missing);
+        self.roster.look_again();
     }
 
     /// Says that there is no such pool any more.

@@ -70,9 +70,9 @@ impl Open {
 impl<W: World> ControlPlane<W> {
     /// The spares that a pool came up without, and that nobody has replaced or removed.
     pub fn missing_spares(&self, info: &PoolInfo) -> Vec<MissingDrive> {
-        let failed = self.machine.failed_drives(info);
+        let failed = self.departed_failures(info);
         let is_missed = |drive: &MissingDrive| {
-            let mut failed = failed.iter().filter(|one| one.is_spare);
+            let mut failed = failed.iter().filter(|one| one.is_spare());
             failed.any(|one| one.name == drive.name)
         };
         let mut missing = self.came_without(&info.name);
@@ -114,7 +114,7 @@ impl<W: World> ControlPlane<W> {
     /// or replaced.
     fn is_failed(&self, pools: &[PoolInfo], drive: &AddedDrive) -> bool {
         let of_pool = pools.iter().filter(|info| info.name == drive.pool);
-        let mut failed = of_pool.flat_map(|info| self.machine.failed_drives(info));
+        let mut failed = of_pool.flat_map(|info| self.departed_failures(info));
         failed.any(|failed| failed.name == drive.name)
     }
 

@@ -1,9 +1,10 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Six traits are its edges.
-//! [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Machine`] what else
-//! settings are about. Three keep records: [`Store`] exports, hosts and settings, [`jobs::JobStore`]
-//! jobs, [`DriveRecord`] the drives that were added.
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Eight traits are its
+//! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Machine`] what
+//! else settings are about. Five keep records: [`Store`] exports, hosts and settings,
+//! [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added, [`RosterRecord`] those that
+//! pools have and that failed, [`EventRecord`] events.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -35,6 +36,7 @@ mod one_thread;
 mod paces;
 mod pools;
 mod restore;
+mod roster;
 mod runtime;
 pub mod schedule;
 mod schedules;
@@ -58,14 +60,15 @@ pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
 pub use drives::{AddedDrive, DrivePlaces, DriveRecord, NewDrive, Waiting, kept_path, names};
-pub use events::{Loss, Losses, PoolEvent, ROUTINE};
+pub use events::{EventRecord, Loss, Losses, PoolEvent, ROUTINE, Recorder};
 pub use exports::Export;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
 pub use luns::NewLun;
-pub use machine::{FailedDrive, Machine, NoMachine};
+pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use one_thread::OneThread;
+pub use roster::{Failure, KnownDrive, Roster, RosterRecord};
 pub use runtime::Runtime;
 pub use schedule::Schedule;
 pub use snapshot_barrier::{Present, Restoring};
@@ -106,6 +109,8 @@ pub struct ControlPlane<W: World> {
     jobs: Jobs,
     images: Arc<dyn ImageWork<W>>,
     drives: DrivePlaces,
+    roster: Roster,
+    recorder: Recorder,
     machine: Arc<dyn Machine>,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<Site>>,
@@ -120,8 +125,9 @@ pub struct ControlPlane<W: World> {
 
 impl<W: World> ControlPlane<W> {
     /// An array whose pools are open on `shards`, each on those that `homes` says, without exports
-    /// and hosts. `jobs` are those on record, and `images` does the work of those that need files.
-    /// `drives` says where the drives are, `site` is what it was told of pools and volumes.
+    /// and hosts. `recorder` puts events on record. `jobs` are those on record, and `images` does the
+    /// work of those that need files. `drives` says where the drives are, `roster` which they were,
+    /// `site` is what it was told of pools and volumes.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -129,8 +135,9 @@ impl<W: World> ControlPlane<W> {
         runtime: Arc<dyn Runtime>,
         (shards, homes): (Vec<ShardHandle<W>>, BTreeMap<String, Vec<usize>>),
         (directory, offload): (Arc<Directory>, Arc<Offload<W>>),
-        (store, jobs, images): (Arc<dyn Store>, Jobs, Arc<dyn ImageWork<W>>),
-        (drives, machine): (DrivePlaces, Arc<dyn Machine>),
+        (store, recorder): (Arc<dyn Store>, Recorder),
+        (jobs, images): (Jobs, Arc<dyn ImageWork<W>>),
+        (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
         assert!(
@@ -152,6 +159,8 @@ impl<W: World> ControlPlane<W> {
             jobs,
             images,
             drives,
+            roster,
+            recorder,
             machine,
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),

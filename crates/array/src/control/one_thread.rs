@@ -29,8 +29,9 @@ impl<W: World> OneThread<W> {
 }
 
 impl<W: World> Runtime for OneThread<W> {
-    fn unix_s(&self) -> u64 {
-        self.began_unix_s + self.now().since(Time(0)).as_secs()
+    fn unix_us(&self) -> u64 {
+        let since = self.now().since(Time(0));
+        self.began_unix_s * 1_000_000 + since.as_micros() as u64
     }
 
     fn now(&self) -> Time {

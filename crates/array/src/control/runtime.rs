@@ -12,8 +12,13 @@ use std::time::Duration;
 
 /// Tells the time, and has tasks run.
 pub trait Runtime: Send + Sync {
+    /// Microseconds since 1970.
+    fn unix_us(&self) -> u64;
+
     /// Seconds since 1970.
-    fn unix_s(&self) -> u64;
+    fn unix_s(&self) -> u64 {
+        self.unix_us() / 1_000_000
+    }
 
     /// Time since it began; it never goes back.
     fn now(&self) -> Time;

@@ -2,8 +2,8 @@
 
 use array::control::jobs::{JobRecord, JobStore, Jobs, NoImages};
 use array::control::{
-    AddedDrive, Configuration, ControlPlane, DrivePlaces, DriveRecord, NoMachine, OneThread,
-    Runtime, Store,
+    AddedDrive, Configuration, ControlPlane, DrivePlaces, DriveRecord, EventRecord, KnownDrive,
+    NoMachine, OneThread, PoolEvent, Recorder, Roster, RosterRecord, Runtime, Store,
 };
 use array::directory::Directory;
 use array::offload::Offload;
@@ -62,6 +62,18 @@ impl JobStore for Nothing {
 
 impl DriveRecord for Nothing {
     fn keep(&self, _: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+impl RosterRecord for Nothing {
+    fn keep(&self, _: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+impl EventRecord for Nothing {
+    fn add(&self, _: Vec<PoolEvent>) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
     }
 }
@@ -150,12 +162,15 @@ async fn begin(
         Arc::new(Nothing),
         JobRecord::default(),
     );
-    let edges = (store, jobs, Arc::new(NoImages) as Arc<_>);
+    let of_jobs = (jobs, Arc::new(NoImages) as Arc<_>);
+    let kept = (store, Recorder::new(Vec::new(), Arc::new(Nothing)));
     let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
     let places = DrivePlaces::new("/data".into(), &site, added, drives);
-    let of_drives = (places, Arc::new(NoMachine) as Arc<_>);
-    let array = ControlPlane::new(runtime, (shards, homes), shared, edges, of_drives, &site);
+    let roster = Roster::new(Vec::new(), Arc::new(Nothing));
+    let of_drives = (places, roster, Arc::new(NoMachine) as Arc<_>);
+    let shards = (shards, homes);
+    let array = ControlPlane::new(runtime, shards, shared, kept, of_jobs, of_drives, &site);
     array.keep_schedules().await.unwrap();
     array
 }

@@ -10,11 +10,15 @@
 //!   anew before anything is added.
 
 use super::{PoolEvent, ROUTINE};
-use crate::record;
+use crate::record::{self, EVENTS_FILE};
+use ::array::control::EventRecord;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Events kept.
 const KEPT: usize = 1000;
@@ -108,6 +112,38 @@ impl History {
             let goes = self.kept.iter().position(routine).unwrap_or(0);
             self.kept.remove(goes);
         }
+    }
+}
+
+/// The record in its file, which is written where that holds up no task.
+#[derive(Debug)]
+pub(super) struct EventFile(Arc<Mutex<History>>);
+
+impl EventFile {
+    pub(super) fn new(history: History) -> Self {
+        EventFile(Arc::new(Mutex::new(history)))
+    }
+}
+
+impl EventRecord for EventFile {
+    fn add(&self, events: Vec<PoolEvent>) -> BoxFuture<'static, Result<(), String>> {
+        let history = Arc::clone(&self.0);
+        let writing = tokio::task::spawn_blocking(move || {
+            // Whoever panicked with this lock held has left it to be written anew.
+            let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+            history.add(events)
+        });
+        let written = async move {
+            let why = match writing.await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            Err(format!(
+                "{EVENTS_FILE}: can't write it, events come with the next: {why}"
+            ))
+        };
+        written.boxed()
     }
 }
 

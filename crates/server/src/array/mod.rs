@@ -4,7 +4,6 @@
 pub(crate) mod configuration;
 mod drive_files;
 mod drives;
-mod events;
 mod groups;
 mod history;
 mod places;
@@ -16,19 +15,19 @@ mod silent_shards;
 
 pub(crate) use ::array::control::{
     AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
-    DriveRecord, Export, Glance, Host, HostChange, HostGroup, Loss, Losses, MissingDrive,
+    DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss, MissingDrive,
     NewAttributes, NewDrive, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
-    Restoring, Schedule, SentWarnings, Store, TakeBack, Unsettled, Waiting, in_brief, lanes_on,
-    merged, names,
+    Restoring, Roster, Schedule, Store, TakeBack, Unsettled, Waiting, in_brief, names,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
 pub use configuration::kept_settings;
 pub(crate) use groups::NewGroup;
+use history::EventFile;
 pub(crate) use history::History;
 pub use places::added;
 pub(crate) use places::{drive_places, keep_added};
-pub(crate) use roster::{KnownDrive, Roster};
+pub(crate) use roster::roster;
 
 use crate::data_dir::DataDir;
 use crate::directory::Directory;
@@ -39,7 +38,7 @@ use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, JobRecord, Jobs};
-use ::array::control::{ControlPlane, FailedDrive, Machine, Runtime};
+use ::array::control::{ControlPlane, Machine, Recorder, Runtime};
 use engine::pool::{MemberInfo, PoolInfo};
 use site::Site;
 use std::collections::BTreeMap;
@@ -61,7 +60,6 @@ pub(crate) struct JobEdges {
 /// The machine that this process runs on.
 struct ThisMachine {
     image_places: Arc<ImagePlaces>,
-    roster: Arc<Roster>,
 }
 
 impl Machine for ThisMachine {
@@ -73,15 +71,6 @@ impl Machine for ThisMachine {
         let directories = settings.images.directories.clone();
         self.image_places.set_directories(directories);
     }
-
-    fn failed_drives(&self, info: &PoolInfo) -> Vec<FailedDrive> {
-        let failed = self.roster.departed_failures(info).into_iter();
-        let told = failed.map(|drive| FailedDrive {
-            is_spare: drive.is_spare(),
-            name: drive.name,
-        });
-        told.collect()
-    }
 }
 
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
@@ -89,8 +78,6 @@ impl Machine for ThisMachine {
 pub struct Array {
     name: String,
     control: Arc<ControlPlane<RealWorld>>,
-    recorder: events::Recorder,
-    roster: Arc<Roster>,
     image_places: Arc<ImagePlaces>,
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
@@ -126,19 +113,23 @@ impl Array {
     ) -> Arc<Self> {
         let runtime: Arc<dyn Runtime> = Arc::new(Executor::current());
         let kept = Jobs::new(Arc::clone(&runtime), Arc::new(jobs.file), jobs.kept);
-        let edges = (store, kept, jobs.images);
-        let roster = Arc::new(roster);
+        let recorder = Recorder::new(history.kept(), Arc::new(EventFile::new(history)));
         let machine = ThisMachine {
-            roster: Arc::clone(&roster),
             image_places: Arc::clone(&jobs.image_places),
         };
-        let of_drives = (drives, Arc::new(machine) as Arc<dyn Machine>);
-        let control = ControlPlane::new(runtime, (shards, homes), shared, edges, of_drives, site);
+        let of_drives = (drives, roster, Arc::new(machine) as Arc<dyn Machine>);
+        let control = ControlPlane::new(
+            runtime,
+            (shards, homes),
+            shared,
+            (store, recorder),
+            (kept, jobs.images),
+            of_drives,
+            site,
+        );
         Arc::new(Array {
             name,
             control,
-            recorder: events::Recorder::new(history),
-            roster,
             image_places: jobs.image_places,
             data,
             portals: OnceLock::new(),
@@ -178,12 +169,6 @@ impl Array {
     {
         let array = Arc::clone(self);
         self.control.change(move |_| change(array)).await
-    }
-
-    /// Says that a pool is open, with its lanes on these shards, and without these drives.
-    pub(crate) fn pool_is_open(&self, name: &str, homes: Vec<usize>, missing: Vec<MissingDrive>) {
-        self.control.pool_is_open(name, homes, missing);
-        self.roster.look_again();
     }
 
     /// Fails an assertion, on a shard or in a change that somebody waits for: for tests of

@@ -1,9 +1,9 @@
 //! Tests of the array at a glance while a shard is held up.
 
 use crate::api::{self, ApiListener, Patience};
-use crate::array::SentWarnings;
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
+use ::array::control::SentWarnings;
 use engine::pool::maintenance::fullness::Thresholds;
 use site::ApiAddress;
 use std::path::Path;

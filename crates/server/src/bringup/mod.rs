@@ -25,7 +25,7 @@ use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, History, JobEdges, Roster};
+use crate::array::{self, Array, ArrayErrorKind, History, JobEdges};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
@@ -171,7 +171,7 @@ async fn furnish(
     }
     let site = &described;
     let added = array::added(data.path())?;
-    let roster = Roster::read(data.path());
+    let roster = array::roster(data.path());
     let jobs = jobs_of(site, data)?;
     let known = pools::Known {
         site,

@@ -14,12 +14,13 @@ pub(crate) use settings::settings;
 use crate::shards::Shards;
 use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
-    AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, NoMachine, OneThread, Runtime,
+    AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, KnownDrive, NoMachine,
+    OneThread, PoolEvent, Recorder, Roster, Runtime,
 };
 use array::directory::Directory;
 use array::offload::Offload;
 use engine::{PoolSpec, World};
-use record::Writer;
+use record::{EventWriter, Writer};
 use site::Site;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,6 +44,8 @@ pub(crate) struct Records {
     pub(crate) configuration: Record<Configuration>,
     pub(crate) jobs: Record<JobRecord>,
     pub(crate) drives: Record<Vec<AddedDrive>>,
+    pub(crate) roster: Record<Vec<KnownDrive>>,
+    pub(crate) events: Record<Vec<PoolEvent>>,
     /// One write in so many fails; none for 0.
     pub(crate) fail_one_of: u64,
 }
@@ -132,11 +135,13 @@ impl<'a> Start<'a> {
         let store = Arc::new(self.configuration_writer());
         offload.set_shards(&shards.handles);
         let shared = (Arc::new(Directory::new()), offload);
-        let edges = (store as Arc<_>, self.jobs(), Arc::new(NoImages) as Arc<_>);
-        let of_drives = (self.places(site), Arc::new(NoMachine) as Arc<_>);
+        let kept = (store as Arc<_>, self.recorder());
+        let of_jobs = (self.jobs(), Arc::new(NoImages) as Arc<_>);
+        let machine = Arc::new(NoMachine) as Arc<_>;
+        let of_drives = (self.places(site), self.roster(), machine);
         let handles = (shards.handles.clone(), homes);
         let runtime = Arc::clone(&self.runtime);
-        ControlPlane::new(runtime, handles, shared, edges, of_drives, site)
+        ControlPlane::new(runtime, handles, shared, kept, of_jobs, of_drives, site)
     }
 
     fn configuration_writer(&self) -> Writer<Configuration> {
@@ -156,6 +161,25 @@ impl<'a> Start<'a> {
         let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
         let store = Writer::new(&self.records.jobs, &self.runtime, writes, fails_one_of);
         Jobs::new(Arc::clone(&self.runtime), Arc::new(store), kept)
+    }
+
+    /// The roster that it finds.
+    fn roster(&self) -> Roster {
+        let prng = &mut self.world.prng("record of the roster");
+        let known = self.records.roster.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let record = Writer::new(&self.records.roster, &self.runtime, writes, fails_one_of);
+        Roster::new(known, Arc::new(record))
+    }
+
+    /// The events that it finds, and what adds to them.
+    fn recorder(&self) -> Recorder {
+        let prng = &mut self.world.prng("record of events");
+        let earlier = self.records.events.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let record = Writer::new(&self.records.events, &self.runtime, writes, fails_one_of);
+        let record = EventWriter::new(record, earlier.clone());
+        Recorder::new(earlier, Arc::new(record))
     }
 
     /// Where it finds that drives are.

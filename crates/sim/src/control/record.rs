@@ -1,8 +1,11 @@
-//! The records of the configuration, of jobs and of added drives, which survive power cuts: the old
-//! one or the new one, and nothing between.
+//! The records of the configuration, of jobs, of drives and of events, which survive power cuts: the
+//! old one or the new one, and nothing between.
 
 use array::control::jobs::{JobRecord, JobStore};
-use array::control::{AddedDrive, Configuration, DriveRecord, Runtime, Store};
+use array::control::{
+    AddedDrive, Configuration, DriveRecord, EventRecord, KnownDrive, PoolEvent, RosterRecord,
+    Runtime, Store,
+};
 use base::Prng;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -90,6 +93,42 @@ impl JobStore for Writer<JobRecord> {
 impl DriveRecord for Writer<Vec<AddedDrive>> {
     fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
         self.write(drives)
+    }
+}
+
+impl RosterRecord for Writer<Vec<KnownDrive>> {
+    fn keep(&self, drives: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
+        self.write(drives)
+    }
+}
+
+/// Events that a record keeps: the newest.
+const EVENTS_KEPT: usize = 200;
+
+/// Adds to the record of events, in one boot.
+pub(crate) struct EventWriter {
+    record: Writer<Vec<PoolEvent>>,
+    all: Mutex<Vec<PoolEvent>>,
+}
+
+impl EventWriter {
+    /// Adds to the events that the record has.
+    pub(crate) fn new(record: Writer<Vec<PoolEvent>>, kept: Vec<PoolEvent>) -> Self {
+        let all = Mutex::new(kept);
+        EventWriter { record, all }
+    }
+}
+
+impl EventRecord for EventWriter {
+    fn add(&self, events: Vec<PoolEvent>) -> BoxFuture<'static, Result<(), String>> {
+        let all = {
+            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(events);
+            let old = all.len().saturating_sub(EVENTS_KEPT);
+            all.drain(..old);
+            all.clone()
+        };
+        self.record.write(all)
     }
 }
 

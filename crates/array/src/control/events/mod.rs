@@ -1,8 +1,16 @@
-//! Events of pools as the array tells of them, and what they come to.
+//! Events of pools as the array tells of them, puts them on record, and what they come to.
+//!
+//! - `telling`: from a lane's words to the array's; `recorded`: which of them are on record;
+//!   `recorder`: puts them there; `losses`: which pools have lost blocks.
 
 mod losses;
+mod recorded;
+mod recorder;
+mod telling;
 
 pub use losses::{Loss, Losses};
+pub use recorder::{EventRecord, Recorder};
+pub(super) use telling::{ClockReading, events_on};
 
 use serde::{Deserialize, Serialize};
 
