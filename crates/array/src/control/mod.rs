@@ -1,8 +1,8 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Eight traits are its
-//! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Machine`] what
-//! else settings are about. Five keep records: [`Store`] exports, hosts and settings,
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Nine traits are its
+//! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Placing`] finds
+//! new drives, [`Machine`] has what else settings are about. Five keep records: [`Store`] exports, hosts and settings,
 //! [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added, [`RosterRecord`] those that
 //! pools have and that failed, [`EventRecord`] events.
 //!
@@ -59,9 +59,12 @@ pub use absent::{ClosedPool, MissingDrive, in_brief};
 pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
-pub use drives::{AddedDrive, DrivePlaces, DriveRecord, NewDrive, Waiting, kept_path, names};
+pub use drives::{
+    AddedDrive, DrivePlaces, DriveRecord, NewDrive, Placing, Replaced, Waiting, kept_path, names,
+};
 pub use events::{EventRecord, Loss, Losses, PoolEvent, ROUTINE, Recorder};
 pub use exports::Export;
+pub use groups::NewGroup;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
 pub use luns::NewLun;

@@ -70,6 +70,14 @@ impl<W: World> ControlPlane<W> {
         Ok(Pool::new(name.to_owned(), self.homes(name)?, waiter))
     }
 
+    /// Begins or ends a scrub.
+    ///
+    /// # Errors
+    /// No such pool, or it has stopped.
+    pub async fn scrub(&self, pool: &str, wanted: bool) -> Result<(), ArrayError> {
+        self.pool_of(pool)?.scrub(wanted).await
+    }
+
     /// Does something to a lane of a pool, on its shard.
     pub async fn with_lane<T, F, Fut>(
         &self,

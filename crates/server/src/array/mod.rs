@@ -4,7 +4,6 @@
 pub(crate) mod configuration;
 mod drive_files;
 mod drives;
-mod groups;
 mod history;
 mod places;
 mod placing;
@@ -16,13 +15,12 @@ mod silent_shards;
 pub(crate) use ::array::control::{
     AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
     DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss, MissingDrive,
-    NewAttributes, NewDrive, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
+    NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
     Restoring, Roster, Schedule, Store, TakeBack, Unsettled, Waiting, in_brief, names,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
 pub use configuration::kept_settings;
-pub(crate) use groups::NewGroup;
 use history::EventFile;
 pub(crate) use history::History;
 pub use places::added;

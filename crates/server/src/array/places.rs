@@ -1,8 +1,6 @@
 //! Keeps the paths of drives that the API has added, and says whether a new one may be at a path.
 
-use super::{
-    AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces, DriveRecord, NewDrive, names,
-};
+use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces, DriveRecord, names};
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use futures_util::FutureExt;
@@ -120,21 +118,5 @@ impl Array {
         };
         let mut all = self.places().recorded_at(path).into_iter();
         Ok(all.find(is_had))
-    }
-
-    /// Takes all places but that of `new` off the record where a drive of its name was: it has
-    /// replaced that one.
-    pub(super) async fn forget_other_places(&self, pool: &str, new: &NewDrive) {
-        let path = self.places().data().join(&new.path);
-        let mut kept = self.places().added().clone();
-        let all = kept.len();
-        let is_other =
-            |drive: &AddedDrive| drive.pool == pool && drive.name == new.name && drive.path != path;
-        kept.retain(|drive| !is_other(drive));
-        if kept.len() < all
-            && let Err(error) = self.places().keep(kept).await
-        {
-            tracing::warn!("where drive {} was stays on record: {error}", new.name);
-        }
     }
 }

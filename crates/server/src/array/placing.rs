@@ -1,16 +1,16 @@
 //! Finds places for new drives, and brings them to their pool.
 //!
 //! Invariants:
-//! - A drive that the API adds is on record before it is part of a pool.
 //! - What holds something that nobody here knows of is never taken for a drive.
 //! - When new drives are not taken, nothing is left of them.
 
 use super::drive_files::{make_files, remove_files};
-use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, NewDrive};
+use super::{Array, ArrayError, ArrayErrorKind, NewDrive};
 use crate::blank;
 use crate::drive_files::{Patience, is_open_here};
 use crate::own_files::foreign;
 use crate::shard::ShardState;
+use ::array::control::Placing;
 use ::array::pool;
 use engine::pool::{Lane, MemberInfo, MemberState, NamedDrive, PoolInfo};
 use engine::{Drive, PoolError, PoolErrorKind};
@@ -157,51 +157,20 @@ impl pool::NewDrive<RealWorld> for Placed {
 }
 
 /// New drives at their places, for a pool to take.
-pub(super) struct PlacedDrives<'a> {
-    array: &'a Array,
-    info: PoolInfo,
-    new: Vec<NewDrive>,
+pub(super) struct PlacedDrives {
     placed: Vec<Placed>,
-    making: Mutex<Making>,
+    /// The files that were made for them.
+    made: Mutex<Vec<PathBuf>>,
 }
 
-/// What was made for new drives, to be taken back with them.
-#[derive(Debug, Default)]
-struct Making {
-    files: Vec<PathBuf>,
-    /// What the record said before.
-    added_before: Vec<AddedDrive>,
-}
-
-impl PlacedDrives<'_> {
+impl PlacedDrives {
     // Whoever panicked with this lock held has left it whole.
-    fn making(&self) -> MutexGuard<'_, Making> {
-        self.making.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The record of drives with new ones.
-    fn record_with_them(&self) -> Vec<AddedDrive> {
-        let mut after = self.array.places().added().clone();
-        for (drive, new) in self.placed.iter().zip(&self.new) {
-            after.retain(|known| known.path != drive.path);
-            let settled =
-                self.array
-                    .places()
-                    .is_of_settings(&drive.path, &self.info.name, &drive.name);
-            if !settled {
-                after.push(AddedDrive {
-                    pool: self.info.name.clone(),
-                    name: drive.name.clone(),
-                    path: drive.path.clone(),
-                    is_device: new.is_device,
-                });
-            }
-        }
-        after
+    fn made(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl pool::NewDrives<RealWorld> for PlacedDrives<'_> {
+impl pool::NewDrives<RealWorld> for PlacedDrives {
     type Drive = Placed;
 
     fn drives(&self) -> &[Placed] {
@@ -213,33 +182,30 @@ impl pool::NewDrives<RealWorld> for PlacedDrives<'_> {
             let size_bytes = drive.planned_bytes?;
             Some((drive.name.clone(), drive.path.clone(), size_bytes))
         });
-        let files = make_files(wanted.collect()).await?;
-        let added_before = self.array.places().added().clone();
-        *self.making() = Making {
-            files,
-            added_before,
-        };
-        let kept = self.array.places().keep(self.record_with_them()).await;
-        if kept.is_err() {
-            self.unmake().await;
-        }
-        kept
+        let made = make_files(wanted.collect()).await?;
+        *self.made() = made;
+        Ok(())
     }
 
     async fn unmake(&self) {
-        let Making {
-            files,
-            added_before,
-        } = std::mem::take(&mut *self.making());
-        let is_ours = |known: &AddedDrive| self.placed.iter().any(|ours| ours.path == known.path);
-        // Others may have been added to other pools meanwhile.
-        let mut now = self.array.places().added().clone();
-        now.retain(|known| !is_ours(known));
-        now.extend(added_before.into_iter().filter(is_ours));
-        if let Err(error) = self.array.places().keep(now).await {
-            tracing::error!("drives that are not taken stay on record: {error}");
-        }
-        remove_files(files).await;
+        let made = std::mem::take(&mut *self.made());
+        remove_files(made).await;
+    }
+}
+
+/// The files and devices of this machine.
+pub(super) struct OnThisMachine(pub(super) Arc<Array>);
+
+impl Placing<RealWorld> for OnThisMachine {
+    type Drives = PlacedDrives;
+
+    async fn place(
+        &self,
+        info: &PoolInfo,
+        new: Vec<NewDrive>,
+        replaced: Option<&str>,
+    ) -> Result<PlacedDrives, ArrayError> {
+        self.0.place(info, new, replaced).await
     }
 }
 
@@ -247,17 +213,13 @@ impl Array {
     /// New drives for a pool, where they may be. The drive called `replaced` is about to go.
     ///
     /// # Errors
-    /// One may not be there, or failed in another pool.
-    pub(super) async fn place(
+    /// One may not be there.
+    async fn place(
         &self,
         info: &PoolInfo,
         new: Vec<NewDrive>,
         replaced: Option<&str>,
-    ) -> Result<PlacedDrives<'_>, ArrayError> {
-        for drive in &new {
-            self.check_not_failed_elsewhere(&drive.name, &info.name)
-                .await?;
-        }
+    ) -> Result<PlacedDrives, ArrayError> {
         let pools: Vec<PoolInfo> = self
             .pools()
             .await?
@@ -272,11 +234,8 @@ impl Array {
         }
         self.check_placed(info, &placed).await?;
         Ok(PlacedDrives {
-            array: self,
-            info: info.clone(),
-            new,
             placed,
-            making: Mutex::default(),
+            made: Mutex::default(),
         })
     }
 

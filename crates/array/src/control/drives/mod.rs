@@ -1,9 +1,21 @@
 //! The drives of pools, as far as no machine is needed to know of them.
+//!
+//! - `names`, `places`, `waiting`: what drives are called, where they are, and what they wait for.
+//! - `placing`, `recorded`: new drives at their places, and the record of these.
+//! - `failing`, `replacing`: drives are taken out of use, and others put in their stead.
 
+mod failing;
 mod names;
 mod places;
+mod placing;
+mod recorded;
+mod replacing;
 mod waiting;
 
 pub use names::NewDrive;
 pub use places::{AddedDrive, DrivePlaces, DriveRecord, kept_path, names};
+pub use placing::Placing;
+pub use replacing::Replaced;
 pub use waiting::Waiting;
+
+use recorded::Recorded;

@@ -50,10 +50,7 @@ impl<W: World> ControlPlane<W> {
 
     /// That no pool but `pool` had a drive of this name which has failed: it would be listed
     /// twice.
-    ///
-    /// # Errors
-    /// One had, or a shard has stopped.
-    pub async fn check_not_failed_elsewhere(
+    pub(in crate::control) async fn check_not_failed_elsewhere(
         &self,
         name: &str,
         pool: &str,

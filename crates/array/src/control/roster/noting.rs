@@ -30,10 +30,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// The failed drive of this name that has no place in its pool any more, and the pool.
-    ///
-    /// # Errors
-    /// A shard has stopped.
-    pub async fn departed_failure(
+    pub(in crate::control) async fn departed_failure(
         &self,
         name: &str,
     ) -> Result<Option<(PoolInfo, KnownDrive)>, ArrayError> {
@@ -114,7 +111,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Notes that somebody has replaced or let go a drive: it is forgotten once it has no place.
-    pub async fn drive_is_replaced(&self, uuid: &str) {
+    pub(in crate::control) async fn drive_is_replaced(&self, uuid: &str) {
         let turn = self.roster.turn().await;
         let marked = self.roster.keep(self.runtime(), turn, |known| {
             for drive in known.iter_mut().filter(|drive| drive.uuid == uuid) {
