@@ -277,4 +277,8 @@ pub const BUGS: &[&str] = &[
     "settings are acknowledged before they are kept",
     "settings are changed from those before the turn",
     "rates count before they are kept",
+    "failed drives are forgotten at a start",
+    "replaced drive is told of",
+    "roster counts before it is kept",
+    "roster stays as a failed write has left it",
 ];

@@ -61,6 +61,8 @@ pub enum Theme {
     Paths,
     /// The run of administrators, of every seed, and no other.
     Operations,
+    /// The run of drives that come and go, of every seed, and no other.
+    Drives,
 }
 
 impl Theme {
@@ -94,6 +96,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Initiators, 0),
     (Theme::Paths, 0),
     (Theme::Operations, 0),
+    (Theme::Drives, 0),
 ];
 
 /// Every run that can have them has these, and no others: to look into one.
@@ -465,7 +468,8 @@ impl Config {
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans | Theme::Lanes => true,
             // Of the other runs of a seed.
-            Theme::Beside | Theme::Initiators | Theme::Paths | Theme::Operations => false,
+            Theme::Beside | Theme::Initiators | Theme::Paths => false,
+            Theme::Operations | Theme::Drives => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) || self.has(Theme::Tails) {

@@ -48,7 +48,7 @@ pub struct Lanes {
 
 /// Of `drives` those that a server would open a pool from: the first lane has a label
 /// there, or where the labels of others say that there is one, another lane.
-async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
+pub(crate) async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
     let (mut found, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for drive in drives {
         for door in doors(world, std::slice::from_ref(drive)) {

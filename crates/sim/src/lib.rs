@@ -29,6 +29,7 @@ pub mod config;
 mod control;
 pub mod copies;
 pub mod damage;
+pub mod drives;
 pub mod heal;
 mod history;
 pub mod initiators;

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};
-use crate::{initiators, moves, operations, paths};
+use crate::{drives, initiators, moves, operations, paths};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -61,6 +61,14 @@ pub fn once(
 /// A run that some seeds have beside the one that all have.
 type Beside = fn(&Prng, Option<u64>, Option<Listener>, Option<&str>) -> Verdict;
 
+/// The runs of seeds that have no other one, by the themes that ask for them.
+const ALONE: [(Theme, Beside); 4] = [
+    (Theme::Initiators, initiators::run),
+    (Theme::Paths, paths::run),
+    (Theme::Operations, operations::run),
+    (Theme::Drives, drives::run),
+];
+
 /// As [`once`], with a bug of [`engine::rare::BUGS`] planted.
 ///
 /// # Errors
@@ -74,22 +82,20 @@ pub fn once_with(
     quietly(|| {
         let root = Prng::from_seed(seed);
         let themes = themes(&root);
-        if themes.contains(&Theme::Initiators) {
-            return initiators::run(&root, operations, listener, bug);
-        }
-        if themes.contains(&Theme::Paths) {
-            return paths::run(&root, operations, listener, bug);
-        }
-        if themes.contains(&Theme::Operations) {
-            return operations::run(&root, operations, listener, bug);
+        let mut wished = ALONE
+            .into_iter()
+            .filter(|(theme, _)| themes.contains(theme));
+        if let Some((_, run)) = wished.next() {
+            return run(&root, operations, listener, bug);
         }
         let config = Config::draw(&root, operations);
         let alone = themes.iter().any(|theme| theme.is_on_request());
-        let others: [(bool, Beside); 4] = [
+        let others: [(bool, Beside); 5] = [
             (moves::is_drawn(&root) && !alone, moves::run),
             (initiators::is_drawn(&root) && !alone, initiators::run),
             (paths::is_drawn(&root) && !alone, paths::run),
             (operations::is_drawn(&root) && !alone, operations::run),
+            (drives::is_drawn(&root) && !alone, drives::run),
         ];
         let (again, heard) = (root.clone(), listener.clone());
         let scenario = Scenario::new(root, config, listener);

@@ -162,7 +162,7 @@ impl<W: World> ControlPlane<W> {
             jobs,
             images,
             drives,
-            roster,
+            roster: roster.begun(&*runtime),
             recorder,
             machine,
             settings: Mutex::new(Arc::new(site.settings())),

@@ -12,7 +12,8 @@
 //! - The roster is only told of. No pool is opened, and no drive is used, because of it; nor does
 //!   a start fail.
 //! - Changes happen one at a time, each from what it looks at to the record. The record comes
-//!   first: what can't be kept has not changed.
+//!   first: what can't be kept has not changed. A write that failed may have changed the record all
+//!   the same, so it is written again.
 //!
 //! - `known`: a drive of the roster; `following`: what becomes of it as its pool changes; `noting`:
 //!   when the array looks; `forgetting`: who may remove a failed drive.
@@ -62,6 +63,8 @@ pub struct Roster {
     changing: Arc<Line>,
     /// Something has changed that no event tells of.
     is_due: AtomicBool,
+    /// A write has failed: the record may say what it was to say, or what it said before.
+    is_stale: Arc<AtomicBool>,
 }
 
 impl Roster {
@@ -72,6 +75,7 @@ impl Roster {
             record,
             changing: Arc::default(),
             is_due: AtomicBool::new(true),
+            is_stale: Arc::default(),
         }
     }
 
@@ -98,6 +102,15 @@ impl Roster {
         let has_no_place = |drive: &KnownDrive| !members(info).any(|one| is_it(drive, one));
         followed.retain(|drive| drive.failure.is_some() && has_no_place(drive));
         followed
+    }
+
+    /// The roster as an array begins with it.
+    pub(super) fn begun(self, runtime: &dyn Runtime) -> Self {
+        if runtime.planted("failed drives are forgotten at a start") {
+            self.known().retain(|drive| drive.failure.is_none());
+            self.is_stale.store(true, Ordering::Relaxed);
+        }
+        self
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
@@ -131,7 +144,8 @@ impl Roster {
         let before = self.drives();
         let mut after = before.clone();
         change(&mut after);
-        if after == before {
+        let is_stale = self.is_stale.load(Ordering::Relaxed);
+        if after == before && !is_stale {
             return Ok(());
         }
         let (kept, known) = (self.record.keep(after.clone()), Arc::clone(&self.known));
@@ -139,13 +153,20 @@ impl Roster {
         if counts_at_once {
             *lock(&known) = after.clone();
         }
+        let is_stale = Arc::clone(&self.is_stale);
+        let stays_stale = runtime.planted("roster stays as a failed write has left it");
         let written = runtime.outcome(async move {
             let _turn = turn;
+            is_stale.store(!stays_stale, Ordering::Relaxed);
             kept.await?;
+            is_stale.store(false, Ordering::Relaxed);
             *lock(&known) = after;
             Ok::<(), String>(())
         });
-        let failed = |why: String| ArrayError::new(ArrayErrorKind::Internal, why);
+        let failed = |why: String| {
+            self.look_again();
+            ArrayError::new(ArrayErrorKind::Internal, why)
+        };
         match written.await {
             Ok(written) => written.map_err(failed),
             Err(why) => Err(failed(format!("writing the roster ended early: {why}"))),

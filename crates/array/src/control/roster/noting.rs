@@ -16,6 +16,11 @@ impl<W: World> ControlPlane<W> {
         self.roster.failed()
     }
 
+    /// All drives that pools have, or had until they failed, by the roster.
+    pub fn known_drives(&self) -> Vec<KnownDrive> {
+        self.roster.drives()
+    }
+
     /// The failed drives of a pool that have no place in it any more.
     pub fn departed_failures(&self, info: &PoolInfo) -> Vec<KnownDrive> {
         self.roster.departed_failures(info, self.unix_s())
@@ -113,9 +118,10 @@ impl<W: World> ControlPlane<W> {
     /// Notes that somebody has replaced or let go a drive: it is forgotten once it has no place.
     pub(in crate::control) async fn drive_is_replaced(&self, uuid: &str) {
         let turn = self.roster.turn().await;
+        let is_marked = !self.runtime.planted("replaced drive is told of");
         let marked = self.roster.keep(self.runtime(), turn, |known| {
             for drive in known.iter_mut().filter(|drive| drive.uuid == uuid) {
-                drive.is_replaced = true;
+                drive.is_replaced = is_marked;
             }
         });
         if let Err(error) = marked.await {
