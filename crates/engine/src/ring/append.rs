@@ -118,8 +118,7 @@ impl<W: World> Ring<W> {
         let waiting = done.into_iter().zip(appended).collect();
         state.next_sequence += 1;
         state.head = at + bytes as u64;
-        state.used_bytes += bytes as u64 + skipped;
-        state.taken_bytes += bytes as u64 + skipped;
+        state.take(bytes as u64 + skipped);
         state.in_flight += 1;
         state.batches.push_back(Batch {
             at,

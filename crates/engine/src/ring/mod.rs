@@ -223,6 +223,35 @@ struct State {
     waits_for_room: bool,
 }
 
+impl State {
+    fn empty() -> Self {
+        State {
+            incarnation: 1,
+            since_sequence: 1,
+            version: 0,
+            head: 0,
+            next_sequence: 1,
+            tail: 0,
+            tail_sequence: 1,
+            tail_stamp: 0,
+            used_bytes: 0,
+            taken_bytes: 0,
+            batches: VecDeque::new(),
+            pending: VecDeque::new(),
+            in_flight: 0,
+            paused: false,
+            quiet: None,
+            waits_for_room: false,
+        }
+    }
+
+    /// An append takes so many bytes.
+    fn take(&mut self, bytes: u64) {
+        self.used_bytes += bytes;
+        self.taken_bytes += bytes;
+    }
+}
+
 /// A circular log on several drives.
 pub struct Ring<W: World> {
     world: W,
@@ -258,24 +287,7 @@ impl<W: World> Ring<W> {
             members: RefCell::new(members),
             losses,
             stamps,
-            state: RefCell::new(State {
-                incarnation: 1,
-                since_sequence: 1,
-                version: 0,
-                head: 0,
-                next_sequence: 1,
-                tail: 0,
-                tail_sequence: 1,
-                tail_stamp: 0,
-                used_bytes: 0,
-                taken_bytes: 0,
-                batches: VecDeque::new(),
-                pending: VecDeque::new(),
-                in_flight: 0,
-                paused: false,
-                quiet: None,
-                waits_for_room: false,
-            }),
+            state: RefCell::new(State::empty()),
             trimming: Mutex::new(()),
             dead: RefCell::new(None),
             writes: Cell::new(0),

@@ -64,9 +64,8 @@ impl<W: World> Store<W> {
         }
         self.world.reached("write waits for stripes to go in place");
         let (turn, waiting) = oneshot::channel();
-        let mut queue = self.admission.waiting.borrow_mut();
-        queue.push_back(Waiting { blocks, turn });
-        drop(queue);
+        let next = Waiting { blocks, turn };
+        self.admission.waiting.borrow_mut().push_back(next);
         self.destager.set();
         match waiting.await {
             Ok(admitted) => admitted,

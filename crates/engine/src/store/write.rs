@@ -74,22 +74,24 @@ impl<W: World> Store<W> {
                 head: encode_items(&items),
                 data,
             };
-            async move {
-                // Each as soon as it is durable: a later part may need the room that
-                // an earlier one takes.
-                let blocks = batch.iter().map(|write| write.blocks() as usize).sum();
-                let admitted = self.admit(blocks).await;
-                let appended = self.append(entry).await?;
-                self.note_logged(blocks);
-                self.take_up_writes(batch, appended);
-                drop(admitted);
-                Ok(())
-            }
+            self.log_batch(batch, entry)
         });
         if self.log_is_filling() {
             self.destager.set();
         }
         join_all(appends).await.into_iter().collect()
+    }
+
+    /// Makes one batch durable, when it is its turn, and what reads see. Each as soon as it is: a
+    /// later one may need the room that an earlier one takes.
+    async fn log_batch(&self, batch: &[Write], entry: Entry) -> Result<(), PoolError> {
+        let blocks = batch.iter().map(|write| write.blocks() as usize).sum();
+        let admitted = self.admit(blocks).await;
+        let appended = self.append(entry).await?;
+        self.note_logged(blocks);
+        self.take_up_writes(batch, appended);
+        drop(admitted);
+        Ok(())
     }
 
     /// Bytes of [`Write`]s that are durable together or not at all, at most.
