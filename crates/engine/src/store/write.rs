@@ -91,6 +91,8 @@ impl<W: World> Store<W> {
         self.note_logged(blocks);
         self.take_up_writes(batch, appended);
         drop(admitted);
+        // What went over older entries takes no more room than they did.
+        self.admit_next();
         Ok(())
     }
 
