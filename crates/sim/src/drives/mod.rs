@@ -66,6 +66,8 @@ struct Books {
     records: Records,
     oracle: RefCell<Oracle>,
     under_way: RefCell<Vec<(Request, Outcome)>>,
+    /// A write of the roster has failed since the array was looked at last.
+    some_unwritten: Cell<bool>,
     failure: RefCell<Option<String>>,
     rounds_left: Cell<u64>,
     operations: Cell<u64>,
@@ -122,6 +124,7 @@ impl Books {
             },
             oracle: RefCell::default(),
             under_way: RefCell::default(),
+            some_unwritten: Cell::new(false),
             failure: RefCell::default(),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             operations: Cell::new(0),
@@ -166,6 +169,11 @@ impl Books {
         there.iter().map(Door::from).collect()
     }
 
+    fn note_unwritten(&self) {
+        let failed = self.records.roster.take_failures() > 0;
+        self.some_unwritten.set(self.some_unwritten.get() || failed);
+    }
+
     fn fail(&self, world: &SimWorld, what: impl Into<String>) {
         let what = what.into();
         world.note(|| format!("WRONG: {what}"));
@@ -198,6 +206,8 @@ impl Boot {
     /// Opens the pool and has the array know what its records say, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
         let shards = Shards::new(world, books.shards);
+        // To read the record is to forget them.
+        books.note_unwritten();
         let start = Start::new(world, &books.records, first);
         let found = start.found.clone();
         let (specs, media) = ([books.spec.clone()], [books.first.clone()]);
@@ -293,12 +303,13 @@ impl Boot {
                         .iter_mut()
                         .for_each(|(_, outcome)| outcome.forget_failure());
                 }
-                let failures = books.records.roster.take_failures();
+                books.note_unwritten();
+                let some_unwritten = books.some_unwritten.take();
                 let found =
                     books
                         .oracle
                         .borrow_mut()
-                        .observe(&info, &told, (&under_way, failures > 0));
+                        .observe(&info, &told, (&under_way, some_unwritten));
                 if let Err(what) = found {
                     let what = format!("{when}: {what}; after {under_way:?}");
                     books.fail(&self.world, what);
