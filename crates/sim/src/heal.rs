@@ -5,19 +5,30 @@
 
 use crate::agreement;
 use crate::session::Session;
+use engine::pool::MemberInfo;
 use engine::{Lane, MemberState, PoolInfo, World};
 use std::time::Duration;
+use world_sim::SimWorld;
 
 /// Looks at the state so many times, [`PAUSE`] apart.
 const LOOKS: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Whether the lanes come to have the same groups without another start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    Agree,
+    /// A group that some lanes lack had lost a drive when this start looked for it.
+    MayDiffer,
+}
+
 /// Ends all faults and has everything healed; what is not is noted as wrong.
-pub async fn everything(session: &Session) {
+pub async fn everything(session: &Session) -> Lanes {
     crate::damage::mend(&session.books.media.borrow());
     if !session.books.config.is_struck() {
-        return;
+        return Lanes::Agree;
     }
+    let lanes = expected_of_lanes(session);
     // A scrub may be under way that began before the faults ended: the first whole one
     // after it puts right what is left.
     scrub(session).await;
@@ -35,6 +46,20 @@ pub async fn everything(session: &Session) {
         session.pool.info().log_used_bytes == 0
     })
     .await;
+    lanes
+}
+
+/// A start gives a lane the groups that it lacks, but none of which a drive is out of use.
+fn expected_of_lanes(session: &Session) -> Lanes {
+    let had = |lane: &Lane<SimWorld>| lane.groups_ever();
+    let fewest = session.pool.all().iter().map(had).min().unwrap_or(0);
+    let info = session.pool.info();
+    let is_failed = |member: &&MemberInfo| member.state == MemberState::Failed;
+    let mut failed = info.members.iter().filter(is_failed);
+    match failed.any(|member| usize::from(member.group) >= fewest) {
+        true => Lanes::MayDiffer,
+        false => Lanes::Agree,
+    }
 }
 
 /// Pages that lie over others are made whole, and nothing is kept for them any more.
@@ -47,7 +72,7 @@ pub async fn pages(session: &Session) {
 
 /// With nothing in the pool there is room to empty every zone: groups get to their
 /// levels, and those that leave are gone.
-pub async fn groups(session: &Session) {
+pub async fn groups(session: &Session, expected: Lanes) {
     wait(session, "groups do not get to their levels", || {
         let groups = session.pool.info().groups;
         groups
@@ -55,7 +80,9 @@ pub async fn groups(session: &Session) {
             .all(|group| group.zones_to_empty == 0 && !group.leaving)
     })
     .await;
-    lanes(session).await;
+    if expected == Lanes::Agree {
+        lanes(session).await;
+    }
 }
 
 /// All lanes come to have the same groups, drives and spares.
