@@ -205,40 +205,24 @@ impl Placing<RealWorld> for OnThisMachine {
         new: Vec<NewDrive>,
         replaced: Option<&str>,
     ) -> Result<PlacedDrives, ArrayError> {
-        self.0.place(info, new, replaced).await
-    }
-}
-
-impl Array {
-    /// New drives for a pool, where they may be. The drive called `replaced` is about to go.
-    ///
-    /// # Errors
-    /// One may not be there.
-    async fn place(
-        &self,
-        info: &PoolInfo,
-        new: Vec<NewDrive>,
-        replaced: Option<&str>,
-    ) -> Result<PlacedDrives, ArrayError> {
-        let pools: Vec<PoolInfo> = self
-            .pools()
-            .await?
-            .into_iter()
-            .map(|(_, pool)| pool)
-            .collect();
+        let array = &self.0;
+        let pools = array.pools().await?;
+        let pools: Vec<PoolInfo> = pools.into_iter().map(|(_, pool)| pool).collect();
         let mut placed = Vec::new();
         for new in &new {
-            let mut place = self.placed(&pools, &info.name, new, replaced);
+            let mut place = array.placed(&pools, &info.name, new, replaced);
             place.planned_bytes = planned_bytes(info, new, &place.path).await;
             placed.push(place);
         }
-        self.check_placed(info, &placed).await?;
+        array.check_placed(info, &placed).await?;
         Ok(PlacedDrives {
             placed,
             made: Mutex::default(),
         })
     }
+}
 
+impl Array {
     fn placed(
         &self,
         pools: &[PoolInfo],
