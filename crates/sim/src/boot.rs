@@ -173,12 +173,12 @@ impl Boot {
             session.check_fullness().await;
         }
         if plan.last {
-            let lanes = heal::everything(session).await;
+            let expected = heal::everything(session).await;
             client::verify(session, &mut self.world.prng("verify again")).await;
             heal::pages(session).await;
             self.delete_all(session).await;
             session.check_fullness().await;
-            heal::groups(session, lanes).await;
+            heal::groups(session, expected).await;
         }
         let infos = session.pool.all().iter().map(Lane::info);
         let members = infos.flat_map(|info| info.members.into_iter().chain(info.spares));

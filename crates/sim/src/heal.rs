@@ -14,21 +14,21 @@ use world_sim::SimWorld;
 const LOOKS: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether the lanes come to have the same groups without another start.
+/// Whether all lanes come to have the same groups without another start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lanes {
+pub enum LaneGroups {
     Agree,
     /// A group that some lanes lack had lost a drive when this start looked for it.
     MayDiffer,
 }
 
 /// Ends all faults and has everything healed; what is not is noted as wrong.
-pub async fn everything(session: &Session) -> Lanes {
+pub async fn everything(session: &Session) -> LaneGroups {
     crate::damage::mend(&session.books.media.borrow());
     if !session.books.config.is_struck() {
-        return Lanes::Agree;
+        return LaneGroups::Agree;
     }
-    let lanes = expected_of_lanes(session);
+    let expected = expected_groups(session);
     // A scrub may be under way that began before the faults ended: the first whole one
     // after it puts right what is left.
     scrub(session).await;
@@ -46,19 +46,19 @@ pub async fn everything(session: &Session) -> Lanes {
         session.pool.info().log_used_bytes == 0
     })
     .await;
-    lanes
+    expected
 }
 
 /// A start gives a lane the groups that it lacks, but none of which a drive is out of use.
-fn expected_of_lanes(session: &Session) -> Lanes {
+fn expected_groups(session: &Session) -> LaneGroups {
     let had = |lane: &Lane<SimWorld>| lane.groups_ever();
     let fewest = session.pool.all().iter().map(had).min().unwrap_or(0);
     let info = session.pool.info();
     let is_failed = |member: &&MemberInfo| member.state == MemberState::Failed;
     let mut failed = info.members.iter().filter(is_failed);
     match failed.any(|member| usize::from(member.group) >= fewest) {
-        true => Lanes::MayDiffer,
-        false => Lanes::Agree,
+        true => LaneGroups::MayDiffer,
+        false => LaneGroups::Agree,
     }
 }
 
@@ -72,7 +72,7 @@ pub async fn pages(session: &Session) {
 
 /// With nothing in the pool there is room to empty every zone: groups get to their
 /// levels, and those that leave are gone.
-pub async fn groups(session: &Session, expected: Lanes) {
+pub async fn groups(session: &Session, expected: LaneGroups) {
     wait(session, "groups do not get to their levels", || {
         let groups = session.pool.info().groups;
         groups
@@ -80,7 +80,7 @@ pub async fn groups(session: &Session, expected: Lanes) {
             .all(|group| group.zones_to_empty == 0 && !group.leaving)
     })
     .await;
-    if expected == Lanes::Agree {
+    if expected == LaneGroups::Agree {
         lanes(session).await;
     }
 }
