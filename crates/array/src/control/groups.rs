@@ -22,8 +22,9 @@ impl<W: World> ControlPlane<W> {
     /// Adds a group of new drives.
     ///
     /// # Errors
-    /// No such pool; a name or a drive is taken; drives that don't make a group of that
-    /// level, or are too small; a level that is weaker than the pool's, without force.
+    /// - There is no such pool, or a name or a drive is taken.
+    /// - The drives don't make a group of that level, or are too small.
+    /// - The level is weaker than the pool's, and nobody has said `by_force`.
     pub async fn add_group(
         self: &Arc<Self>,
         pool: String,

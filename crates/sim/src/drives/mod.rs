@@ -4,9 +4,11 @@
 //! - `shelf`: the drives there are, and where. `request`: what administrators and faults do.
 //! - `oracle`: which drives are to be told of as failed.
 //!
-//! What is checked: whenever nothing is under way, the array tells of each failed drive that has no
-//! place any more, with the reason that it gave before, until somebody replaces or removes it or
-//! another drive takes its name; it tells of no other; and the record says so, too.
+//! Whenever nothing is under way, the run checks which failed drives the array tells of:
+//!
+//! - It tells of each failed drive that has no place any more, with the reason that it gave before.
+//! - It does so until somebody replaces or removes the drive, or another drive takes its name.
+//! - It tells of no other drive, and the record says the same.
 
 mod oracle;
 mod request;
