@@ -204,12 +204,8 @@ impl<W: World> Integrity<W> {
         sweep.sort_by_cached_key(|cached| (self.place_of(cached), cached.zone, cached.index));
         let touched = RefCell::new(Vec::new());
         let writes = sweep.iter().map(|cached| self.flush_one(cached, &touched));
-        let mut writes = stream::iter(writes).buffer_unordered(self.blocks_at_once());
-        let mut faults: Vec<DriveFault<W>> = Vec::new();
-        while let Some(some) = writes.next().await {
-            faults.extend(some);
-        }
-        drop(writes);
+        let writes = stream::iter(writes).buffer_unordered(self.blocks_at_once());
+        let mut faults: Vec<DriveFault<W>> = writes.concat().await;
         faults.extend(flush_each(touched.into_inner(), Member::flush).await);
         if !(faults.is_empty() && self.drives.are_losses_durable()) {
             self.drives.absorb(faults).await?;

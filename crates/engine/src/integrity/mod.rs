@@ -90,6 +90,7 @@ pub struct Integrity<W: World> {
     world: W,
     drives: Rc<Drives<W>>,
     budget_blocks: Cell<usize>,
+    /// See [`Integrity::set_apart`].
     is_apart: Cell<bool>,
     slots: RefCell<FxHashMap<u64, Slot>>,
     /// The order in which blocks are looked at for eviction.

@@ -18,7 +18,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// One in this many parts of the log may wait to go in place before writes wait.
+/// One in this many parts of the log may wait to go in place before writes wait. The destager takes
+/// young entries, too, from [`super::destage::FILLING_LOG_PARTS`] on: earlier than that.
 const WAITING_LOG_PARTS: u64 = 2;
 
 /// Over about so many blocks is the mean of the bytes that the log takes for a block.
@@ -39,8 +40,6 @@ pub(super) struct Admission {
     noted_bytes: Cell<u64>,
     /// Bytes that it took lately, and blocks.
     lately: Cell<(u64, u64)>,
-    /// Bytes that it took for a block lately.
-    mean_bytes: Cell<u64>,
 }
 
 /// A write on its way to the log; it counts as one that waits to go in place.
@@ -98,23 +97,20 @@ impl<W: World> Store<W> {
     pub(super) fn waiting_bytes(&self) -> u64 {
         let admitted = self.admission.admitted_blocks.get();
         let waiting = self.index.borrow().blocks() + admitted;
-        waiting as u64 * self.admission.mean_bytes.get()
+        let (bytes, blocks) = self.admission.lately.get();
+        waiting as u64 * (bytes / blocks.max(1))
     }
 
     /// Takes note of the bytes that the log took for so many blocks.
     pub(super) fn note_logged(&self, blocks: usize) {
         let admission = &self.admission;
-        let all_bytes = self.log.taken_bytes();
-        let (bytes, all_blocks) = (
-            all_bytes - admission.noted_bytes.replace(all_bytes),
-            blocks as u64,
-        );
-        let (old_bytes, old_blocks) = admission.lately.get();
-        let (mut bytes, mut all_blocks) = (old_bytes + bytes, old_blocks + all_blocks);
-        if all_blocks > LATELY_BLOCKS {
-            (bytes, all_blocks) = (bytes / 2, all_blocks / 2);
-        }
-        admission.lately.set((bytes, all_blocks));
-        admission.mean_bytes.set(bytes / all_blocks.max(1));
+        let taken_bytes = self.log.taken_bytes();
+        let new_bytes = taken_bytes - admission.noted_bytes.replace(taken_bytes);
+        let (bytes, all_blocks) = admission.lately.get();
+        let (bytes, all_blocks) = (bytes + new_bytes, all_blocks + blocks as u64);
+        admission.lately.set(match all_blocks > LATELY_BLOCKS {
+            true => (bytes / 2, all_blocks / 2),
+            false => (bytes, all_blocks),
+        });
     }
 }

@@ -37,6 +37,12 @@ const WINDOW_MAX: usize = 2048;
 /// Stripes on their way, at least, while nearly nothing waits in the log.
 const WINDOW_LEAST: usize = 2;
 
+/// Once one in this many parts of the log waits to go in place, young entries go, too.
+pub(super) const FILLING_LOG_PARTS: u64 = 4;
+
+/// The window is whole once so many parts of the log, of so many, wait to go in place.
+const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (2, 5);
+
 /// Stripes of a sweep, at least and at most.
 const SWEEP_MIN: usize = 64;
 const SWEEP_MAX: usize = 8192;
@@ -63,9 +69,10 @@ impl<W: World> Drop for Slot<W> {
 }
 
 impl<W: World> Store<W> {
-    /// A quarter of the log waits to go in place: from here on young entries go, too.
+    /// From here on young entries go in place, too.
     pub(super) fn log_is_filling(&self) -> bool {
-        self.waiting_bytes() * 4 > self.log.capacity_bytes() || self.log.waits_for_room()
+        self.waiting_bytes() * FILLING_LOG_PARTS > self.log.capacity_bytes()
+            || self.log.waits_for_room()
     }
 
     /// Has at most so many stripes be on their way in place at the same time.
@@ -82,9 +89,10 @@ impl<W: World> Store<W> {
         let by_log = match self.draining.get() > 0 {
             true => most,
             false => {
-                let full = self.log.capacity_bytes() * 2 / 5;
-                let waiting = self.waiting_bytes().min(full);
-                least + (most - least) * waiting as usize / full as usize
+                let (parts, of) = WHOLE_WINDOW_LOG_PARTS;
+                let enough = self.log.capacity_bytes() * parts / of;
+                let waiting = self.waiting_bytes().min(enough);
+                least + (most - least) * waiting as usize / enough as usize
             }
         };
         self.window_stripes.get().unwrap_or(by_log)

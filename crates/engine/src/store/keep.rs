@@ -58,7 +58,6 @@ impl<W: World> Store<W> {
         let (log, intents) = join(self.log.trim(), self.intents.trim()).await;
         log.and(intents)
             .map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
-        self.admit_next();
         let tail = self.log.tail_stamp();
         self.freed.borrow_mut().forget_before(tail);
         let tail = self.intents.tail_stamp();

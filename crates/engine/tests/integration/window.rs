@@ -13,9 +13,9 @@ const BLOCK: usize = 4096;
 
 const LOG_BYTES: u64 = 1 << 20;
 
-fn with_log(log_bytes: u64, level: Level) -> PoolSpec {
+fn with_log(level: Level) -> PoolSpec {
     PoolSpec {
-        log_bytes: Some(log_bytes),
+        log_bytes: Some(LOG_BYTES),
         ..spec("pool", level)
     }
 }
@@ -77,32 +77,29 @@ fn a_stripe_does_not_wait_for_the_slow_drive_of_another() {
     // Two spans: the stripes of one of them have a slow drive.
     let shelf = Shelf::new(4);
     let (half, all) = shelf
-        .create(
-            with_log(LOG_BYTES, Level::Raid10 { copies: 2 }),
-            async |pool| {
-                let pages = 16;
-                let volume = pool.create_volume(thin("v", (pages * PAGE) as u64));
-                volume.await.unwrap();
-                write_apart(&pool, pages).await;
-                pool.store().drain().await.unwrap();
-                write_apart(&pool, pages).await;
-                let logged = pool.store().blocks_logged();
-                // The last drive carries no log.
-                shelf
-                    .named("d3")
-                    .with_faults(|faults| faults.slowdown = 1_000);
-                let began = pool.world().now();
-                let half_way = async {
-                    while pool.store().blocks_logged() > logged / 2 {
-                        pool.world().sleep(Duration::from_micros(100)).await;
-                    }
-                    pool.world().now().since(began)
-                };
-                let (drained, half) = join(pool.store().drain(), half_way).await;
-                drained.unwrap();
-                (half, pool.world().now().since(began))
-            },
-        )
+        .create(with_log(Level::Raid10 { copies: 2 }), async |pool| {
+            let pages = 16;
+            let volume = pool.create_volume(thin("v", (pages * PAGE) as u64));
+            volume.await.unwrap();
+            write_apart(&pool, pages).await;
+            pool.store().drain().await.unwrap();
+            write_apart(&pool, pages).await;
+            let logged = pool.store().blocks_logged();
+            // The last drive carries no log.
+            shelf
+                .named("d3")
+                .with_faults(|faults| faults.slowdown = 1_000);
+            let began = pool.world().now();
+            let half_way = async {
+                while pool.store().blocks_logged() > logged / 2 {
+                    pool.world().sleep(Duration::from_micros(100)).await;
+                }
+                pool.world().now().since(began)
+            };
+            let (drained, half) = join(pool.store().drain(), half_way).await;
+            drained.unwrap();
+            (half, pool.world().now().since(began))
+        })
         .unwrap();
     assert!(
         half * 10 < all,
@@ -127,7 +124,7 @@ async fn write_on(pool: &Lane<SimWorld>, writer: usize, blocks: usize) {
 fn no_more_than_half_of_the_log_waits_to_go_in_place() {
     let shelf = Shelf::new(3);
     shelf
-        .create(with_log(LOG_BYTES, Level::Raid5), async |pool| {
+        .create(with_log(Level::Raid5), async |pool| {
             let volume = pool.create_volume(thin("v", VOLUME_BYTES as u64));
             volume.await.unwrap();
             for name in ["d0", "d1", "d2"] {
