@@ -36,6 +36,7 @@ struct Row {
 const ROWS: &[Row] = &[
     Row { name: "rand-4k-read", bytes: 4 * KIB, random_percent: 100, read_percent: 100, workers: 1 },
     Row { name: "rand-4k-write", bytes: 4 * KIB, random_percent: 100, read_percent: 0, workers: 1 },
+    Row { name: "rand-8k-write", bytes: 8 * KIB, random_percent: 100, read_percent: 0, workers: 1 },
     Row { name: "rand-8k-67", bytes: 8 * KIB, random_percent: 100, read_percent: 67, workers: 16 },
     Row { name: "rand-8k-90", bytes: 8 * KIB, random_percent: 100, read_percent: 90, workers: 1 },
     Row { name: "seq-read-256k", bytes: 256 * KIB, random_percent: 0, read_percent: 100, workers: 16 },
@@ -49,6 +50,7 @@ const ROWS: &[Row] = &[
 pub(super) const ENTRIES: &[Entry] = &[
     Entry { name: "rand-4k-read", make: profile, summary: "4 KiB random reads, 16 outstanding" },
     Entry { name: "rand-4k-write", make: profile, summary: "4 KiB random writes, 16 outstanding" },
+    Entry { name: "rand-8k-write", make: profile, summary: "8 KiB random writes, 16 outstanding" },
     Entry { name: "rand-8k-67", make: profile, summary: "8 KiB random, 67 % reads, 16 workers, within 20 ms" },
     Entry { name: "rand-8k-67-8disks", make: on_eight_disks, summary: "the same on eight disks of a VM" },
     Entry { name: "rand-8k-90", make: profile, summary: "8 KiB random, 90 % reads, 16 outstanding" },

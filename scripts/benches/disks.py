@@ -1,0 +1,134 @@
+"""Pools of modelled hard disks in virtual time: random I/O and streams over 8 to 120 disks.
+
+Each figure is of a rehearsal, the engine that serves on modelled drives, so the machine's speed
+does not matter. Beside it stands the share of the drives' own rate that the level leaves, from
+the model's table: of the deep-queue rate of a drive (32 outstanding, over the whole drive) a random
+write takes 2, 4 or 6 operations, a random read one; of the rate of its outermost tracks a stream
+takes the data drives' part.
+"""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+
+from .basics import REPO, TARGET, Failure, run
+
+MODEL, NAME, CAPACITY_GB = "sas-10k-600", "SAS 10k", 600
+VM_DISK_GB = 300
+WARMUP_S, MEASURE_S = 20, 20
+# Outstanding operations for each disk of the pool.
+DEPTH_PER_DISK = 16
+
+# Disks, and how they make groups: at most 32 are in one.
+POOLS = [(8, 8), (24, 24), (60, 12), (120, 12)]
+# Operations of drives for a random write, and drives of a group (or of a set of it) without data.
+LEVELS = {"10": (2, lambda group: group / 2), "50": (4, lambda group: sets_of(group)), "6": (6, lambda _: 2)}
+READERS = (1, 16, 128)
+
+SITE = """
+[site]
+name = "disks"
+[run]
+warmup = "{warmup} s"
+measure = "{measure} s"
+[[controller]]
+name = "array"
+model = "ashlar"
+cores = 16
+ports = [{{ network = "san", count = 4 }}]
+[[bus]]
+name = "pcie"
+kind = "pcie"
+[[drives]]
+name = "disk"
+model = "{model}"
+count = {disks}
+bus = "pcie"
+[[pool]]
+name = "pool"
+controller = "array"
+groups = [{{ level = "{level}", drives = {group}, from = "disk", count = {groups} }}]
+[[network]]
+name = "san"
+kind = "ethernet"
+speed = "100 Gb/s"
+mtu = 9000
+[[host]]
+name = "host"
+count = 2
+cores = 32
+clock_ghz = 2.8
+memory = "256 GiB"
+initiator = "iscsi"
+ports = [{{ network = "san", count = 2 }}]
+[[vm_group]]
+name = "load"
+profile = "{profile}"
+hosts = ["host"]
+pools = ["pool"]
+outstanding = {outstanding}
+count = {vms}
+"""
+
+
+def sets_of(group):
+    """Sets of RAID 5 that level 50 makes of a group: the fewest of three drives or more."""
+    return next(sets for sets in range(2, group) if group % sets == 0 and group // sets >= 3)
+
+
+def drive_rates():
+    """Of the modelled drive: random reads and writes a second with 32 outstanding, over all of it,
+    and MB/s of its outermost tracks."""
+    table = run(TARGET / "release/examples/hdd_table")
+    of = lambda kind: float(re.search(rf"^\| {NAME} \| {kind} \| 100 % \| \d+ \| (\d+) ", table, re.M)[1])
+    stream = re.search(rf"^\| {NAME} \| sustained outside, MB/s \| [\d.]+ \| ([\d.]+) ", table, re.M)
+    if not stream:
+        raise Failure(f"hdd_table has no rate of the outermost tracks of {NAME}")
+    return of("Read"), of("Write"), float(stream[1])
+
+
+def rehearsed(home, **of):
+    site = Path(home) / "site.toml"
+    site.write_text(SITE.format(warmup=WARMUP_S, measure=MEASURE_S, model=MODEL, **of))
+    said = json.loads(run(TARGET / "release/ashlar", "rehearse", site, "--json", "-"))
+    [seed] = said["variants"][0]["seeds"]
+    busy = [share["utilisation"] for share in seed["shares"] if share["part"] == "drives"]
+    if not busy:
+        raise Failure(f"the rehearsal says nothing of its drives: {[s['part'] for s in seed['shares']]}")
+    return seed["load"]["total"], max(busy)
+
+
+def disks(table, bench):
+    reads_per_s, writes_per_s, outer_mb_per_s = drive_rates()
+    with tempfile.TemporaryDirectory(prefix="disks-", dir=bench.disk) as home:
+        for count, group in POOLS:
+            for level, (cost, lost) in LEVELS.items():
+                data = (group - lost(group)) / group * count
+                pool = {"disks": count, "group": group, "groups": count // group, "level": level}
+                # The VMs have half of the pool.
+                vms = max(1, int(data * CAPACITY_GB / 2 / VM_DISK_GB))
+                depth = max(1, count * DEPTH_PER_DISK // vms)
+                for what, profile, theory in (
+                        ("random 8 KiB write", "rand-8k-write", count * writes_per_s / cost),
+                        ("random 8 KiB, 67 % reads", "rand-8k-67",
+                         count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s))):
+                    total, busy = rehearsed(home, profile=profile, vms=vms, outstanding=depth, **pool)
+                    rate = total["reads_per_s"] + total["writes_per_s"]
+                    row(table, (count, level, what), (rate, theory, "/s"), busy, total)
+                # Each reader has a disk of its own: as many as the pool has room for.
+                fit = int(data * CAPACITY_GB * 0.9 / VM_DISK_GB)
+                for readers in sorted({min(readers, fit) for readers in READERS}):
+                    total, busy = rehearsed(home, profile="seq-read-1m", vms=readers, outstanding=1, **pool)
+                    what = f"1 MiB sequential read, {readers} in order at the same time"
+                    row(table, (count, level, what), (total["megabytes_per_s"], data * outer_mb_per_s, " MB/s"),
+                        busy, total)
+
+
+def row(table, of, figures, busy, total):
+    (count, level, what), (rate, theory, unit) = of, figures
+    read, write = total["read"]["response"], total["write"]["response"]
+    times = [f"read p99 {read['p99_ms']:.0f} ms"] if read["count"] else []
+    times += [f"longest write {write['max_ms']:.0f} ms"] if write["count"] else []
+    table.add(f"{count} modelled disks, level {level}, {what}; drives {busy:.0%} busy; {', '.join(times)}",
+              f"{rate:,.0f}{unit}", f"in theory: {theory:,.0f}{unit}", f"{rate / theory:.2f}")
