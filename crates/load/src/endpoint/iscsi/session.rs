@@ -73,7 +73,7 @@ pub type Finished = (u64, CommandEnd);
 
 /// Where callbacks leave what finished, and buffers to use again.
 struct Sink {
-    library: &'static Library,
+    libiscsi: &'static Library,
     finished: Vec<Finished>,
     spare: Vec<Vec<u8>>,
     /// Transfers that the target has not done, for it had to tell something first.
@@ -83,7 +83,7 @@ struct Sink {
 
 /// What libiscsi holds for a command under way.
 struct Pending {
-    library: &'static Library,
+    libiscsi: &'static Library,
     token: u64,
     asked: Asked,
     /// How to repeat it, without its buffer; of a transfer only.
@@ -102,7 +102,7 @@ enum Asked {
 
 /// A context of libiscsi.
 pub struct Session {
-    library: &'static Library,
+    libiscsi: &'static Library,
     context: *mut ffi::Context,
     lun: c_int,
     sink: Rc<RefCell<Sink>>,
@@ -138,26 +138,26 @@ impl Session {
     /// # Errors
     /// When a name holds a zero byte or libiscsi refuses it.
     pub fn new(
-        library: &'static Library,
+        libiscsi: &'static Library,
         initiator: &str,
         target: &str,
         credentials: Option<&(String, String)>,
     ) -> Result<Session, String> {
         let initiator = c_string(initiator)?;
         // SAFETY: a zero-terminated string that libiscsi copies.
-        let context = unsafe { (library.iscsi_create_context)(initiator.as_ptr()) };
+        let context = unsafe { (libiscsi.iscsi_create_context)(initiator.as_ptr()) };
         if context.is_null() {
             return Err("libiscsi cannot make a context: out of memory?".into());
         }
         let sink = Sink {
-            library,
+            libiscsi,
             finished: Vec::new(),
             spare: Vec::new(),
             again: Vec::new(),
             attentions: Vec::new(),
         };
         let session = Session {
-            library,
+            libiscsi,
             context,
             lun: 0,
             sink: Rc::new(RefCell::new(sink)),
@@ -170,16 +170,16 @@ impl Session {
     }
 
     fn set_target(&self, target: &str) -> Result<(), String> {
-        let (library, context) = (self.library, self.context);
+        let (libiscsi, context) = (self.libiscsi, self.context);
         let target = c_string(target)?;
         // SAFETY: the context is live; the string is zero-terminated and copied.
         let refused = unsafe {
             // A lost connection is a finding, not something to hide behind a silent second attempt.
-            (library.iscsi_set_noautoreconnect)(context, 1);
-            (library.iscsi_set_targetname)(context, target.as_ptr()) != 0
-                || (library.iscsi_set_session_type)(context, ffi::SESSION_NORMAL) != 0
-                || (library.iscsi_set_header_digest)(context, ffi::HEADER_DIGEST_NONE_CRC32C) != 0
-                || (library.iscsi_set_timeout)(context, COMMAND_TIMEOUT_S) != 0
+            (libiscsi.iscsi_set_noautoreconnect)(context, 1);
+            (libiscsi.iscsi_set_targetname)(context, target.as_ptr()) != 0
+                || (libiscsi.iscsi_set_session_type)(context, ffi::SESSION_NORMAL) != 0
+                || (libiscsi.iscsi_set_header_digest)(context, ffi::HEADER_DIGEST_NONE_CRC32C) != 0
+                || (libiscsi.iscsi_set_timeout)(context, COMMAND_TIMEOUT_S) != 0
         };
         match refused {
             true => Err(self.error()),
@@ -189,7 +189,7 @@ impl Session {
 
     fn set_credentials(&self, user: &str, password: &str) -> Result<(), String> {
         let (user, password) = (c_string(user)?, c_string(password)?);
-        let set = self.library.iscsi_set_initiator_username_pwd;
+        let set = self.libiscsi.iscsi_set_initiator_username_pwd;
         // SAFETY: the context is live; the strings are zero-terminated and copied.
         match unsafe { set(self.context, user.as_ptr(), password.as_ptr()) } {
             0 => Ok(()),
@@ -207,7 +207,7 @@ impl Session {
         // SAFETY: the context is live, the string is copied; the sink lives until
         // after the context is destroyed.
         let started = unsafe {
-            (self.library.iscsi_full_connect_async)(
+            (self.libiscsi.iscsi_full_connect_async)(
                 self.context,
                 portal.as_ptr(),
                 self.lun,
@@ -231,7 +231,7 @@ impl Session {
         // SAFETY: the context is live; `pending` stays valid until the callback,
         // which takes it back.
         let task = unsafe {
-            (self.library.iscsi_readcapacity16_task)(
+            (self.libiscsi.iscsi_readcapacity16_task)(
                 self.context,
                 self.lun,
                 completed,
@@ -249,7 +249,7 @@ impl Session {
         let pending = self.pend(token, Asked::WriteProtect, Vec::new());
         // SAFETY: as in `read_capacity`.
         let task = unsafe {
-            (self.library.iscsi_modesense6_task)(
+            (self.libiscsi.iscsi_modesense6_task)(
                 self.context,
                 self.lun,
                 0,
@@ -307,7 +307,7 @@ impl Session {
         unsafe {
             let data = (*pending).buffer.as_mut_ptr();
             let private = pending.cast();
-            (self.library.iscsi_write16_task)(
+            (self.libiscsi.iscsi_write16_task)(
                 context, lun, lba, data, bytes, block, 0, 0, 0, 0, 0, completed, private,
             )
         }
@@ -328,12 +328,12 @@ impl Session {
         unsafe {
             let data = (*pending).buffer.as_mut_ptr();
             let private = pending.cast();
-            let task = (self.library.iscsi_read16_task)(
+            let task = (self.libiscsi.iscsi_read16_task)(
                 context, lun, lba, bytes, block, 0, 0, 0, 0, 0, completed, private,
             );
             if !task.is_null() {
                 // Without our buffer, libiscsi receives into one of its own.
-                let _ = (self.library.scsi_task_add_data_in_buffer)(task, length, data);
+                let _ = (self.libiscsi.scsi_task_add_data_in_buffer)(task, length, data);
             }
             task
         }
@@ -346,7 +346,7 @@ impl Session {
     pub fn logout(&mut self) -> Result<(), String> {
         // SAFETY: as in `connect`.
         let started = unsafe {
-            (self.library.iscsi_logout_async)(self.context, controlled, self.sink_address())
+            (self.libiscsi.iscsi_logout_async)(self.context, controlled, self.sink_address())
         };
         if started != 0 {
             Err(self.error())
@@ -365,8 +365,8 @@ impl Session {
         // SAFETY: the context is live.
         let (fd, events) = unsafe {
             (
-                (self.library.iscsi_get_fd)(self.context),
-                (self.library.iscsi_which_events)(self.context),
+                (self.libiscsi.iscsi_get_fd)(self.context),
+                (self.libiscsi.iscsi_which_events)(self.context),
             )
         };
         (fd >= 0).then_some((fd, events as i16))
@@ -412,7 +412,7 @@ impl Session {
     fn move_bytes(&mut self, revents: i16) -> Result<(), String> {
         // SAFETY: the context is live; callbacks run here, and `sink` is not
         // borrowed.
-        let failed = unsafe { (self.library.iscsi_service)(self.context, c_int::from(revents)) };
+        let failed = unsafe { (self.libiscsi.iscsi_service)(self.context, c_int::from(revents)) };
         if failed < 0 {
             Err(self.error())
         } else {
@@ -435,12 +435,12 @@ impl Session {
     /// The last error as libiscsi tells it.
     pub fn error(&self) -> String {
         // SAFETY: the context is live; the string is copied before any other call.
-        unsafe { text((self.library.iscsi_get_error)(self.context)) }
+        unsafe { text((self.libiscsi.iscsi_get_error)(self.context)) }
     }
 
     fn pend(&self, token: u64, asked: Asked, buffer: Vec<u8>) -> *mut Pending {
         Box::into_raw(Box::new(Pending {
-            library: self.library,
+            libiscsi: self.libiscsi,
             token,
             asked,
             again: None,
@@ -469,7 +469,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         // SAFETY: the context is live and not used after this. Callbacks of
         // commands under way run here and take back their boxes.
-        unsafe { (self.library.iscsi_destroy_context)(self.context) };
+        unsafe { (self.libiscsi.iscsi_destroy_context)(self.context) };
     }
 }
 
@@ -500,12 +500,12 @@ unsafe extern "C" fn controlled(
     // SAFETY: `private` is `Session::sink_address`, which lives longer than the
     // context that calls back.
     let sink = unsafe { &*private.cast::<RefCell<Sink>>() };
-    let library = sink.borrow().library;
+    let libiscsi = sink.borrow().libiscsi;
     let ended = match status {
         ffi::STATUS_GOOD => CommandEnd::Good(CommandData::Nothing),
         ffi::STATUS_CANCELLED => CommandEnd::Cancelled,
         // SAFETY: libiscsi calls back with its live context.
-        _ => CommandEnd::Failed(unsafe { text((library.iscsi_get_error)(context)) }),
+        _ => CommandEnd::Failed(unsafe { text((libiscsi.iscsi_get_error)(context)) }),
     };
     sink.borrow_mut().finished.push((CONTROL, ended));
 }
@@ -520,14 +520,14 @@ unsafe extern "C" fn completed(
     // SAFETY: `private` is the box of `Session::pend` for this command, and
     // libiscsi calls back once.
     let mut pending = unsafe { Box::from_raw(private.cast::<Pending>()) };
-    let (library, task) = (pending.library, data.cast::<ffi::Task>());
+    let (libiscsi, task) = (pending.libiscsi, data.cast::<ffi::Task>());
     // SAFETY: libiscsi passes its live context and the task of the command (or
     // null), which is ours to free from here on and not used after.
     let (ended, told) = unsafe {
-        let ended = end_of(library, (context, task), status, pending.asked);
-        let told = is_attention(library, status, task);
+        let ended = end_of(libiscsi, (context, task), status, pending.asked);
+        let told = is_attention(libiscsi, status, task);
         if !task.is_null() {
-            (library.scsi_free_scsi_task)(task);
+            (libiscsi.scsi_free_scsi_task)(task);
         }
         (ended, told)
     };
@@ -558,20 +558,20 @@ unsafe extern "C" fn completed(
 ///
 /// # Safety
 /// `task` is null or live.
-unsafe fn is_attention(library: &Library, status: c_int, task: *mut ffi::Task) -> bool {
+unsafe fn is_attention(libiscsi: &Library, status: c_int, task: *mut ffi::Task) -> bool {
     if status != ffi::STATUS_CHECK_CONDITION || task.is_null() {
         return false;
     }
     let mut sense = ffi::Sense::default();
     // SAFETY: `task` is live and `sense` writable.
-    unsafe { (library.scsi_task_get_status)(task, &mut sense) };
+    unsafe { (libiscsi.scsi_task_get_status)(task, &mut sense) };
     sense.key == UNIT_ATTENTION
 }
 
 /// # Safety
 /// `context` is live; `task` is null or live.
 unsafe fn end_of(
-    library: &Library,
+    libiscsi: &Library,
     (context, task): (*mut ffi::Context, *mut ffi::Task),
     status: c_int,
     asked: Asked,
@@ -579,7 +579,7 @@ unsafe fn end_of(
     match status {
         ffi::STATUS_GOOD => {
             // SAFETY: promised by the caller.
-            let found = unsafe { found(library, task, asked) };
+            let found = unsafe { found(libiscsi, task, asked) };
             found.map_or_else(
                 || CommandEnd::Failed("the answer is too short".into()),
                 CommandEnd::Good,
@@ -591,15 +591,15 @@ unsafe fn end_of(
             let mut sense = ffi::Sense::default();
             // SAFETY: `task` is live and `sense` writable; the strings are static.
             unsafe {
-                (library.scsi_task_get_status)(task, &mut sense);
-                let key = text((library.scsi_sense_key_str)(sense.key));
-                let ascq = text((library.scsi_sense_ascq_str)(sense.ascq));
+                (libiscsi.scsi_task_get_status)(task, &mut sense);
+                let key = text((libiscsi.scsi_sense_key_str)(sense.key));
+                let ascq = text((libiscsi.scsi_sense_ascq_str)(sense.ascq));
                 CommandEnd::Failed(format!("{key}, {ascq} (ASC/ASCQ {:#06x})", sense.ascq))
             }
         }
         ffi::STATUS_ERROR => {
             // SAFETY: promised by the caller.
-            CommandEnd::Failed(unsafe { text((library.iscsi_get_error)(context)) })
+            CommandEnd::Failed(unsafe { text((libiscsi.iscsi_get_error)(context)) })
         }
         other => CommandEnd::Failed(format!("SCSI status {other:#04x}")),
     }
@@ -607,7 +607,7 @@ unsafe fn end_of(
 
 /// # Safety
 /// `task` is null or live.
-unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option<CommandData> {
+unsafe fn found(libiscsi: &Library, task: *mut ffi::Task, asked: Asked) -> Option<CommandData> {
     // What was read is in the buffer.
     if let Asked::Status | Asked::Content = asked {
         return Some(CommandData::Nothing);
@@ -618,7 +618,7 @@ unsafe fn found(library: &Library, task: *mut ffi::Task, asked: Asked) -> Option
     // SAFETY: the task is live and its data-in complete; libiscsi returns a
     // structure of the kind the CDB asks for, owned by the task, or null.
     unsafe {
-        let answer = (library.scsi_datain_unmarshall)(task);
+        let answer = (libiscsi.scsi_datain_unmarshall)(task);
         match asked {
             Asked::Capacity => {
                 let capacity = answer.cast::<ffi::ReadCapacity16>().as_ref()?;
