@@ -9,10 +9,8 @@ takes the data drives' part.
 
 import json
 import re
-import tempfile
-from pathlib import Path
 
-from .basics import REPO, TARGET, Failure, run
+from .basics import TARGET, Failure, run
 
 MODEL, NAME, CAPACITY_GB = "sas-10k-600", "SAS 10k", 600
 VM_DISK_GB = 300
@@ -22,8 +20,6 @@ DEPTH_PER_DISK = 16
 
 # Disks, and how they make groups: at most 32 are in one.
 POOLS = [(8, 8), (24, 24), (60, 12), (120, 12)]
-# Operations of drives for a random write, and drives of a group (or of a set of it) without data.
-LEVELS = {"10": (2, lambda group: group / 2), "50": (4, lambda group: sets_of(group)), "6": (6, lambda _: 2)}
 READERS = (1, 16, 128)
 
 SITE = """
@@ -77,19 +73,27 @@ def sets_of(group):
     return next(sets for sets in range(2, group) if group % sets == 0 and group // sets >= 3)
 
 
+# Operations of drives for a random write, and drives of a group of so many that hold no data.
+LEVELS = {"10": (2, lambda group: group // 2), "50": (4, sets_of), "6": (6, lambda _: 2)}
+
+
 def drive_rates():
     """Of the modelled drive: random reads and writes a second with 32 outstanding, over all of it,
     and MB/s of its outermost tracks."""
     table = run(TARGET / "release/examples/hdd_table")
-    of = lambda kind: float(re.search(rf"^\| {NAME} \| {kind} \| 100 % \| \d+ \| (\d+) ", table, re.M)[1])
-    stream = re.search(rf"^\| {NAME} \| sustained outside, MB/s \| [\d.]+ \| ([\d.]+) ", table, re.M)
-    if not stream:
-        raise Failure(f"hdd_table has no rate of the outermost tracks of {NAME}")
-    return of("Read"), of("Write"), float(stream[1])
+
+    def figure(row):
+        found = re.search(rf"^\| {NAME} \| {row} \| [\d.]+ \| ([\d.]+) ", table, re.MULTILINE)
+        if not found:
+            raise Failure(f"hdd_table has no row '{row}' of {NAME}: {table}")
+        return float(found[1])
+
+    return figure(r"Read \| 100 %"), figure(r"Write \| 100 %"), figure("sustained outside, MB/s")
 
 
-def rehearsed(home, **of):
-    site = Path(home) / "site.toml"
+def rehearsed(bench, **of):
+    """The load's KPIs, and how busy the drives were."""
+    site = bench.disk / "disks.toml"
     site.write_text(SITE.format(warmup=WARMUP_S, measure=MEASURE_S, model=MODEL, **of))
     said = json.loads(run(TARGET / "release/ashlar", "rehearse", site, "--json", "-"))
     [seed] = said["variants"][0]["seeds"]
@@ -100,29 +104,38 @@ def rehearsed(home, **of):
 
 
 def disks(table, bench):
-    reads_per_s, writes_per_s, outer_mb_per_s = drive_rates()
-    with tempfile.TemporaryDirectory(prefix="disks-", dir=bench.disk) as home:
-        for count, group in POOLS:
-            for level, (cost, lost) in LEVELS.items():
-                data = (group - lost(group)) / group * count
-                pool = {"disks": count, "group": group, "groups": count // group, "level": level}
-                # The VMs have half of the pool.
-                vms = max(1, int(data * CAPACITY_GB / 2 / VM_DISK_GB))
-                depth = max(1, count * DEPTH_PER_DISK // vms)
-                for what, profile, theory in (
-                        ("random 8 KiB write", "rand-8k-write", count * writes_per_s / cost),
-                        ("random 8 KiB, 67 % reads", "rand-8k-67",
-                         count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s))):
-                    total, busy = rehearsed(home, profile=profile, vms=vms, outstanding=depth, **pool)
-                    rate = total["reads_per_s"] + total["writes_per_s"]
-                    row(table, (count, level, what), (rate, theory, "/s"), busy, total)
-                # Each reader has a disk of its own: as many as the pool has room for.
-                fit = int(data * CAPACITY_GB * 0.9 / VM_DISK_GB)
-                for readers in sorted({min(readers, fit) for readers in READERS}):
-                    total, busy = rehearsed(home, profile="seq-read-1m", vms=readers, outstanding=1, **pool)
-                    what = f"1 MiB sequential read, {readers} in order at the same time"
-                    row(table, (count, level, what), (total["megabytes_per_s"], data * outer_mb_per_s, " MB/s"),
-                        busy, total)
+    rates = drive_rates()
+    for count, group in POOLS:
+        for level, (cost, without_data) in LEVELS.items():
+            data = count - count // group * without_data(group)
+            pool = {"disks": count, "group": group, "groups": count // group, "level": level}
+            random_io(table, bench, pool, data, cost, rates)
+            streams(table, bench, pool, data, rates)
+
+
+def random_io(table, bench, pool, data, cost, rates):
+    reads_per_s, writes_per_s, _ = rates
+    count = pool["disks"]
+    # The VMs have half of the pool.
+    vms = max(1, data * CAPACITY_GB // 2 // VM_DISK_GB)
+    depth = max(1, count * DEPTH_PER_DISK // vms)
+    for what, profile, theory in (
+            ("random 8 KiB write", "rand-8k-write", count * writes_per_s / cost),
+            ("random 8 KiB, 67 % reads", "rand-8k-67", count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s))):
+        total, busy = rehearsed(bench, profile=profile, vms=vms, outstanding=depth, **pool)
+        rate = total["reads_per_s"] + total["writes_per_s"]
+        row(table, (count, pool["level"], what), (rate, theory, "/s"), busy, total)
+
+
+def streams(table, bench, pool, data, rates):
+    *_, outer_mb_per_s = rates
+    # Each reader has a disk of its own: as many as the pool has room for.
+    fit = int(data * CAPACITY_GB * 0.9 / VM_DISK_GB)
+    for readers in sorted({min(readers, fit) for readers in READERS}):
+        total, busy = rehearsed(bench, profile="seq-read-1m", vms=readers, outstanding=1, **pool)
+        what = f"1 MiB sequential read, {readers} in order at the same time"
+        figures = total["megabytes_per_s"], data * outer_mb_per_s, " MB/s"
+        row(table, (pool["disks"], pool["level"], what), figures, busy, total)
 
 
 def row(table, of, figures, busy, total):
