@@ -3,7 +3,7 @@
 //! A log that runs full frees its room in lumps: as much as a sweep puts in place. So a write
 //! waits earlier, for its turn: while what waits to go in place takes more than
 //! [`WAITING_LOG_PARTS`] of the log. Each stripe that is in place lets the next writes in. The
-//! other half takes what is in place and not let go of yet, so the log itself stays short of full.
+//! rest takes what is in place and not let go of yet, so the log itself stays short of full.
 //!
 //! Invariants:
 //! - Writes are admitted in the order in which they come.
@@ -18,9 +18,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// One in this many parts of the log may wait to go in place before writes wait. The destager takes
-/// young entries, too, from [`super::destage::FILLING_LOG_PARTS`] on: earlier than that.
-const WAITING_LOG_PARTS: u64 = 2;
+/// So many parts of the log, of so many, may wait to go in place before writes wait. The destager
+/// takes young entries, too, from [`super::destage::FILLING_LOG_PARTS`] on: earlier than that.
+const WAITING_LOG_PARTS: (u64, u64) = (3, 4);
 
 /// Over about so many blocks is the mean of the bytes that the log takes for a block.
 const LATELY_BLOCKS: u64 = 4096;
@@ -90,7 +90,8 @@ impl<W: World> Store<W> {
     }
 
     fn takes_more(&self) -> bool {
-        self.waiting_bytes() * WAITING_LOG_PARTS < self.log.capacity_bytes()
+        let (parts, of) = WAITING_LOG_PARTS;
+        self.waiting_bytes() * of < self.log.capacity_bytes() * parts
     }
 
     /// Bytes of the log that are to go in place still, about: blocks differ in what they take.

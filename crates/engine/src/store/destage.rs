@@ -12,7 +12,8 @@
 //! with what waits, and is whole before writes wait (see [`super::admission`]).
 //!
 //! Invariants:
-//! - A sweep takes the oldest stripes, so no entry waits for more than two sweeps.
+//! - A sweep takes the oldest stripes, and ends before the next one begins: entries go in place in
+//!   about the order in which they came.
 //! - A stripe in the window is locked.
 //! - An entry is settled only when it is durable in place.
 
@@ -38,10 +39,14 @@ const WINDOW_MAX: usize = 2048;
 const WINDOW_LEAST: usize = 2;
 
 /// Once one in this many parts of the log waits to go in place, young entries go, too.
-pub(super) const FILLING_LOG_PARTS: u64 = 4;
+pub(super) const FILLING_LOG_PARTS: u64 = 2;
 
 /// The window is whole once so many parts of the log, of so many, wait to go in place.
-const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (2, 5);
+const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (5, 8);
+
+/// One in so many of the stripes that wait makes a sweep. Entries that are in place keep their room
+/// in the log until the oldest ones of the sweep are: so a sweep is a small part of the log.
+const SWEEP_PARTS: usize = 8;
 
 /// Stripes of a sweep, at least and at most.
 const SWEEP_MIN: usize = 64;
@@ -148,7 +153,8 @@ impl<W: World> Store<W> {
         self.keeper.set();
     }
 
-    /// The next stripe that nobody else has, locked.
+    /// The next stripe that nobody else has, locked. Those that somebody has stay in the sweep, as
+    /// its last ones.
     fn next_job(&self) -> Option<Job<W>> {
         let mut busy = Vec::new();
         let job = loop {
@@ -159,6 +165,7 @@ impl<W: World> Store<W> {
                 busy.push(stripe);
                 continue;
             };
+            self.index.borrow_mut().begin(stripe);
             let entries = self.index.borrow().snapshot(stripe);
             let zone = self.drives.zone(stripe.zone);
             if let Some(zone) = zone.filter(|_| !entries.is_empty()) {
@@ -173,10 +180,7 @@ impl<W: World> Store<W> {
         if !busy.is_empty() {
             self.world.reached("stripe of a sweep is busy");
         }
-        let now = self.world.now();
-        let mut index = self.index.borrow_mut();
-        busy.into_iter()
-            .for_each(|stripe| index.put_back(stripe, now));
+        self.sweep.borrow_mut().extend(busy);
         job
     }
 
@@ -185,9 +189,7 @@ impl<W: World> Store<W> {
             let sweep = self.new_sweep();
             self.sweep.replace(sweep);
         }
-        let stripe = self.sweep.borrow_mut().pop_front()?;
-        self.index.borrow_mut().begin(stripe);
-        Some(stripe)
+        self.sweep.borrow_mut().pop_front()
     }
 
     /// The oldest stripes that are due, in the order in which they lie on the drives.
@@ -197,7 +199,7 @@ impl<W: World> Store<W> {
         let at_once = self.destages_at_once();
         let is_due = |since| at_once || now.since(since) >= TICK;
         let mut index = self.index.borrow_mut();
-        let most = (index.stripes() / 2).clamp(SWEEP_MIN, SWEEP_MAX);
+        let most = (index.stripes() / SWEEP_PARTS).clamp(SWEEP_MIN, SWEEP_MAX);
         let mut stripes = index.take_oldest(most, is_due);
         drop(index);
         // Groups have drives of their own: their zones are passed over side by side.

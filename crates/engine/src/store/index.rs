@@ -152,8 +152,7 @@ impl Index {
         taken
     }
 
-    /// A stripe is about to be destaged. It comes back by [`Index::settle`] when entries are left,
-    /// or by [`Index::put_back`].
+    /// A stripe is about to be destaged. It comes back by [`Index::settle`] when entries are left.
     pub fn begin(&mut self, stripe: StripeRef) {
         if let Some(entries) = self.stripes.get_mut(&stripe) {
             entries.queued = false;
@@ -161,7 +160,7 @@ impl Index {
     }
 
     /// Puts a stripe at the end of the queue, if it has entries.
-    pub fn put_back(&mut self, stripe: StripeRef, now: Time) {
+    fn put_back(&mut self, stripe: StripeRef, now: Time) {
         if let Some(entries) = self.stripes.get_mut(&stripe)
             && !entries.queued
         {
