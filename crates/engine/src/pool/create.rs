@@ -1,5 +1,6 @@
 //! Creating a pool from drives without labels.
 
+use super::carriers::{self, Carriers, Place, spans_of};
 use super::{
     JOURNAL_BYTES_MIN, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind, PoolSpec,
 };
@@ -301,37 +302,6 @@ fn entries_of(identity: &PoolIdentity, groups: &[Planned]) -> Result<Vec<GroupEn
     Ok(entries)
 }
 
-/// Drives that carry the logs: as many as a span can lose, and one more, all of one
-/// span; losing them all is losing the span. Flash first.
-pub(super) fn log_places(
-    groups: &[GroupEntry],
-    unit_bytes: u64,
-    rotational: impl Fn(usize, usize) -> bool,
-) -> Vec<(usize, usize)> {
-    let mut best: Option<(usize, Vec<(usize, usize)>)> = None;
-    for (index, group) in groups.iter().enumerate() {
-        let Ok(geometry) = Geometry::of(group.level, usize::from(group.drives), unit_bytes) else {
-            continue;
-        };
-        for span in 0..geometry.spans {
-            let mut places: Vec<(usize, usize)> = geometry
-                .span_places(span)
-                .map(|place| (index, place))
-                .collect();
-            places.sort_by_key(|(group, place)| rotational(*group, *place));
-            places.truncate(geometry.redundancy() + 1);
-            let slow = places
-                .iter()
-                .filter(|(group, place)| rotational(*group, *place))
-                .count();
-            if best.as_ref().is_none_or(|(least, _)| slow < *least) {
-                best = Some((slow, places));
-            }
-        }
-    }
-    best.map(|(_, places)| places).unwrap_or_default()
-}
-
 impl<W: World> Lane<W> {
     /// Makes a new pool of one group out of unlabelled drives, and opens it.
     ///
@@ -483,10 +453,7 @@ struct NewMembers<'a, W: World> {
     world: &'a W,
     prng: Prng,
     part: Part,
-    /// Places of the drives that carry the logs.
-    logs: Vec<(usize, usize)>,
-    /// Copies of the metadata that no drive carries yet.
-    metadata_left: usize,
+    carriers: Carriers,
 }
 
 impl<W: World> NewMembers<'_, W> {
@@ -497,8 +464,6 @@ impl<W: World> NewMembers<'_, W> {
         place: u16,
         state: MemberState,
     ) -> Rc<Member<W>> {
-        let metadata = state == MemberState::Healthy && self.metadata_left > 0;
-        self.metadata_left -= usize::from(metadata);
         let drive = View::new(Rc::new(named.drive), self.part);
         let at = (usize::from(group), usize::from(place));
         let entry = MemberEntry {
@@ -506,8 +471,8 @@ impl<W: World> NewMembers<'_, W> {
             group,
             place,
             state,
-            metadata,
-            log: self.logs.contains(&at),
+            metadata: self.carriers.metadata.contains(&at),
+            log: self.carriers.logs.contains(&at),
             ordered_out: false,
             reserved: false,
             capacity_bytes: drive.geometry().capacity_bytes,
@@ -537,15 +502,20 @@ fn new_drives<W: World>(
     groups: Vec<(Level, Vec<NamedDrive<W>>)>,
     spares: Vec<NamedDrive<W>>,
 ) -> Drives<W> {
-    let rotational =
-        |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
+    let spins = |(group, place): Place| groups[group].1[place].drive.geometry().rotational;
     let unit_bytes = u64::from(identity.stripe_unit_bytes);
+    let spans: Vec<_> = entries
+        .iter()
+        .enumerate()
+        .flat_map(|(index, group)| {
+            spans_of(index, group.level, usize::from(group.drives), unit_bytes)
+        })
+        .collect();
     let mut new = NewMembers {
         world,
         prng: drive_names(world, &identity),
         part: identity.part(),
-        logs: log_places(&entries, unit_bytes, rotational),
-        metadata_left: METADATA_COPIES,
+        carriers: carriers::plan(&spans, (identity.lanes, identity.lane), spins),
     };
     let groups = (0..)
         .zip(groups)

@@ -5,6 +5,7 @@
 //! volumes), `moves` (to another pool), [`maintenance`] (the work on the drives).
 
 mod attributes;
+mod carriers;
 mod create;
 mod hidden;
 mod holdings;

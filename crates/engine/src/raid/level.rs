@@ -65,6 +65,14 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.as_str() == text)
     }
 
+    /// Whether a group can go from this level to another while it is used.
+    pub fn can_become(self, to: Level) -> bool {
+        matches!(
+            (self, to),
+            (Level::Raid10 { .. }, Level::Raid50 | Level::Raid6) | (Level::Raid50, Level::Raid6)
+        )
+    }
+
     /// How many drives it can have, for messages.
     pub fn drives_rule(self) -> &'static str {
         match self {

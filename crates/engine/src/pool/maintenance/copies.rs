@@ -6,6 +6,7 @@
 
 use crate::drives::Member;
 use crate::drives::{EventKind, Group};
+use crate::pool::carriers::{self, Carriers, Place, spans_of};
 use crate::pool::{METADATA_COPIES, PoolError};
 use crate::raid::Geometry;
 use crate::space::LaneState;
@@ -84,8 +85,32 @@ impl<W: World> LaneState<W> {
         })
     }
 
+    /// Where metadata and logs of this lane would lie in these groups, on drives that are whole.
+    fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
+        let identity = self.identity();
+        let unit = u64::from(identity.stripe_unit_bytes);
+        let mut spans = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            spans.extend(spans_of(index, group.level(), group.drives(), unit));
+        }
+        let at = |(group, place): Place| groups[group].place(place);
+        for span in &mut spans {
+            span.places.retain(|place| at(*place).is_whole());
+        }
+        let spins = |place: Place| at(place).geometry().is_some_and(|drive| drive.rotational);
+        let mut own = carriers::plan(&spans, (identity.lanes, identity.lane), spins);
+        // From places among these groups to places in the pool.
+        let places = own.logs.iter_mut().chain(&mut own.metadata);
+        places.for_each(|place| place.0 = usize::from(groups[place.0].index));
+        own
+    }
+
+    fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
+        self.drives.group(group as u16).place(place)
+    }
+
     /// The drive to carry the metadata, too, if there has to be another: of the span
-    /// that needs the fewest more.
+    /// that needs the fewest more, and there one that does not carry the log.
     fn next_carrier(&self) -> Option<Rc<Member<W>>> {
         let mut whole = self.staying();
         whole.retain(|member| member.is_whole());
@@ -94,10 +119,18 @@ impl<W: World> LaneState<W> {
         if enough && self.metadata_is_safe() {
             return None;
         }
+        let mut groups = self.drives.groups();
+        groups.retain(|group| !group.leaves() && group.drives() > 0);
+        let planned = self.planned(&groups).metadata;
+        let unsuited = |member: &Member<W>| {
+            let place = (usize::from(member.group()), usize::from(member.place()));
+            (!planned.contains(&place), member.log())
+        };
         let free = |span: Span<W>| {
-            let mut members = span.members.into_iter();
-            let next = members.find(|member| !member.metadata())?;
-            Some(((!span.has_enough, span.missing), next))
+            let members = span.members.into_iter();
+            let free = members.filter(|member| !member.metadata());
+            let next = free.min_by_key(|member| unsuited(member))?;
+            Some(((!span.has_enough, span.missing, unsuited(&next)), next))
         };
         let best = self
             .spans()
@@ -143,8 +176,10 @@ impl<W: World> LaneState<W> {
         }
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
-        let mut able = members.filter(|member| member.is_whole() && !member.log());
-        let next = able.find(|next| !self.background().is_no_carrier(next.uuid));
+        let able = members.filter(|member| member.is_whole() && !member.log());
+        let able = able.filter(|next| !self.background().is_no_carrier(next.uuid));
+        let spins = |member: &Member<W>| member.geometry().is_some_and(|drive| drive.rotational);
+        let next = able.min_by_key(|next| (spins(next), next.metadata()));
         let Some(next) = next else {
             self.background().try_all_carriers();
             return Ok(());
@@ -203,8 +238,12 @@ impl<W: World> LaneState<W> {
                 return Ok(false);
             }
             // As in `copy_metadata`.
-            let wanted = METADATA_COPIES.min(elsewhere.len());
-            let takers = &elsewhere[..wanted];
+            let planned = self.planned(&self.groups_beside(leaving)).metadata;
+            let mut takers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
+            if takers.is_empty() {
+                takers = elsewhere;
+                takers.truncate(METADATA_COPIES);
+            }
             takers.iter().for_each(|member| member.take_metadata());
             self.checkpoint_to_all().await?;
             let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
@@ -239,22 +278,18 @@ impl<W: World> LaneState<W> {
         self.check().map(|()| true)
     }
 
+    /// Other groups that data can go to.
+    fn groups_beside(&self, leaving: &Rc<Group<W>>) -> Vec<Rc<Group<W>>> {
+        let mut others = self.drives.groups();
+        others.retain(|group| !Rc::ptr_eq(group, leaving) && self.drives.takes_zones(group));
+        others
+    }
+
     /// Drives of one span of another group that could carry the logs: as many as the
     /// span can lose, and one more.
     fn log_carriers_beside(&self, leaving: &Rc<Group<W>>) -> Option<Vec<Rc<Member<W>>>> {
-        let unit = u64::from(self.identity().stripe_unit_bytes);
-        let groups = self.drives.groups();
-        let others = groups.iter().filter(|group| !Rc::ptr_eq(group, leaving));
-        others
-            .filter(|group| self.drives.takes_zones(group))
-            .find_map(|group| {
-                let geometry = Geometry::of(group.level(), group.drives(), unit).ok()?;
-                (0..geometry.spans).find_map(|span| {
-                    let places = geometry.span_places(span).map(|place| group.place(place));
-                    let whole = places.filter(|member| member.is_whole());
-                    let carriers: Vec<_> = whole.take(geometry.redundancy() + 1).collect();
-                    (carriers.len() == geometry.redundancy() + 1).then_some(carriers)
-                })
-            })
+        let planned = self.planned(&self.groups_beside(leaving)).logs;
+        let carriers = planned.iter().map(|place| self.member_at(*place));
+        (!planned.is_empty()).then(|| carriers.collect())
     }
 }

@@ -10,7 +10,6 @@
 use crate::drives::{EventKind, Group, HASTY};
 use crate::lane::Departure;
 use crate::pool::PoolError;
-use crate::pool::maintenance::groups::is_possible;
 use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
@@ -73,7 +72,7 @@ impl<W: World> LaneState<W> {
             if own.leaves() != goes {
                 self.follow_leaving(&own, goes).await?;
             }
-            if own.level() != first.level && is_possible(own.level(), first.level) {
+            if own.level() != first.level && own.level().can_become(first.level) {
                 let (from, to) = (own.level(), first.level);
                 own.set_level(to);
                 self.world.reached("lane follows the first one");

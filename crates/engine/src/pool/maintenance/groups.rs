@@ -27,14 +27,6 @@ fn invalid(context: String) -> PoolError {
     PoolError::new(PoolErrorKind::Invalid, context)
 }
 
-/// Whether a group can go from one level to another while it is used.
-pub(super) fn is_possible(from: Level, to: Level) -> bool {
-    matches!(
-        (from, to),
-        (Level::Raid10 { .. }, Level::Raid50 | Level::Raid6) | (Level::Raid50, Level::Raid6)
-    )
-}
-
 impl<W: World> Lane<W> {
     /// Gives a group another level, in the background: its zones are emptied and come
     /// back at the new level.
@@ -259,7 +251,7 @@ impl<W: World> LaneState<W> {
         if from == level {
             return Ok(());
         }
-        if !is_possible(from, level) {
+        if !from.can_become(level) {
             return Err(invalid(format!(
                 "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
             )));
