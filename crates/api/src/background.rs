@@ -20,6 +20,11 @@ pub struct Rates {
     pub rebuild_bytes_per_s: Option<u64>,
     /// Bytes of drives a second that a scrub looks through at most; none is no limit.
     pub scrub_bytes_per_s: Option<u64>,
+    /// Hours that a rebuild takes at most, while commands come in; none is no bound.
+    pub rebuild_hours: Option<u32>,
+    /// Days in which a scrub that begins by itself goes over the pool; none lets no scrub begin by
+    /// itself.
+    pub scrub_days: Option<u32>,
     /// Whether it makes way for commands.
     pub background: Background,
 }
@@ -35,6 +40,12 @@ pub struct RatesChange {
     /// Bytes of drives a second that a scrub looks through at most; 0 is no limit.
     #[serde(default)]
     pub scrub_bytes_per_s: Option<u64>,
+    /// Hours that a rebuild takes at most, while commands come in; 0 is no bound.
+    #[serde(default)]
+    pub rebuild_hours: Option<u32>,
+    /// Days in which a scrub that begins by itself goes over the pool; 0 lets no scrub begin by itself.
+    #[serde(default)]
+    pub scrub_days: Option<u32>,
     /// Whether it makes way for commands.
     #[serde(default)]
     pub background: Option<Background>,
@@ -55,6 +66,9 @@ pub struct Task {
     pub bytes_per_s: u64,
     /// Seconds left at that rate, when that can be said.
     pub left_s: Option<u64>,
+    /// Seconds within which it ends at the latest, whatever commands come in, when there is such a
+    /// bound.
+    pub due_s: Option<u64>,
 }
 
 /// Kinds of work in the background.

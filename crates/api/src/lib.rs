@@ -42,7 +42,7 @@ pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
 pub use pools::{
-    Cache, CacheChange, Fullness, LastScrub, Pool, PoolCreate, ScrubChange, Thresholds,
+    Cache, CacheChange, Fullness, LastScrub, Pool, PoolCreate, ScrubChange, ScrubRound, Thresholds,
     ThresholdsChange,
 };
 pub use problem::{Problem, ProblemKind};

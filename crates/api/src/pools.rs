@@ -93,6 +93,8 @@ pub struct Pool {
     pub scrubs: u64,
     /// The last of them.
     pub last_scrub: Option<LastScrub>,
+    /// The scrub that goes on by itself, if the pool is scrubbed by itself.
+    pub scrub_round: Option<ScrubRound>,
 }
 
 /// How full a pool is.
@@ -147,6 +149,23 @@ pub struct Cache {
     pub ahead_bytes: u64,
     /// Bytes of these that were asked for, then.
     pub ahead_used_bytes: u64,
+}
+
+/// A scrub that goes on by itself, over and over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScrubRound {
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// When it is to end, in seconds since 1970; the next begins then.
+    pub due_unix_s: u64,
+    /// Bytes of drives looked through.
+    pub done_bytes: u64,
+    /// Bytes of drives in all.
+    pub total_bytes: u64,
+    /// Blocks repaired so far.
+    pub mended_blocks: u64,
+    /// Blocks found lost so far, those of earlier scrubs included.
+    pub lost_blocks: u64,
 }
 
 /// A scrub that has ended.

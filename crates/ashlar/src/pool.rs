@@ -172,6 +172,13 @@ pub struct RatesArgs {
     /// Limit of scrubs: bytes of drives a second; 0 or unlimited for none
     #[arg(long, value_name = "RATE", value_parser = rate)]
     scrub: Option<u64>,
+    /// Hours that a rebuild takes at most while hosts send commands; 0 or off for no bound
+    #[arg(long, value_name = "HOURS", value_parser = count)]
+    rebuild_hours: Option<u32>,
+    /// Days in which Ashlar scrubs the whole pool by itself, over and over; 0 or off for scrubs by
+    /// command only
+    #[arg(long, value_name = "DAYS", value_parser = count)]
+    scrub_days: Option<u32>,
     /// Work at full speed, even while hosts send commands
     #[arg(long, conflicts_with = "yield")]
     full: bool,
@@ -188,6 +195,16 @@ fn rate(text: &str) -> Result<u64, String> {
         "unlimited" | "0" => Ok(0),
         _ => site::parse_size(text)
             .ok_or_else(|| format!("allowed: \"unlimited\", 0, or {}", site::SIZE_RULE)),
+    }
+}
+
+/// Hours or days, as the API takes them: 0 is off.
+fn count(text: &str) -> Result<u32, String> {
+    match text {
+        "off" => Ok(0),
+        _ => text
+            .parse()
+            .map_err(|_| "allowed: \"off\", or a whole number".to_owned()),
     }
 }
 
@@ -294,6 +311,8 @@ fn rates(client: &Client, args: RatesArgs) -> Result<(), Failure> {
         name,
         rebuild,
         scrub,
+        rebuild_hours,
+        scrub_days,
         full,
         r#yield,
         format,
@@ -306,6 +325,8 @@ fn rates(client: &Client, args: RatesArgs) -> Result<(), Failure> {
     let change = RatesChange {
         rebuild_bytes_per_s: rebuild,
         scrub_bytes_per_s: scrub,
+        rebuild_hours,
+        scrub_days,
         background,
     };
     let pool: Pool = client.put(&["pools", &name, "rates"], &change)?;
@@ -567,9 +588,22 @@ fn thresholds_line(pool: &Pool) -> String {
     )
 }
 
+/// When the pool was scrubbed last, and how far the scrub is that goes on by itself.
 fn scrub_line(pool: &Pool) -> String {
+    let last = last_scrub(pool);
+    match &pool.scrub_round {
+        Some(round) if round.done_bytes < round.total_bytes => {
+            let done = percent(round.done_bytes, round.total_bytes);
+            let since = span(age_s(round.began_unix_s));
+            format!("{last}; one runs by itself, {done} done in {since}")
+        }
+        _ => last,
+    }
+}
+
+fn last_scrub(pool: &Pool) -> String {
     let Some(last) = &pool.last_scrub else {
-        return "none since the start".to_owned();
+        return "none so far".to_owned();
     };
     let found = match (last.mended_blocks, last.lost_blocks) {
         (0, 0) => "nothing was wrong".to_owned(),
@@ -609,8 +643,12 @@ fn task_line(task: &Task) -> String {
         (rate, None) => format!(", {}/s", human(rate)),
         (rate, Some(left)) => format!(", {}/s, about {} left", human(rate), span(left)),
     };
+    let due = match task.due_s {
+        None => String::new(),
+        Some(due) => format!(", at the latest in {}", span(due)),
+    };
     format!(
-        "{what} of {}: {} of {} ({}){rate}",
+        "{what} of {}: {} of {} ({}){rate}{due}",
         task.subject,
         human(task.done_bytes),
         human(task.total_bytes),
@@ -640,9 +678,19 @@ fn rates_line(rates: &Rates) -> String {
         Background::Yield => "commands go first",
         Background::Full => "commands do not go first",
     };
+    let within = |count: Option<u32>, unit: &str| {
+        count.map_or_else(String::new, |count| {
+            format!(" within {}", counted(u64::from(count), unit))
+        })
+    };
+    let by_itself = match rates.scrub_days {
+        None => "by command only".to_owned(),
+        Some(days) => format!("by itself within {}", counted(u64::from(days), "day")),
+    };
     format!(
-        "rebuild {}, scrub {}; {background}",
+        "rebuild {}{}, scrub {}, {by_itself}; {background}",
         limit(rates.rebuild_bytes_per_s),
+        within(rates.rebuild_hours, "hour"),
         limit(rates.scrub_bytes_per_s)
     )
 }

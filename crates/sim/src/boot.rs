@@ -156,6 +156,16 @@ impl Boot {
             pool.set_health_limits(self.books.config.health);
             pool.set_thresholds(self.books.config.thresholds);
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));
+            let rates = self.books.config.rates;
+            pool.set_rates(rates);
+            if rates.scrub_within.is_some() {
+                let kept = self.books.scrubs.borrow().get(&pool.lane()).copied();
+                pool.go_on_scrubbing(kept.unwrap_or_default());
+            }
+        }
+        if self.books.config.rates.scrub_within.is_some() {
+            let noting = Session::note_scrubs(Rc::downgrade(session), self.world.clone());
+            self.world.spawn(noting);
         }
         // What only the first lane had came into the others at the opening.
         let is_sound = !self.books.config.is_struck();

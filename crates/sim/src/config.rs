@@ -3,6 +3,7 @@
 use crate::kinds::Kind;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
 use engine::layout::{Layout, Slots};
+use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use engine::pool::maintenance::health::Limits;
 use engine::{Level, PoolSpec};
@@ -232,6 +233,8 @@ pub struct Config {
     pub think_us_max: u64,
     /// Runs of sectors that most requests start in; few make overlaps common.
     pub hot_spots: u64,
+    /// How fast work in the background is to be.
+    pub rates: Rates,
     /// The most bytes of a volume.
     pub volume_bytes_max: u64,
     /// The most volumes at a time.
@@ -439,6 +442,7 @@ impl Config {
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
             scans_of_100: *seed.stream("scans").pick(&[0, 1, 20]),
             rests: seed.stream("rests").chance(1, 4),
+            rates: rates(&mut seed.stream("rates")),
             think_us_max: 0,
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
@@ -550,6 +554,17 @@ fn volume_bytes(drawn: u64, has_chunks: bool) -> u64 {
     match has_chunks {
         true => 3 << 20,
         false => drawn.min(1 << 20),
+    }
+}
+
+/// Rebuilds that have to hurry, from their beginning or later; scrubs that begin by themselves.
+fn rates(prng: &mut Prng) -> Rates {
+    let ms = Duration::from_millis;
+    let usual = Rates::default();
+    Rates {
+        rebuild_within: *prng.pick(&[None, usual.rebuild_within, Some(ms(1)), Some(ms(500))]),
+        scrub_within: *prng.pick(&[None, None, None, Some(ms(100)), Some(ms(3_000))]),
+        ..usual
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::agreement;
 use crate::session::Session;
 use engine::pool::MemberInfo;
+use engine::pool::maintenance::Rates;
 use engine::{Lane, MemberState, PoolInfo, World};
 use std::time::Duration;
 use world_sim::SimWorld;
@@ -31,9 +32,21 @@ pub async fn everything(session: &Session) -> LaneGroups {
     let expected = expected_groups(session);
     // A scrub may be under way that began before the faults ended: the first whole one
     // after it puts right what is left.
-    scrub(session).await;
-    scrub(session).await;
+    look_through(session).await;
+    look_through(session).await;
     replace_failed(session).await;
+    if session.books.config.rates.scrub_within.is_some() {
+        // Another one goes by itself, and then none does.
+        look_through(session).await;
+        let rates = session.books.config.rates;
+        let scrub_within = None;
+        for lane in session.pool.all() {
+            lane.set_rates(Rates {
+                scrub_within,
+                ..rates
+            });
+        }
+    }
     // What was rebuilt and what was put right must be right now.
     scrub(session).await;
     if !session.pool.last_scrub_clean() {
@@ -94,6 +107,19 @@ async fn lanes(session: &Session) {
     if let Some(difference) = difference() {
         session.fail(format!("lanes do not agree: {difference}"));
     }
+}
+
+/// The whole pool is scrubbed: by itself, if it is.
+async fn look_through(session: &Session) {
+    if session.books.config.rates.scrub_within.is_none() {
+        return scrub(session).await;
+    }
+    let ended = session.pool.scrub_rounds_ended();
+    wait(session, "a scrub by itself does not end", || {
+        let now = session.pool.scrub_rounds_ended();
+        now.iter().zip(&ended).all(|(now, before)| now > before)
+    })
+    .await;
 }
 
 async fn scrub(session: &Session) {

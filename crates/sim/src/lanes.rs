@@ -469,6 +469,11 @@ impl Lanes {
         self.lanes.iter().map(Lane::scrubs_ended).collect()
     }
 
+    /// Whole scrubs that went on by themselves since the opening, of each lane.
+    pub fn scrub_rounds_ended(&self) -> Vec<u64> {
+        self.lanes.iter().map(Lane::scrub_rounds_ended).collect()
+    }
+
     /// Whether the last scrub of every lane found nothing.
     pub fn last_scrub_clean(&self) -> bool {
         self.lanes.iter().all(Lane::last_scrub_clean)

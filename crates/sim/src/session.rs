@@ -7,13 +7,17 @@ use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
+use engine::pool::maintenance::ScrubState;
 use engine::pool::maintenance::fullness::Fullness as Level;
 use engine::{GroupInfo, MemberState, Volume, World};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 use world_sim::{Media, MediaSpec, SimWorld};
+
+/// How often it is noted how far scrubs are.
+const NOTED_EVERY: Duration = Duration::from_millis(20);
 
 /// The state of a run that outlives boots: drives, checker, and counts.
 pub struct Books {
@@ -48,6 +52,8 @@ pub struct Books {
     pub beyond: Cell<bool>,
     /// Names of drives that something was done to that may put them out of use.
     pub struck: RefCell<BTreeSet<String>>,
+    /// How far each lane's scrubs were, as somebody keeps it who looks now and then.
+    pub scrubs: RefCell<BTreeMap<u16, ScrubState>>,
     /// How requests were answered.
     pub answers: Rc<RefCell<answers::Counts>>,
     /// The first thing found wrong.
@@ -73,6 +79,7 @@ impl Books {
             beyond: Cell::new(false),
             oracle: RefCell::default(),
             struck: RefCell::default(),
+            scrubs: RefCell::default(),
             answers: Rc::default(),
             failure: RefCell::new(None),
         }
@@ -188,6 +195,19 @@ impl Session {
             .all()
             .iter()
             .any(|pool| pool.info().failure.is_some())
+    }
+
+    /// Notes how far the scrubs are, now and then, as long as the pool is open.
+    pub async fn note_scrubs(session: Weak<Session>, world: SimWorld) {
+        while let Some(session) = session.upgrade() {
+            for lane in session.pool.all() {
+                if let Some(state) = lane.scrub_state() {
+                    session.books.scrubs.borrow_mut().insert(lane.lane(), state);
+                }
+            }
+            drop(session);
+            world.sleep(NOTED_EVERY).await;
+        }
     }
 
     /// Stays where it is until the boot ends.

@@ -47,8 +47,8 @@ pub use size::{
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{
     Api, Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group,
-    Host, HostGroup, Images, Initiators, LUNS_MAX, Limits, Pool, Portal, Provisioning, RateLimit,
-    Site, Vm, Volume,
+    Host, HostGroup, Images, Initiators, LUNS_MAX, Limits, Pool, Portal, Provisioning,
+    REBUILD_HOURS_MAX, RateLimit, SCRUB_DAYS_MAX, Site, TimeLimit, Vm, Volume,
 };
 pub use words::{
     DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,

@@ -13,7 +13,8 @@ use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Chap, ConsistencyGroup, Drive, DriveSource, Export, Group, Host, HostGroup,
-    Images, Initiators, LUNS_MAX, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
+    Images, Initiators, LUNS_MAX, Limits, Pool, Portal, REBUILD_HOURS_MAX, RateLimit,
+    SCRUB_DAYS_MAX, Site, TimeLimit, Vm, Volume,
 };
 use crate::volumes;
 use engine::Level;
@@ -387,15 +388,7 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let lanes = reader.optional("lanes", &lanes_rule, |value| {
         whole(value).filter(|n| (1..=LANES_MAX).contains(n))
     });
-    let rebuild_rate = rate(&mut reader, "rebuild_rate");
-    let scrub_rate = rate(&mut reader, "scrub_rate");
-    let background = reader.optional("background", "\"yield\" or \"full\"", |value| {
-        match value.as_str()? {
-            "yield" => Some(Background::Yield),
-            "full" => Some(Background::Full),
-            _ => None,
-        }
-    });
+    let (rates, times, background) = background_limits(&mut reader);
     let warn_rule = "a whole number from 1 to 100, in percent";
     let warn_at = reader.optional("warn_at", warn_rule, percent);
     let least = warn_at.unwrap_or(1);
@@ -417,8 +410,10 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         page_bytes: page_bytes.unwrap_or(usual.page_bytes),
         cache_bytes: cache_bytes.unwrap_or(usual.cache_bytes),
         log_bytes,
-        rebuild_rate,
-        scrub_rate,
+        rebuild_rate: rates.0,
+        scrub_rate: rates.1,
+        rebuild_hours: times.0,
+        scrub_days: times.1,
         background: background.unwrap_or(usual.background),
         warn_at,
         alarm_at,
@@ -428,6 +423,26 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         more,
         modelled,
     })
+}
+
+/// Of rebuilds and of scrubs.
+type OfBoth<T> = (Option<T>, Option<T>);
+
+/// The limits of work in the background, and whether it makes way for commands.
+fn background_limits(
+    reader: &mut TableReader<'_, '_>,
+) -> (OfBoth<RateLimit>, OfBoth<TimeLimit>, Option<Background>) {
+    let rates = (rate(reader, "rebuild_rate"), rate(reader, "scrub_rate"));
+    let rebuild_hours = time_limit(reader, "rebuild_hours", "hours", REBUILD_HOURS_MAX);
+    let scrub_days = time_limit(reader, "scrub_days", "days", SCRUB_DAYS_MAX);
+    let background = reader.optional("background", "\"yield\" or \"full\"", |value| {
+        match value.as_str()? {
+            "yield" => Some(Background::Yield),
+            "full" => Some(Background::Full),
+            _ => None,
+        }
+    });
+    (rates, (rebuild_hours, scrub_days), background)
 }
 
 /// The groups of a pool after the first, whose level is `level`.
@@ -492,6 +507,23 @@ fn rate(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<RateLimit
         _ => size_of(value)
             .filter(|bytes_per_s| (1 << 20..=size::RATE_BYTES_MAX).contains(bytes_per_s))
             .map(RateLimit::BytesPerS),
+    })
+}
+
+/// How long work in the background may take.
+fn time_limit(
+    reader: &mut TableReader<'_, '_>,
+    key: &'static str,
+    unit: &str,
+    most: u16,
+) -> Option<TimeLimit> {
+    let rule = format!("\"off\", or a whole number from 1 to {most}, in {unit}");
+    reader.optional(key, &rule, |value| match value.as_str() {
+        Some("off") => Some(TimeLimit::Off),
+        Some(_) => None,
+        None => whole(value)
+            .filter(|count| (1..=most).contains(count))
+            .map(TimeLimit::Of),
     })
 }
 

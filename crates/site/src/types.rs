@@ -255,12 +255,31 @@ pub struct Pool {
     /// Bytes of drives a second that a scrub looks through; none leaves it to the
     /// engine.
     pub scrub_rate: Option<RateLimit>,
+    /// Hours that a rebuild takes at most; none leaves it to the engine.
+    pub rebuild_hours: Option<TimeLimit>,
+    /// Days that a scrub takes which begins by itself; none leaves it to the engine.
+    pub scrub_days: Option<TimeLimit>,
     /// Whether both make way for commands.
     pub background: Background,
     /// Percent of its capacity from which on it warns; none leaves it to the engine.
     pub warn_at: Option<u8>,
     /// Percent of its capacity from which on it raises an alarm, from `warn_at` on.
     pub alarm_at: Option<u8>,
+}
+
+/// The most hours that a site can give a rebuild: a year.
+pub const REBUILD_HOURS_MAX: u16 = 8760;
+
+/// The most days that a site can give a scrub: a year.
+pub const SCRUB_DAYS_MAX: u16 = 365;
+
+/// How long work in the background may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// There is no limit; of scrubs, none begins by itself.
+    Off,
+    /// So many hours, or days.
+    Of(u16),
 }
 
 /// How fast work in the background may go.
@@ -436,6 +455,8 @@ impl Pool {
             log_bytes: None,
             rebuild_rate: None,
             scrub_rate: None,
+            rebuild_hours: None,
+            scrub_days: None,
             background: Background::Yield,
             warn_at: None,
             alarm_at: None,

@@ -10,7 +10,7 @@ use crate::secret::{ChapAccount, NOT_SHOWN};
 use crate::span::words;
 use crate::types::{
     Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group, Host,
-    HostGroup, Initiators, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
+    HostGroup, Initiators, Limits, Pool, Portal, RateLimit, Site, TimeLimit, Vm, Volume,
 };
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -146,6 +146,8 @@ fn pool(pool: &Pool, file: &mut Writer) {
         log_bytes,
         rebuild_rate,
         scrub_rate,
+        rebuild_hours,
+        scrub_days,
         background,
         warn_at,
         alarm_at,
@@ -166,9 +168,9 @@ fn pool(pool: &Pool, file: &mut Writer) {
     file.size("log", *log_bytes);
     file.rate("rebuild_rate", *rebuild_rate);
     file.rate("scrub_rate", *scrub_rate);
-    if *background == Background::Full {
-        file.text("background", "full");
-    }
+    file.time_limit("rebuild_hours", *rebuild_hours);
+    file.time_limit("scrub_days", *scrub_days);
+    file.background(*background);
     file.number("warn_at", *warn_at);
     file.number("alarm_at", *alarm_at);
     for one in groups {
@@ -327,6 +329,20 @@ impl Writer {
             None => {}
             Some(RateLimit::Unlimited) => self.text(key, "unlimited"),
             Some(RateLimit::BytesPerS(bytes_per_s)) => self.size(key, Some(bytes_per_s)),
+        }
+    }
+
+    fn background(&mut self, background: Background) {
+        if background == Background::Full {
+            self.text("background", "full");
+        }
+    }
+
+    fn time_limit(&mut self, key: &str, limit: Option<TimeLimit>) {
+        match limit {
+            None => {}
+            Some(TimeLimit::Off) => self.text(key, "off"),
+            Some(TimeLimit::Of(count)) => self.number(key, Some(count)),
         }
     }
 

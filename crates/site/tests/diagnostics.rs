@@ -3,7 +3,7 @@
 //! Each case changes one place of a right file; what comes out is compared whole,
 //! so a case also shows that one mistake gives one message.
 
-use site::{Background, Level, RateLimit, SPAN_RULE, SiteErrorKind, parse};
+use site::{Background, Level, RateLimit, SPAN_RULE, SiteErrorKind, TimeLimit, parse};
 use std::time::Duration;
 
 /// A right file. Line numbers in the cases below count from its first line.
@@ -233,6 +233,10 @@ cases! {
          "t.toml:26: pool.group.drives: found \"d1\", which this pool lists already; allowed: each drive once"];
     cache_as_number: "page = \"256 KiB\"" => "cache = 5",
         [format!("t.toml:24: pool.cache: found the number 5; allowed: \"none\", or {SIZE}, up to \"1 TiB\"")];
+    rebuild_hours_none: "page = \"256 KiB\"" => "rebuild_hours = 0",
+        ["t.toml:24: pool.rebuild_hours: found 0; allowed: \"off\", or a whole number from 1 to 8760, in hours"];
+    scrub_days_a_word: "page = \"256 KiB\"" => "scrub_days = \"never\"",
+        ["t.toml:24: pool.scrub_days: found \"never\"; allowed: \"off\", or a whole number from 1 to 365, in days"];
     rebuild_rate_too_small: "page = \"256 KiB\"" => "rebuild_rate = \"4 KiB\"",
         [format!("t.toml:24: pool.rebuild_rate: found \"4 KiB\"; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\" to \"1 PiB\"")];
     scrub_rate_as_number: "page = \"256 KiB\"" => "scrub_rate = 7",
@@ -318,6 +322,7 @@ fn groups_spares_cache_and_log_are_read() {
         "page = \"256 KiB\"\n",
         "page = \"256 KiB\"\nspares = [\"s0\"]\ncache = \"none\"\nlog = \"8 MiB\"\n\
          rebuild_rate = \"200 MiB\"\nscrub_rate = \"unlimited\"\nbackground = \"full\"\n\
+         rebuild_hours = 12\nscrub_days = \"off\"\n\
          [[pool.group]]\nlevel = \"5\"\ndrives = [\"e0\", \"e1\", \"e2\"]\n\
          [[drive]]\nname = \"s0\"\ndevice = \"/dev/s0\"\n\
          [[drive]]\nname = \"e0\"\ndevice = \"/dev/e0\"\n\
@@ -345,6 +350,10 @@ fn groups_spares_cache_and_log_are_read() {
             Some(RateLimit::Unlimited),
             Background::Full
         )
+    );
+    assert_eq!(
+        (pool.rebuild_hours, pool.scrub_days),
+        (Some(TimeLimit::Of(12)), Some(TimeLimit::Off))
     );
     let plain = &site.pools[1];
     assert_eq!(plain.cache_bytes, 64 << 20);

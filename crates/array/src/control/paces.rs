@@ -3,7 +3,7 @@
 //! Invariant: they are kept before they count, so a restart changes nothing.
 
 use super::{ArrayError, ControlPlane};
-use crate::pool::Paces;
+use crate::pool::paces::{DAY, HOUR, Paces, time_limit};
 use engine::World;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
@@ -83,6 +83,7 @@ impl<W: World> ControlPlane<W> {
             let keep = |kept: &mut site::Pool| {
                 kept.cache_bytes = wanted.cache_bytes;
                 (kept.rebuild_rate, kept.scrub_rate) = (wanted.rebuild_rate, wanted.scrub_rate);
+                (kept.rebuild_hours, kept.scrub_days) = (wanted.rebuild_hours, wanted.scrub_days);
                 kept.background = wanted.background;
                 (kept.warn_at, kept.alarm_at) = (wanted.warn_at, wanted.alarm_at);
             };
@@ -116,6 +117,8 @@ fn keep_rates(kept: &mut site::Pool, rates: Rates) {
     let limit = |limit: Option<u64>| Some(limit.map_or(RateLimit::Unlimited, RateLimit::BytesPerS));
     kept.rebuild_rate = limit(rates.rebuild_bytes_per_s);
     kept.scrub_rate = limit(rates.scrub_bytes_per_s);
+    kept.rebuild_hours = Some(time_limit(rates.rebuild_within, HOUR));
+    kept.scrub_days = Some(time_limit(rates.scrub_within, DAY));
     kept.background = match rates.yields {
         true => Background::Yield,
         false => Background::Full,

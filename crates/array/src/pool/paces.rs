@@ -8,7 +8,8 @@ use crate::error::ArrayError;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use engine::{Lane, World};
-use site::{Background, RateLimit};
+use site::{Background, RateLimit, TimeLimit};
+use std::time::Duration;
 
 /// These values of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ impl Paces {
                 rebuild_bytes_per_s: limit(site.rebuild_rate, usual.rebuild_bytes_per_s),
                 scrub_bytes_per_s: limit(site.scrub_rate, usual.scrub_bytes_per_s),
                 yields: site.background == Background::Yield,
+                rebuild_within: within(site.rebuild_hours, HOUR, usual.rebuild_within),
+                scrub_within: within(site.scrub_days, DAY, usual.scrub_within),
             },
             thresholds: thresholds(site),
             cache_bytes: site.cache_bytes,
@@ -47,6 +50,29 @@ impl Paces {
         set_rates(lane, self.rates);
         lane.set_thresholds(self.thresholds);
     }
+}
+
+/// An hour, the unit of the time of rebuilds.
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// A day, the unit of the time of scrubs.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How long something may take.
+fn within(limit: Option<TimeLimit>, unit: Duration, usual: Option<Duration>) -> Option<Duration> {
+    match limit {
+        None => usual,
+        Some(TimeLimit::Off) => None,
+        Some(TimeLimit::Of(count)) => Some(unit * u32::from(count)),
+    }
+}
+
+/// As the settings say it, a part of a unit counts as one.
+pub(crate) fn time_limit(within: Option<Duration>, unit: Duration) -> TimeLimit {
+    let count = |within: Duration| within.as_nanos().div_ceil(unit.as_nanos());
+    within.map_or(TimeLimit::Off, |within| {
+        TimeLimit::Of(u16::try_from(count(within)).unwrap_or(u16::MAX))
+    })
 }
 
 /// One of the two may be named alone: the other gives way then.

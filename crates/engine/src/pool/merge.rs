@@ -1,6 +1,6 @@
 //! Merging the reports of a pool's lanes into a report of the pool.
 
-use super::maintenance::{Rates, ScrubFindings, ScrubInfo};
+use super::maintenance::{Rates, RoundInfo, ScrubInfo};
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use crate::cache::CacheStats;
 use crate::store::counts::{IoCounts, Operations};
@@ -34,6 +34,7 @@ impl PoolInfo {
         spares.retain(|spare| members.iter().all(|member| member.uuid != spare.uuid));
         self.tasks.extend(other.tasks);
         self.departed.extend(other.departed);
+        let rounds = self.scrub_round.zip(other.scrub_round);
         let scrubs = self.last_scrub.zip(other.last_scrub);
         PoolInfo {
             capacity_bytes,
@@ -58,6 +59,7 @@ impl PoolInfo {
             io: self.io.with(&other.io),
             rates: self.rates.with(&other.rates),
             last_scrub: scrubs.map(|(a, b)| a.with(b)),
+            scrub_round: rounds.map(|(a, b)| a.with(b)),
             failure: self.failure.or(other.failure),
             ..self
         }
@@ -110,11 +112,18 @@ impl ScrubInfo {
     fn with(self, other: ScrubInfo) -> ScrubInfo {
         ScrubInfo {
             age: self.age.max(other.age),
-            found: ScrubFindings {
-                mended: self.found.mended + other.found.mended,
-                lost: self.found.lost + other.found.lost,
-                still_lost: self.found.still_lost + other.found.still_lost,
-            },
+            found: self.found.and(other.found),
+        }
+    }
+}
+
+impl RoundInfo {
+    fn with(self, other: RoundInfo) -> RoundInfo {
+        RoundInfo {
+            age: self.age.max(other.age),
+            done_bytes: self.done_bytes + other.done_bytes,
+            total_bytes: self.total_bytes + other.total_bytes,
+            found: self.found.and(other.found),
         }
     }
 }

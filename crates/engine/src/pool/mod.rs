@@ -185,6 +185,8 @@ pub struct PoolInfo {
     pub scrubs_ended: u64,
     /// The last of them.
     pub last_scrub: Option<maintenance::ScrubInfo>,
+    /// The scrub that goes on by itself, if one does.
+    pub scrub_round: Option<maintenance::RoundInfo>,
     /// Counters of the read cache.
     pub cache: crate::cache::CacheStats,
     /// What the drives were used for since the opening.
@@ -263,6 +265,7 @@ impl<W: World> Lane<W> {
             copies_are_short: inner.copies_are_short(),
             scrubs_ended: inner.background().scrubs().ended(),
             last_scrub: inner.background().scrubs().last(inner.world.now()),
+            scrub_round: inner.round_info(),
             cache: inner.store.cache.stats(),
             io: inner.store.io(),
             rates: inner.background().pace().rates(),

@@ -1,15 +1,13 @@
 //! The pace of work in the background.
 //!
-//! Two limits: a rate, and the commands. While commands come in, the work rests four
-//! times as long as it worked, so it takes a fifth of the drives' time at most; it
-//! never stops altogether, so everything heals in the end.
+//! Three limits: a highest rate, the commands, and a least rate. While commands come in, the work
+//! rests a multiple of the time that it worked, so it takes a part of the drives' time only
+//! ([`Share`]). It rests less where it would not end in time otherwise. It never stops altogether,
+//! so everything heals in the end.
 
 use base::Time;
 use std::cell::Cell;
 use std::time::Duration;
-
-/// How much longer than a step the pause after it is, while commands come in.
-const REST: u32 = 4;
 
 /// Commands count as coming in until none came for so long: one that is late by chance
 /// is no reason to take everything.
@@ -17,6 +15,72 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// The longest pause.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How long a step of the work lasts while commands come in. Much longer than the one seek of a
+/// disk that a step costs (about 10 ms there and back), so most of it moves data; and short beside
+/// what a host waits for a command at the worst.
+pub(crate) const STEP_BEHIND_COMMANDS: Duration = Duration::from_millis(50);
+
+/// How long a rebuild takes at most, if nothing else is said. A span lacks redundancy so long; the
+/// next failure within two days is unlikely, and a disk of 20 TB needs half of its own rate for it.
+const REBUILD_WITHIN: Duration = Duration::from_secs(48 * 3600);
+
+/// How long a scrub that begins by itself takes, if nothing else is said. Damage is found within a
+/// month, while the other drives of its stripe are most likely sound; it takes a disk of 20 TB 4 % of
+/// its rate.
+const SCRUB_WITHIN: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The part of the drives' time that work takes while commands come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// A fifth: commands hardly feel it, and there is time.
+    Small,
+    /// A half: a span has no redundancy left. The next failure loses data, so each hour that the
+    /// rebuild takes is a risk; commands still get as much as the rebuild.
+    Half,
+}
+
+impl Share {
+    /// How much longer than a step the pause after it is.
+    fn rest(self) -> u32 {
+        match self {
+            Share::Small => 4,
+            Share::Half => 1,
+        }
+    }
+}
+
+/// The bounds of some work in the background.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Bytes a second at most; none is no limit.
+    pub most: Option<u64>,
+    /// Bytes a second at least, whatever commands come in; 0 is no bound.
+    pub least: f64,
+    /// The part of the drives' time that it has beside commands anyway.
+    pub share: Share,
+}
+
+impl Bounds {
+    /// Of work that need not end by a time.
+    pub fn at_most(most: Option<u64>) -> Bounds {
+        Bounds {
+            most,
+            least: 0.0,
+            share: Share::Small,
+        }
+    }
+}
+
+/// The rate, in bytes a second, at which so many bytes end by `due`.
+pub(crate) fn rate_until(due: Option<Time>, bytes_left: u64, now: Time) -> f64 {
+    match due {
+        None => 0.0,
+        // Late already: as fast as it goes.
+        Some(due) if due <= now => f64::INFINITY,
+        Some(due) => bytes_left as f64 / due.since(now).as_secs_f64(),
+    }
+}
 
 /// Limits of work in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +91,10 @@ pub struct Rates {
     pub scrub_bytes_per_s: Option<u64>,
     /// Whether commands go first. Off, the work takes what it can get.
     pub yields: bool,
+    /// A rebuild takes so long at most, whatever commands come in; none leaves it to them.
+    pub rebuild_within: Option<Duration>,
+    /// A scrub that begins by itself takes so long; none lets no scrub begin by itself.
+    pub scrub_within: Option<Duration>,
 }
 
 impl Default for Rates {
@@ -35,6 +103,8 @@ impl Default for Rates {
             rebuild_bytes_per_s: None,
             scrub_bytes_per_s: Some(128 << 20),
             yields: true,
+            rebuild_within: Some(REBUILD_WITHIN),
+            scrub_within: Some(SCRUB_WITHIN),
         }
     }
 }
@@ -72,46 +142,61 @@ impl Pace {
     /// `bytes`, with `commands` so far.
     pub fn pause(
         &self,
-        rate: Option<u64>,
+        bounds: Bounds,
         bytes: u64,
         (began, now): (Time, Time),
         commands: u64,
     ) -> Duration {
         let worked = now.since(began);
         let rest = match self.makes_way(commands, now) {
-            true => worked * REST,
+            true => {
+                let share = worked * bounds.share.rest();
+                share.min(time_of(bytes, bounds.least).saturating_sub(worked))
+            }
             false => Duration::ZERO,
         };
-        let due = rate.map_or(Duration::ZERO, |rate| {
+        let due = bounds.most.map_or(Duration::ZERO, |rate| {
             Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64)
         });
         rest.max(due.saturating_sub(worked)).min(PAUSE_MAX.max(due))
     }
 }
 
+/// How long so many bytes take at such a rate.
+fn time_of(bytes: u64, bytes_per_s: f64) -> Duration {
+    Duration::try_from_secs_f64(bytes as f64 / bytes_per_s).unwrap_or(Duration::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Bounds = Bounds {
+        most: None,
+        least: 0.0,
+        share: Share::Small,
+    };
 
     #[test]
     fn it_rests_for_commands_and_keeps_to_the_rate() {
         let pace = Pace::default();
         let step = (Time(0), Time(1_000_000));
-        assert_eq!(pace.pause(None, 1 << 20, step, 0), Duration::ZERO);
-        assert_eq!(pace.pause(None, 1 << 20, step, 5), Duration::from_millis(4));
+        assert_eq!(pace.pause(NONE, 1 << 20, step, 0), Duration::ZERO);
+        assert_eq!(pace.pause(NONE, 1 << 20, step, 5), Duration::from_millis(4));
         assert_eq!(
-            pace.pause(None, 1 << 20, step, 5),
+            pace.pause(NONE, 1 << 20, step, 5),
             Duration::from_millis(4),
             "nobody came since, but just before"
         );
         let later = (Time(200_000_000), Time(201_000_000));
         assert_eq!(
-            pace.pause(None, 1 << 20, later, 5),
+            pace.pause(NONE, 1 << 20, later, 5),
             Duration::ZERO,
             "nobody came for long"
         );
+        let limited = Bounds::at_most(Some(1 << 30));
         assert_eq!(
-            pace.pause(Some(1 << 30), 1 << 30, later, 5),
+            pace.pause(limited, 1 << 30, later, 5),
             Duration::from_millis(999)
         );
         let rates = Rates {
@@ -121,6 +206,36 @@ mod tests {
         assert!(!pace.makes_way(5, later.1) && pace.makes_way(6, later.1));
         pace.set_rates(rates);
         assert!(!pace.makes_way(7, later.1));
-        assert_eq!(pace.pause(None, 1 << 20, later, 8), Duration::ZERO);
+        assert_eq!(pace.pause(NONE, 1 << 20, later, 8), Duration::ZERO);
+    }
+
+    #[test]
+    fn it_rests_less_where_it_would_be_late_or_data_is_at_risk() {
+        let pace = Pace::default();
+        let (step, ms) = ((Time(0), Time(1_000_000)), Duration::from_millis);
+        let of = |bounds: Bounds, commands| pace.pause(bounds, 1_000_000, step, commands);
+        let share = Share::Half;
+        assert_eq!(of(Bounds { share, ..NONE }, 1), ms(1));
+        // 1 MB in 3 ms.
+        let least = 1e9 / 3.0;
+        assert_eq!(of(Bounds { least, ..NONE }, 2), ms(2));
+        let slow = 1e3;
+        let least = slow;
+        assert_eq!(of(Bounds { least, ..NONE }, 3), ms(4), "a fifth anyway");
+        let least = f64::INFINITY;
+        assert_eq!(of(Bounds { least, ..NONE }, 4), Duration::ZERO);
+        let most = Some(100_000_000);
+        let limited = Bounds { most, least, share };
+        assert_eq!(of(limited, 5), ms(9), "the limit holds all the same");
+    }
+
+    #[test]
+    fn the_least_rate_grows_as_the_time_runs_out() {
+        let at = |seconds: u64| Time(seconds * 1_000_000_000);
+        let rate = |now| rate_until(Some(at(10)), 100, now);
+        assert_eq!(rate(at(0)), 10.0);
+        assert_eq!(rate(at(5)), 20.0);
+        assert_eq!(rate(at(10)), f64::INFINITY);
+        assert_eq!(rate_until(None, 100, at(0)), 0.0);
     }
 }

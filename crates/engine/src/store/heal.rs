@@ -10,7 +10,7 @@ use super::Store;
 use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
-use super::row::{Row, Want};
+use super::row::{Bad, Row, Want};
 use crate::drives::DriveFault;
 use crate::drives::{EventKind, Zone};
 use crate::error::{PoolError, PoolErrorKind};
@@ -62,15 +62,21 @@ struct Columns {
     places: Vec<usize>,
     /// Columns of data.
     data: usize,
-    /// The unit that is to be put together.
-    target: Option<usize>,
-    /// The first unit of parity that can be read.
-    parity: Option<usize>,
+    /// The units that are to be written to drives that are being rebuilt.
+    targets: Vec<usize>,
+    /// The columns of data that no drive can be asked for: those of targets, and of drives that
+    /// are out of use.
+    missing: Vec<usize>,
+    /// The units that are read.
+    needed: Vec<bool>,
 }
 
 impl Columns {
-    /// Of a stripe, for the drive at the place `target`.
-    fn of<W: World>(zone: &Zone<W>, stripe: StripeRef, target: Option<usize>) -> Columns {
+    /// Of a stripe, for the drives at the places `targets`.
+    ///
+    /// A scrub reads all that can be read, to compare it. A rebuild reads only what it takes: the
+    /// data is known by its sums, and what is put together is checked against its own.
+    fn of<W: World>(zone: &Zone<W>, stripe: StripeRef, targets: &[usize]) -> Columns {
         let geometry = zone.shape.geometry;
         let mut places: Vec<usize> = (0..geometry.data_columns())
             .map(|column| zone.data_place(stripe, column))
@@ -79,31 +85,39 @@ impl Columns {
         let data = places.len();
         places.extend(p);
         places.extend(q);
-        let target = target.and_then(|target| places.iter().position(|place| *place == target));
-        let readable = |index: &usize| {
-            zone.group
-                .place(places[*index])
-                .is_readable(zone.shape.zone)
+        let is_target = |index: &usize| targets.contains(&places[*index]);
+        let targets: Vec<usize> = (0..places.len()).filter(is_target).collect();
+        let readable: Vec<bool> = (0..places.len())
+            .map(|index| {
+                let member = zone.group.place(places[index]);
+                member.is_readable(zone.shape.zone) && !targets.contains(&index)
+            })
+            .collect();
+        let missing: Vec<usize> = (0..data).filter(|index| !readable[*index]).collect();
+        let parities = (data..places.len()).filter(|index| readable[*index]);
+        let wanted = match targets.is_empty() {
+            true => places.len(),
+            false => missing.len(),
         };
-        let parity = (data..places.len()).find(readable);
+        let parities: Vec<usize> = parities.take(wanted).collect();
+        let needed = (0..places.len())
+            .map(|index| match index < data {
+                true => readable[index],
+                false => parities.contains(&index),
+            })
+            .collect();
         Columns {
             places,
             data,
-            target,
-            parity,
+            targets,
+            missing,
+            needed,
         }
     }
 
-    /// Whether a unit is read. For a target only what it takes: the data is known by its sums, and
-    /// what is put together is checked against its own. A scrub compares the parity.
-    fn needs(&self, index: usize) -> bool {
-        match self.target {
-            None => true,
-            Some(target) if target < self.data => {
-                index != target && (index < self.data || Some(index) == self.parity)
-            }
-            Some(_) => index < self.data,
-        }
+    /// Whether parity is reckoned: to be written, or to be compared.
+    fn reckons_parity(&self) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|target| *target >= self.data)
     }
 }
 
@@ -120,8 +134,8 @@ impl<W: World> Store<W> {
         })
     }
 
-    /// Looks a stripe through. With a `target`, what that place should hold is
-    /// written to it, not durably: the caller flushes it.
+    /// Looks a stripe through. What the places of `targets` should hold is written to them, not
+    /// durably: the caller flushes them. What the others hold is read once for all of them.
     ///
     /// # Errors
     /// When the pool has stopped; when a drive that is needed does not answer.
@@ -129,7 +143,7 @@ impl<W: World> Store<W> {
         &self,
         zone: &Rc<Zone<W>>,
         stripe: StripeRef,
-        target: Option<usize>,
+        targets: &[usize],
     ) -> Result<Healed, PoolError> {
         let _alone = self.locks.lock(stripe).await;
         let pinned = self
@@ -144,15 +158,15 @@ impl<W: World> Store<W> {
             return Ok(found);
         };
         let whole = match zone.shape.geometry.code {
-            Code::Mirror => self.heal_copies(zone, stripe, &written, target).await,
-            Code::P | Code::PQ => self.heal_columns(zone, stripe, &written, target).await,
+            Code::Mirror => self.heal_copies(zone, stripe, &written, targets).await,
+            Code::P | Code::PQ => self.heal_columns(zone, stripe, &written, targets).await,
         };
         if let Some(healed) = whole {
             return Ok(healed.and(found));
         }
         let mut healed = found;
         for row in written.rows {
-            healed = healed.and(self.heal_row(zone, stripe, row, &pinned, target).await?);
+            healed = healed.and(self.heal_row(zone, stripe, row, &pinned, targets).await?);
         }
         Ok(healed)
     }
@@ -216,40 +230,56 @@ impl<W: World> Store<W> {
         })
     }
 
+    /// Writes what targets should hold to them, and says how many bytes that were.
+    async fn put_units(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        row: u32,
+        units: Vec<(usize, Slice)>,
+    ) -> u64 {
+        let puts = units
+            .into_iter()
+            .map(|(place, data)| self.put_unit(zone, stripe, place, row, data));
+        join_all(puts).await.into_iter().flatten().sum()
+    }
+
+    /// A scrub compares all copies. A rebuild needs one, which its sums prove.
     async fn heal_copies(
         &self,
         zone: &Zone<W>,
         stripe: StripeRef,
         written: &Written,
-        target: Option<usize>,
+        targets: &[usize],
     ) -> Option<Healed> {
         let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
-        let others: Vec<usize> = places
-            .clone()
-            .filter(|place| Some(*place) != target && zone.group.place(*place).is_writable())
+        let is_target = |place: &usize| targets.contains(place);
+        let targets: Vec<usize> = places.clone().filter(is_target).collect();
+        let is_readable = |place: &usize| zone.group.place(*place).is_readable(zone.shape.zone);
+        let mut others: Vec<usize> = places
+            .filter(|place| !is_target(place) && is_readable(place))
             .collect();
-        let copies = join_all(
-            others
-                .iter()
-                .map(|place| self.unit(zone, stripe, *place, &written.rows)),
-        )
-        .await;
-        let copies: Vec<Slice> = copies.into_iter().collect::<Option<_>>()?;
-        if !copies
+        if !targets.is_empty() {
+            others.sort_by_key(|place| zone.group.place(*place).is_asked_last());
+            others.truncate(1);
+        }
+        let reads = others
             .iter()
-            .all(|copy| self.all_right(copy, &written.sums[0]))
-        {
+            .map(|place| self.unit(zone, stripe, *place, &written.rows));
+        let copies: Vec<Option<Slice>> = join_all(reads).await;
+        let copies: Vec<Slice> = copies.into_iter().collect::<Option<_>>()?;
+        let content = copies.first()?;
+        let is_right = |copy: &Slice| self.all_right(copy, &written.sums[0]);
+        if !copies.iter().all(is_right) {
             return None;
         }
-        let mut healed = Healed::default();
-        if let Some(target) = target.filter(|target| places.contains(target)) {
-            let content = copies.first()?.clone();
-            healed.rebuilt_bytes = self
-                .put_unit(zone, stripe, target, written.rows.start, content)
-                .await
-                .unwrap_or(0);
-        }
-        Some(healed)
+        let units = targets.iter().map(|target| (*target, content.clone()));
+        let row = written.rows.start;
+        let put = self.put_units(zone, stripe, row, units.collect());
+        Some(Healed {
+            rebuilt_bytes: put.await,
+            ..Healed::default()
+        })
     }
 
     async fn heal_columns(
@@ -257,29 +287,23 @@ impl<W: World> Store<W> {
         zone: &Zone<W>,
         stripe: StripeRef,
         written: &Written,
-        target: Option<usize>,
+        targets: &[usize],
     ) -> Option<Healed> {
-        let of = Columns::of(zone, stripe, target);
+        let of = Columns::of(zone, stripe, targets);
         let mut units = self.right_units(zone, stripe, written, &of).await?;
-        match of.target.filter(|target| *target < of.data) {
-            Some(column) => {
-                units[column] =
-                    Some(self.missing_column(&units[..of.data], column, &units[of.data..])?);
-                if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
-                    return None;
-                }
-            }
-            None => self.check_parity(zone, written, &of, &mut units)?,
+        self.add_missing(written, &of, &mut units)?;
+        if of.reckons_parity() {
+            self.check_parity(zone, written, &of, &mut units)?;
         }
-        let mut healed = Healed::default();
-        if let Some(target) = of.target {
-            let content = units[target].take()?;
-            healed.rebuilt_bytes = self
-                .put_unit(zone, stripe, of.places[target], written.rows.start, content)
-                .await
-                .unwrap_or(0);
+        let mut content = Vec::with_capacity(of.targets.len());
+        for target in &of.targets {
+            content.push((of.places[*target], units[*target].take()?));
         }
-        Some(healed)
+        let put = self.put_units(zone, stripe, written.rows.start, content);
+        Some(Healed {
+            rebuilt_bytes: put.await,
+            ..Healed::default()
+        })
     }
 
     /// Reads the units that are needed. None when one can't be read, or is not what its sums say.
@@ -290,13 +314,13 @@ impl<W: World> Store<W> {
         written: &Written,
         of: &Columns,
     ) -> Option<Vec<Option<Slice>>> {
-        let places = of.places.iter().enumerate();
-        let reads = places.map(async |(index, place)| match of.needs(index) {
+        let places = of.places.iter().zip(&of.needed);
+        let reads = places.map(async |(place, is_needed)| match is_needed {
             true => self.unit(zone, stripe, *place, &written.rows).await,
             false => None,
         });
         let mut units = join_all(reads).await;
-        if (0..units.len()).any(|index| of.needs(index) && units[index].is_none()) {
+        if (0..units.len()).any(|index| of.needed[index] && units[index].is_none()) {
             return None;
         }
         for (unit, sums) in units.iter_mut().zip(&written.sums) {
@@ -310,7 +334,34 @@ impl<W: World> Store<W> {
         Some(units)
     }
 
-    /// Puts the parity in the place of the target, and compares that which was read. None when it
+    /// Puts the columns together that can't be read. None when the parity does not suffice, or what
+    /// comes out is not what the sums say.
+    fn add_missing(
+        &self,
+        written: &Written,
+        of: &Columns,
+        units: &mut [Option<Slice>],
+    ) -> Option<()> {
+        let parities = units[of.data..].iter().flatten().count();
+        if of.missing.is_empty() {
+            return Some(());
+        }
+        if of.missing.len() > parities {
+            return None;
+        }
+        let (data, parity) = units.split_at(of.data);
+        let found = self.missing_columns(data, &of.missing, parity)?;
+        for (column, content) in of.missing.iter().zip(found) {
+            let is_right = self.all_right(&content, &written.sums[*column]);
+            if !is_right && !self.world.planted("column put together is not checked") {
+                return None;
+            }
+            units[*column] = Some(self.without_unwritten(&content, &written.sums[*column]));
+        }
+        Some(())
+    }
+
+    /// Puts the parity in the place of the targets, and compares that which was read. None when it
     /// is another.
     fn check_parity(
         &self,
@@ -322,9 +373,9 @@ impl<W: World> Store<W> {
         let len = written.rows.len() * BLOCK_BYTES;
         let right = self.parity_of(&units[..of.data], len, zone.shape.geometry.code);
         for (index, right) in (of.data..of.places.len()).zip(right) {
-            if Some(index) == of.target {
+            if of.targets.contains(&index) {
                 units[index] = Some(right);
-            } else if of.needs(index)
+            } else if of.needed[index]
                 && !self.same_where_written(units[index].as_ref()?, &right, &written.sums)
             {
                 return None;
@@ -348,14 +399,16 @@ impl<W: World> Store<W> {
         masked.freeze()
     }
 
-    fn missing_column(
+    /// The columns `missing` out of the others and as much of the parity as was read.
+    fn missing_columns(
         &self,
         columns: &[Option<Slice>],
-        missing: usize,
+        missing: &[usize],
         parities: &[Option<Slice>],
-    ) -> Option<Slice> {
+    ) -> Option<Vec<Slice>> {
         if self.world.buffers().is_length_only() {
-            return parities.iter().flatten().next().cloned();
+            let like = parities.iter().flatten().next()?;
+            return Some(missing.iter().map(|_| like.clone()).collect());
         }
         let known: Vec<Option<&[u8]>> = columns
             .iter()
@@ -367,15 +420,18 @@ impl<W: World> Store<W> {
                 .and_then(Option::as_ref)
                 .and_then(Slice::bytes)
         };
-        if let Some(p) = parity(0) {
+        if let (Some(p), [_]) = (parity(0), missing) {
             // The exclusive or of all else: no way round by a copy.
             let all: Vec<Option<&[u8]>> = known.into_iter().chain([Some(p)]).collect();
             let mut column = self.world.buffers().data(p.len());
             parity::p_of(column.bytes_mut()?, &all);
-            return Some(column.freeze());
+            return Some(vec![column.freeze()]);
         }
-        let solved = parity::solve(&known, &[missing], None, parity(1))?;
-        Some(self.world.buffers().copy_of(solved.first()?).freeze())
+        let solved = parity::solve(&known, missing, parity(0), parity(1))?;
+        let copies = solved
+            .iter()
+            .map(|column| self.world.buffers().copy_of(column).freeze());
+        Some(copies.collect())
     }
 
     /// Whether two parities agree in the rows that hold something.
@@ -395,7 +451,7 @@ impl<W: World> Store<W> {
         stripe: StripeRef,
         row: u32,
         pinned: &Pinned,
-        target: Option<usize>,
+        targets: &[usize],
     ) -> Result<Healed, PoolError> {
         let (loaded, silent) = self
             .look_at_row(zone, (stripe, row), pinned, Want::Everything)
@@ -408,14 +464,11 @@ impl<W: World> Store<W> {
             let context = format!("drive '{}' does not answer, and is needed", member.name);
             return Err(PoolError::new(PoolErrorKind::Drive, context));
         } else {
-            healed.lost = self.give_up(zone, &loaded, &lost, target).await?;
+            healed.lost = self.give_up(zone, &loaded, &lost, targets).await?;
         }
-        for bad in loaded.bad.iter().filter(|bad| Some(bad.place) == target) {
-            let written = self
-                .put_unit(zone, stripe, bad.place, row, bad.content.clone())
-                .await;
-            healed.rebuilt_bytes += written.unwrap_or(0);
-        }
+        let wanted = loaded.bad.iter().filter(|bad| targets.contains(&bad.place));
+        let wanted = wanted.map(|bad| (bad.place, bad.content.clone()));
+        healed.rebuilt_bytes += self.put_units(zone, stripe, row, wanted.collect()).await;
         Ok(healed)
     }
 
@@ -462,7 +515,7 @@ impl<W: World> Store<W> {
         zone: &Rc<Zone<W>>,
         row: &Row,
         lost: &[usize],
-        target: Option<usize>,
+        targets: &[usize],
     ) -> Result<u64, PoolError> {
         self.world.reached("block given up");
         let blocks = zone.blocks_of(row.stripe);
@@ -502,9 +555,9 @@ impl<W: World> Store<W> {
                 }));
             }
         }
-        for bad in row.bad.iter().filter(|bad| {
-            Some(bad.place) != target && zone.group.place(bad.place).is_readable(zone.shape.zone)
-        }) {
+        let is_target = |bad: &Bad| targets.contains(&bad.place);
+        let is_readable = |bad: &Bad| zone.group.place(bad.place).is_readable(zone.shape.zone);
+        for bad in row.bad.iter().filter(|bad| !is_target(bad) && is_readable(bad)) {
             let (place, data) = (bad.place, bad.content.clone());
             change.writes.push(PlaceWrite {
                 place,

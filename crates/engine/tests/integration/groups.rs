@@ -178,6 +178,7 @@ fn a_drive_that_has_failed_waits_for_neither_scrub_nor_conversion() {
                 rebuild_bytes_per_s: Some(bytes_per_s),
                 scrub_bytes_per_s: Some(bytes_per_s),
                 yields: true,
+                ..Rates::default()
             });
             match what {
                 TaskKind::Scrub => pool.start_scrub().unwrap(),

@@ -107,7 +107,8 @@ fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
         // It comes on record soon, unless a scrub has found all whole again.
         None => {
             let is_whole = |scrub: ScrubInfo| scrub.found.lost == 0;
-            if info.lost_bytes == 0 || info.last_scrub.is_some_and(is_whole) {
+            let last = info.last_scrub.filter(|_| info.scrubs_ended > 0);
+            if info.lost_bytes == 0 || last.is_some_and(is_whole) {
                 return None;
             }
             String::new()

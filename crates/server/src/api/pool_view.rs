@@ -3,15 +3,16 @@
 use super::health;
 use super::problem::Refusal;
 use crate::array::Array;
+use ::array::pool::paces::{DAY, HOUR};
 use api::{
-    Background, Cache, Group, Io, LastScrub, MissingDrive, Operations, Pool, Rates, Task, TaskKind,
-    Thresholds,
+    Background, Cache, Group, Io, LastScrub, MissingDrive, Operations, Pool, Rates, ScrubRound,
+    Task, TaskKind, Thresholds,
 };
 use axum::Json;
 use engine::pool::maintenance::{ScrubInfo, TaskInfo, fullness};
 use engine::pool::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use engine::store::counts::IoCounts;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A pool as it is now.
 pub(super) async fn shown(array: &Array, name: &str) -> Result<Json<Pool>, Refusal> {
@@ -47,6 +48,7 @@ fn task(info: &TaskInfo) -> Task {
         total_bytes: info.total_bytes,
         bytes_per_s: info.bytes_per_s,
         left_s: info.left.map(|left| left.as_secs()),
+        due_s: info.due.map(|due| due.as_secs()),
     }
 }
 
@@ -100,6 +102,42 @@ fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
     }
 }
 
+fn scrub_round(info: &PoolInfo) -> Option<ScrubRound> {
+    let (round, within) = (info.scrub_round?, info.rates.scrub_within?);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()?;
+    let began_unix_s = now.saturating_sub(round.age).as_secs();
+    Some(ScrubRound {
+        began_unix_s,
+        due_unix_s: began_unix_s.saturating_add(within.as_secs()),
+        done_bytes: round.done_bytes,
+        total_bytes: round.total_bytes,
+        mended_blocks: round.found.mended,
+        lost_blocks: round.found.lost,
+    })
+}
+
+/// The limits of work in the background.
+fn rates(rates: &engine::pool::maintenance::Rates) -> Rates {
+    Rates {
+        rebuild_bytes_per_s: rates.rebuild_bytes_per_s,
+        scrub_bytes_per_s: rates.scrub_bytes_per_s,
+        rebuild_hours: count_of(rates.rebuild_within, HOUR),
+        scrub_days: count_of(rates.scrub_within, DAY),
+        background: match rates.yields {
+            true => Background::Yield,
+            false => Background::Full,
+        },
+    }
+}
+
+/// How many whole units it is, a part counted as one.
+fn count_of(within: Option<Duration>, unit: Duration) -> Option<u32> {
+    let count = within?.as_nanos().div_ceil(unit.as_nanos());
+    Some(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
 fn free_bytes(info: &PoolInfo) -> u64 {
     let used = info.mapped_bytes + info.promised_bytes;
     info.capacity_bytes.saturating_sub(used)
@@ -117,6 +155,7 @@ pub(super) fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         failed_drives,
         missing_drives: missing_drives(array, &info),
         last_scrub: info.last_scrub.as_ref().map(last_scrub),
+        scrub_round: scrub_round(&info),
         level: info.level.to_string(),
         lanes: info.lanes,
         page_bytes: info.page_bytes,
@@ -152,14 +191,7 @@ pub(super) fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
             ahead_used_bytes: info.cache.ahead_used_bytes,
         },
         io: io(&info.io),
-        rates: Rates {
-            rebuild_bytes_per_s: info.rates.rebuild_bytes_per_s,
-            scrub_bytes_per_s: info.rates.scrub_bytes_per_s,
-            background: match info.rates.yields {
-                true => Background::Yield,
-                false => Background::Full,
-            },
-        },
+        rates: rates(&info.rates),
         scrubs: info.scrubs_ended,
         failure: info.failure,
         uuid: info.uuid.to_string(),

@@ -6,12 +6,14 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::status::numbers;
 use crate::array::Array;
+use ::array::pool::paces::{DAY, HOUR};
 use api::{Background, DriveAdd, Pool, Problem, RatesChange, ScrubChange};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::pool::PoolInfo;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// All pools, by name.
 #[utoipa::path(
@@ -105,6 +107,20 @@ fn check(change: &RatesChange) -> Result<(), Refusal> {
             return Err(Refusal::invalid(message));
         }
     }
+    let found = [
+        (
+            "rebuild hours",
+            change.rebuild_hours,
+            site::REBUILD_HOURS_MAX,
+        ),
+        ("scrub days", change.scrub_days, site::SCRUB_DAYS_MAX),
+    ];
+    for (what, found, most) in found {
+        if let Some(found) = found.filter(|found| *found > u32::from(most)) {
+            let message = format!("{what}: found {found}; allowed: 1 to {most}, or 0 for off");
+            return Err(Refusal::invalid(message));
+        }
+    }
     Ok(())
 }
 
@@ -118,9 +134,16 @@ fn changed(
         Some(0) => None,
         Some(bytes_per_s) => Some(bytes_per_s),
     };
+    let within = |asked: Option<u32>, unit: Duration, now: Option<Duration>| match asked {
+        None => now,
+        Some(0) => None,
+        Some(count) => Some(unit * count),
+    };
     engine::pool::maintenance::Rates {
         rebuild_bytes_per_s: limit(change.rebuild_bytes_per_s, rates.rebuild_bytes_per_s),
         scrub_bytes_per_s: limit(change.scrub_bytes_per_s, rates.scrub_bytes_per_s),
+        rebuild_within: within(change.rebuild_hours, HOUR, rates.rebuild_within),
+        scrub_within: within(change.scrub_days, DAY, rates.scrub_within),
         yields: change
             .background
             .map_or(rates.yields, |background| background == Background::Yield),

@@ -4,7 +4,7 @@ use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
 use crate::openings::pool_changes::{self, NewPool};
 use engine::pool::PoolInfo;
-use site::{Background, Drive, Pool, RateLimit, Site};
+use site::{Background, Drive, Pool, RateLimit, Site, TimeLimit};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -113,6 +113,8 @@ fn changes(now: &Pool, wanted: &Pool) -> Vec<String> {
             ("cache", size(pool.cache_bytes)),
             ("rebuild_rate", rate(pool.rebuild_rate)),
             ("scrub_rate", rate(pool.scrub_rate)),
+            ("rebuild_hours", time_limit(pool.rebuild_hours, "h")),
+            ("scrub_days", time_limit(pool.scrub_days, "d")),
             ("background", background(pool.background)),
             ("warn_at", percent(pool.warn_at)),
             ("alarm_at", percent(pool.alarm_at)),
@@ -142,6 +144,14 @@ fn rate(limit: Option<RateLimit>) -> String {
         None => USUAL.to_owned(),
         Some(RateLimit::Unlimited) => "unlimited".to_owned(),
         Some(RateLimit::BytesPerS(bytes_per_s)) => format!("{}/s", size(bytes_per_s)),
+    }
+}
+
+fn time_limit(limit: Option<TimeLimit>, unit: &str) -> String {
+    match limit {
+        None => USUAL.to_owned(),
+        Some(TimeLimit::Off) => "off".to_owned(),
+        Some(TimeLimit::Of(count)) => format!("{count} {unit}"),
     }
 }
 

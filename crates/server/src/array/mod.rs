@@ -9,6 +9,7 @@ mod places;
 mod placing;
 mod portals;
 mod roster;
+mod scrubs;
 #[cfg(test)]
 mod silent_shards;
 
@@ -26,6 +27,7 @@ pub(crate) use history::History;
 pub use places::added;
 pub(crate) use places::{drive_places, keep_added};
 pub(crate) use roster::roster;
+pub(crate) use scrubs::scrubs;
 
 use crate::data_dir::DataDir;
 use crate::directory::Directory;

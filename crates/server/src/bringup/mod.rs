@@ -249,13 +249,20 @@ async fn furnish(
     if let Some(file) = &file {
         tell_differences(&apply::follow(file, &renamed), &array).await?;
     }
-    array.keep_trash().await?;
-    array.keep_schedules().await?;
+    keep_by_itself(&array, data).await?;
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
     array.resume_jobs();
     Ok((array, front, described))
+}
+
+/// Has the array do from now on what it does by itself: empty the trash, run schedules, scrub pools.
+async fn keep_by_itself(array: &Arc<Array>, data: &DataDir) -> Result<(), BringUpError> {
+    array.keep_trash().await?;
+    array.keep_schedules().await?;
+    array.keep_scrubs(array::scrubs(data.path()));
+    Ok(())
 }
 
 /// Records the open pools that were made in another data directory.

@@ -172,7 +172,18 @@ const POOL: &[Key] = &[
         "Limit of rebuilds, and of moves between groups.",
         "unlimited",
     ),
+    key(
+        "rebuild_hours",
+        "Hours that a rebuild takes at most, while hosts do I/O, as far as the drives and `rebuild_rate` allow it. \
+         `off`: it takes as long as hosts leave to it.",
+        "48",
+    ),
     key("scrub_rate", "Limit of a scrub.", "128 MiB"),
+    key(
+        "scrub_days",
+        "Days in which Ashlar scrubs the whole pool, by itself, over and over. `off`: only by command.",
+        "30",
+    ),
     key(
         "background",
         "`yield`: rebuild and scrub rest while hosts do I/O. `full`: they use all that their rates allow.",

@@ -3,6 +3,7 @@
 //! A task of its own, since drives may be rebuilt for days meanwhile. It goes through the
 //! maps of all volumes as long as any page has a backing, and makes way for commands.
 
+use super::pace::Bounds;
 use crate::meta::page_map::UNMAPPED;
 use crate::pool::{Lane, PoolError, PoolErrorKind};
 use crate::space::LaneState;
@@ -140,7 +141,7 @@ impl<W: World> LaneState<W> {
             }
         }
         let rate = self.background().pace().rates().rebuild_bytes_per_s;
-        self.rest(rate, bytes, began).await;
+        self.rest(Bounds::at_most(rate), bytes, began).await;
         self.go_on()?;
         outcome
     }

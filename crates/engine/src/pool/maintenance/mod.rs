@@ -1,11 +1,12 @@
 //! The tasks that the pool runs for its drives: spares taken, drives rebuilt, copies of metadata
 //! and logs moved, scrubs from time to time.
 //!
-//! One task a pool, one thing at a time, behind the commands: see [`pace`].
+//! One task a pool, one thing at a time (but rebuilds of several drives), behind the commands: see
+//! [`pace`].
 //!
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
 //! (converted, added, removed), [`candidates`] (drives judged before any lane takes them), `remains` (the space without a group), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
-//! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
+//! it), `rebuild`, `scrub` (by command), `scrub_rounds` (by themselves), `steps` (of all these), `copies` (of metadata and logs), [`pace`]. [`health`] is a
 //! task of its own: drives are watched while others are rebuilt ([`crate::drives`] has what it does
 //! about those that do not answer). So is [`fullness`]: who
 //! has to be told that space runs out; and `fill`: pages that lie over others.
@@ -21,12 +22,15 @@ pub(super) mod lend;
 mod rebuild;
 pub mod remains;
 mod scrub;
+mod scrub_rounds;
 mod spares;
+mod steps;
 mod zones;
 
 use crate::space::background::Task;
-pub use crate::space::background::{ScrubFindings, ScrubInfo, TaskInfo, TaskKind};
+pub use crate::space::background::{ScrubFindings, ScrubInfo, ScrubState, TaskInfo, TaskKind};
 pub use crate::space::pace::{self, Rates};
+pub use scrub_rounds::RoundInfo;
 
 use super::{MemberState, PoolError};
 use crate::drives::EventKind;
@@ -112,11 +116,12 @@ impl<W: World> LaneState<W> {
             return Ok(());
         }
         self.lend().await?;
-        self.rebuild_next().await?;
+        self.rebuild_all().await?;
         let emptied = self.empty_zones().await;
         self.go_on()?;
         self.part_with_groups().await?;
         self.scrub_if_wanted().await?;
+        self.scrub_what_is_due().await?;
         emptied
     }
 
@@ -130,10 +135,11 @@ impl<W: World> LaneState<W> {
 
     /// Puts `task` off until no drive is wanting any more.
     async fn look_after_drives(self: &Rc<Self>, task: &Rc<Task>) -> Result<(), PoolError> {
+        self.background().put_off(task);
         while self.is_drive_wanting() {
             self.take_spares().await?;
             self.move_copies().await?;
-            self.rebuild_next().await?;
+            self.rebuild_all().await?;
             self.go_on()?;
         }
         self.background().resume(task, self.world.now());

@@ -1,97 +1,377 @@
-//! Rebuilding a drive, zone by zone.
+//! Rebuilding drives, zone by zone.
 //!
-//! A zone counts as whole on the drive once all its stripes and its sums are durable
-//! there, and that is recorded: so a rebuild goes on after a restart where it was.
+//! All drives of a group that are to be rebuilt are, in one pass over its zones: what the others hold
+//! is read once for all of them. Groups are rebuilt side by side: they share no drive.
+//!
+//! Invariants:
+//! - A zone counts as whole on a drive once all its stripes and its sums are durable there, and that
+//!   is recorded: so a rebuild goes on after a restart where it was.
+//! - Of the zones of a group, those with the least redundancy left are first.
+//! - While a zone is lent, or a spare taken, no zone is being rebuilt.
+//!
+//! A rebuild ends in [`Rates::rebuild_within`](super::Rates), counted over the time that the pool is
+//! open: one that goes on after a restart has the part of it that its part of the zones needs.
 
-use super::TaskKind;
-use crate::drives::{DriveFault, Member};
-use crate::drives::{EventKind, Zone};
+use super::pace::{self, Bounds, Share};
+use super::{Task, TaskKind};
+use crate::drives::{DriveFault, EventKind, Group, Member, Zone};
 use crate::meta::Record;
-use crate::pool::{MemberState, PoolError};
+use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::space::LaneState;
-use crate::store::{Healed, StripeRef};
+use crate::store::StripeRef;
 use crate::world::World;
+use base::Time;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of drives, those that are read included, worked on at once.
-const AT_ONCE_BYTES: u64 = 16 << 20;
+/// A drive that is being rebuilt, and how far it is.
+struct Progress<W: World> {
+    member: Rc<Member<W>>,
+    task: Rc<Task>,
+    began: Time,
+    /// The part of all zones that was to be rebuilt then.
+    part: f64,
+}
 
-/// As above, while commands come in that go first.
-const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 512 << 10;
+/// What is under way since the task looked around last.
+type UnderWay<W> = RefCell<Vec<Rc<Progress<W>>>>;
 
-/// Bytes of a step while no commands come in. A step ends with all drives idle.
-const STEP_BYTES: u64 = 128 << 20;
+/// A zone, and the drives that get what they should hold of it.
+struct Pass<W: World> {
+    zone: Rc<Zone<W>>,
+    targets: Vec<Rc<Progress<W>>>,
+}
+
+impl<W: World> Pass<W> {
+    /// The places of those that have not failed since.
+    fn places(&self) -> Vec<usize> {
+        let members = self.targets.iter().map(|target| &target.member);
+        members
+            .filter(|member| member.state() == MemberState::Rebuilding)
+            .map(|member| usize::from(member.place()))
+            .collect()
+    }
+}
 
 impl<W: World> LaneState<W> {
-    /// Rebuilds the next drive that is to be, if there is one.
-    pub(super) async fn rebuild_next(self: &Rc<Self>) -> Result<(), PoolError> {
-        let members = self.drives.members();
-        let next = members
-            .into_iter()
-            .find(|member| member.state() == MemberState::Rebuilding);
-        let Some(member) = next else { return Ok(()) };
-        let outcome = self.rebuild(&member).await;
-        self.background().end();
+    /// Drives of a group that are to be rebuilt.
+    fn to_rebuild(&self, group: &Group<W>) -> Vec<Rc<Member<W>>> {
+        let mut places = group.places();
+        places.retain(|member| member.state() == MemberState::Rebuilding);
+        places
+    }
+
+    /// Rebuilds all drives that are to be.
+    pub(super) async fn rebuild_all(self: &Rc<Self>) -> Result<(), PoolError> {
+        let progress = RefCell::default();
+        let outcome = self.rebuild_groups(&progress).await;
+        for progress in progress.take() {
+            self.background().end(&progress.task);
+        }
         outcome
     }
 
-    async fn rebuild(self: &Rc<Self>, member: &Rc<Member<W>>) -> Result<(), PoolError> {
-        let group = self.drives.group(member.group());
-        let of_group = || -> Vec<Rc<Zone<W>>> {
-            let mut zones = self.drives.zones();
-            zones.retain(|zone| Rc::ptr_eq(&zone.group, &group));
-            zones
-        };
-        let zone_bytes = self.identity().zone_bytes;
-        let whole = member.rebuilt().borrow().len() as u64;
-        let total = of_group().len() as u64 * zone_bytes;
-        let task = self.background().begin(
-            TaskKind::Rebuild,
-            &member.name,
-            self.world.now(),
-            (whole * zone_bytes, total),
-        );
-        self.tell_rebuild(member, whole);
+    async fn rebuild_groups(self: &Rc<Self>, all: &UnderWay<W>) -> Result<(), PoolError> {
         loop {
+            let mut groups = self.drives.groups();
+            groups.retain(|group| !self.to_rebuild(group).is_empty());
+            if groups.is_empty() {
+                return Ok(());
+            }
+            self.rebuild_side_by_side(all).await?;
+            self.look_between_zones().await?;
+        }
+    }
+
+    /// What does not wait for the end of all rebuilds, and is done while none is under way.
+    async fn look_between_zones(self: &Rc<Self>) -> Result<(), PoolError> {
+        if self.next_to_stand_in().is_some() {
+            self.world.reached("spare taken during a rebuild");
+            self.take_spares().await?;
+            self.move_copies().await?;
+        }
+        self.lend().await
+    }
+
+    /// Rebuilds zones of all groups until nothing is left to rebuild, or there is something else to do.
+    async fn rebuild_side_by_side(self: &Rc<Self>, all: &UnderWay<W>) -> Result<(), PoolError> {
+        let mut under_way = FuturesUnordered::new();
+        let mut busy: Vec<u16> = Vec::new();
+        let mut found = Ok(());
+        let mut is_first = true;
+        loop {
+            let lane = self.drives.lane();
+            let is_called = lane.registry.is_wanted_of(lane.index);
+            let goes_on = is_first || !(is_called || self.next_to_stand_in().is_some());
+            is_first = false;
+            let mut groups = self.drives.groups();
+            groups
+                .retain(|group| !busy.contains(&group.index) && !self.to_rebuild(group).is_empty());
+            if !(goes_on && found.is_ok()) {
+                groups.clear();
+            }
+            if !busy.is_empty() && !groups.is_empty() {
+                self.world.reached("groups rebuilt side by side");
+            }
+            for group in groups {
+                busy.push(group.index);
+                under_way.push(async move { (group.index, self.rebuild_next(&group, all).await) });
+            }
+            // Also after an error: what has begun is never dropped.
+            let Some((group, outcome)) = under_way.next().await else {
+                return found;
+            };
+            busy.retain(|busy| *busy != group);
+            found = found.and(outcome);
+        }
+    }
+
+    /// Rebuilds the next zone of a group on all drives that lack it, and ends the rebuilds of those that
+    /// have all.
+    async fn rebuild_next(
+        self: &Rc<Self>,
+        group: &Rc<Group<W>>,
+        all: &UnderWay<W>,
+    ) -> Result<(), PoolError> {
+        let (whole, pass) = {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
-            let next = {
-                let _settled = self.zone_changes().settle().await;
-                let mut zones = of_group().into_iter();
-                zones.find(|zone| !member.rebuilt().borrow().contains(&zone.shape.zone))
-            };
-            let Some(zone) = next else { break };
-            self.rebuild_zone(&zone, member, &task).await?;
-            if member.state() != MemberState::Rebuilding {
-                return self.rebuild_failed(member).await;
+            let _settled = self.zone_changes().settle().await;
+            self.follow_progress(group, all);
+            (self.count_as_whole(group), self.next_pass(group, all))
+        };
+        let mut outcome = self.tell_whole(whole).await;
+        if let (Ok(()), Some(pass)) = (&outcome, pass) {
+            outcome = self.rebuild_zone(&pass).await;
+        }
+        self.drop_failed(group, all).await?;
+        outcome
+    }
+
+    /// Begins the tasks of drives that are to be rebuilt and have none.
+    fn follow_progress(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) {
+        let zone_bytes = self.identity().zone_bytes;
+        let zones = self.zones_in(group).len() as u64;
+        for member in self.to_rebuild(group) {
+            let known = all.borrow().iter().find_map(|progress| {
+                Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
+            });
+            if let Some(progress) = known {
+                progress.task.set_total(zones * zone_bytes);
+                continue;
             }
-            self.lend().await?;
-            task.set_total(of_group().len() as u64 * zone_bytes);
+            let whole = member.rebuilt().borrow().len() as u64;
+            let done = (whole * zone_bytes, zones * zone_bytes);
+            let began = self.world.now();
+            let task = self
+                .background()
+                .begin(TaskKind::Rebuild, &member.name, began, done);
+            self.tell_rebuild(&member, whole);
+            all.borrow_mut().push(Rc::new(Progress {
+                task,
+                began,
+                part: zones.saturating_sub(whole) as f64 / zones.max(1) as f64,
+                member,
+            }));
+        }
+    }
+
+    fn zones_in(&self, group: &Rc<Group<W>>) -> Vec<Rc<Zone<W>>> {
+        let mut zones = self.drives.zones();
+        zones.retain(|zone| Rc::ptr_eq(&zone.group, group));
+        zones
+    }
+
+    /// The zone of a group that has the least redundancy left, and the drives that lack it.
+    fn next_pass(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Option<Pass<W>> {
+        let lacks = |progress: &Rc<Progress<W>>, zone: &Zone<W>| {
+            let member = &progress.member;
+            member.group() == group.index
+                && member.state() == MemberState::Rebuilding
+                && !member.rebuilt().borrow().contains(&zone.shape.zone)
+        };
+        let targets = |zone: &Rc<Zone<W>>| -> Vec<Rc<Progress<W>>> {
+            let all = all.borrow();
+            let lacking = all.iter().filter(|progress| lacks(progress, zone));
+            lacking.cloned().collect()
+        };
+        let passes = self.zones_in(group).into_iter().map(|zone| Pass {
+            targets: targets(&zone),
+            zone,
+        });
+        passes
+            .filter(|pass| !pass.targets.is_empty())
+            .min_by_key(|pass| self.redundancy_left(&pass.zone, &pass.places()))
+    }
+
+    /// As [`LaneState::redundancy_left`], the worst of all zones.
+    pub(super) fn redundancy_left_beside(&self, member: &Member<W>) -> usize {
+        let zones = self.zones_in(&self.drives.group(member.group()));
+        let places = [usize::from(member.place())];
+        let left = zones.iter().map(|zone| self.redundancy_left(zone, &places));
+        left.min().unwrap_or(usize::MAX)
+    }
+
+    /// How many drives more the spans of these places can lose of a zone, the worst of them.
+    fn redundancy_left(&self, zone: &Zone<W>, places: &[usize]) -> usize {
+        let geometry = zone.shape.geometry;
+        let left_of = |place: &usize| {
+            let places = geometry.span_places(geometry.span_of(*place));
+            let is_lost = |place: &usize| !zone.group.place(*place).is_readable(zone.shape.zone);
+            let lost = places.filter(is_lost).count();
+            geometry.redundancy().saturating_sub(lost)
+        };
+        places.iter().map(left_of).min().unwrap_or(0)
+    }
+
+    /// The bounds of the rebuild of a zone, as it is now.
+    fn bounds_of(&self, pass: &Pass<W>) -> Bounds {
+        let now = self.world.now();
+        let rates = self.background().pace().rates();
+        let least_of = |progress: &Rc<Progress<W>>| {
+            let due = rates
+                .rebuild_within
+                .map(|within| progress.began + within.mul_f64(progress.part));
+            progress.task.set_due(due);
+            pace::rate_until(due, progress.task.left_bytes(), now)
+        };
+        Bounds {
+            most: rates.rebuild_bytes_per_s,
+            least: pass.targets.iter().map(least_of).fold(0.0, f64::max),
+            share: match self.redundancy_left(&pass.zone, &pass.places()) {
+                0 => Share::Half,
+                _ => Share::Small,
+            },
+        }
+    }
+
+    /// The stripes of a zone that lie on the targets of a pass, in order, and how many of them lie
+    /// side by side on different drives.
+    fn stripes_of(&self, pass: &Pass<W>) -> (Vec<StripeRef>, u64) {
+        let geometry = pass.zone.shape.geometry;
+        let spans = pass.places().into_iter();
+        let mut spans: Vec<usize> = spans.map(|place| geometry.span_of(place)).collect();
+        spans.sort_unstable();
+        spans.dedup();
+        let concerns = |stripe: &StripeRef| spans.contains(&usize::from(stripe.span));
+        let mut stripes: Vec<StripeRef> = self.store.stripes(&pass.zone).filter(concerns).collect();
+        let planted = "rebuild skips the last stripe of a zone";
+        if self.world.planted(planted) {
+            stripes.pop();
+        }
+        (stripes, spans.len() as u64)
+    }
+
+    async fn rebuild_zone(self: &Rc<Self>, pass: &Pass<W>) -> Result<(), PoolError> {
+        let zone = &pass.zone;
+        if pass.targets.len() > 1 {
+            self.world.reached("several drives rebuilt in one pass");
+        }
+        let (stripes, spans) = self.stripes_of(pass);
+        let before = pass.targets.iter().map(|target| target.task.done_bytes());
+        let before: Vec<u64> = before.collect();
+        let mut rest = &stripes[..];
+        while !rest.is_empty() {
+            let began = self.world.now();
+            let bounds = self.bounds_of(pass);
+            let mut places = pass.places();
+            if self.world.planted("second drive of a pass is not written") {
+                places.truncate(1);
+            }
+            let (taken, _) = self.heal_some(zone, rest, &places, bounds).await?;
+            rest = &rest[taken..];
+            if pass.places().is_empty() {
+                return Ok(());
+            }
+            let bytes = taken as u64 * zone.shape.geometry.unit_bytes / spans;
+            for target in &pass.targets {
+                target.task.advance(bytes);
+            }
+            self.rest(bounds, bytes, began).await;
+            self.go_on()?;
+        }
+        for (target, before) in pass.targets.iter().zip(before) {
+            if target.member.state() == MemberState::Rebuilding {
+                self.finish_zone(zone, &target.member).await?;
+                target.task.advance_to(before + self.identity().zone_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// All stripes of a zone are written to a drive: the sums follow, all is made durable, and then the
+    /// zone counts.
+    async fn finish_zone(
+        self: &Rc<Self>,
+        zone: &Rc<Zone<W>>,
+        member: &Rc<Member<W>>,
+    ) -> Result<(), PoolError> {
+        let place = usize::from(member.place());
+        let copied = self.store.integrity.rebuild_copies(zone, place).await;
+        copied.map_err(|error| {
+            PoolError::new(
+                PoolErrorKind::Drive,
+                format!("checksums of zone {}: {error}", zone.shape.zone),
+            )
+        })?;
+        if let Err(error) = member.flush().await {
+            let fault = DriveFault {
+                member: Rc::clone(member),
+                error,
+            };
+            let _ = self.drives.absorb(vec![fault]).await;
         }
         if member.state() != MemberState::Rebuilding {
-            // While this waited for the zones to settle.
-            return self.rebuild_failed(member).await;
+            return Ok(());
         }
-        member.set_state(MemberState::Healthy);
+        self.commit(vec![Record::Rebuilt {
+            member: member.uuid,
+            zone: zone.shape.zone,
+        }])
+        .await?;
+        member.rebuilt().borrow_mut().insert(zone.shape.zone);
+        Ok(())
+    }
+
+    /// Drives of a group that hold all zones are whole from now on. Nothing is waited for between the
+    /// look and this: a zone that is taken into use later is written to them.
+    fn count_as_whole(&self, group: &Rc<Group<W>>) -> Vec<Rc<Member<W>>> {
+        let zones = self.zones_in(group);
+        let mut members = self.to_rebuild(group);
+        members.retain(|member| {
+            let rebuilt = member.rebuilt().borrow();
+            zones.iter().all(|zone| rebuilt.contains(&zone.shape.zone))
+        });
+        for member in &members {
+            member.set_state(MemberState::Healthy);
+        }
+        members
+    }
+
+    /// Has the labels say that drives are whole, and forgets which zones they had.
+    async fn tell_whole(self: &Rc<Self>, members: Vec<Rc<Member<W>>>) -> Result<(), PoolError> {
+        if members.is_empty() {
+            return Ok(());
+        }
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.check()?;
-        self.commit(vec![Record::RebuildOver {
-            member: member.uuid,
-        }])
-        .await?;
-        member.rebuilt().borrow_mut().clear();
-        self.background().rebuild_has_ended();
-        self.drives.event(
-            EventKind::Rebuild,
-            format!(
+        for member in members {
+            self.commit(vec![Record::RebuildOver {
+                member: member.uuid,
+            }])
+            .await?;
+            member.rebuilt().borrow_mut().clear();
+            self.background().rebuild_has_ended(member.uuid);
+            let text = format!(
                 "rebuild of drive '{}' has ended: it holds everything",
                 member.name
-            ),
-        );
-        self.world.reached("rebuild ends");
+            );
+            self.drives.event(EventKind::Rebuild, text);
+            self.world.reached("rebuild ends");
+        }
         self.wake_background();
         Ok(())
     }
@@ -115,9 +395,30 @@ impl<W: World> LaneState<W> {
         self.drives.event(EventKind::Rebuild, text);
     }
 
+    /// Ends the tasks of drives that are not rebuilt any more: they are whole, or have failed.
+    async fn drop_failed(
+        self: &Rc<Self>,
+        group: &Rc<Group<W>>,
+        all: &UnderWay<W>,
+    ) -> Result<(), PoolError> {
+        let is_over = |progress: &Rc<Progress<W>>| {
+            progress.member.group() == group.index
+                && progress.member.state() != MemberState::Rebuilding
+        };
+        let over: Vec<Rc<Progress<W>>> = all.borrow_mut().extract_if(.., |p| is_over(p)).collect();
+        for progress in over {
+            self.background().end(&progress.task);
+            let member = &progress.member;
+            if !member.is_whole() {
+                self.rebuild_failed(member).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn rebuild_failed(self: &Rc<Self>, member: &Member<W>) -> Result<(), PoolError> {
         self.world.reached("rebuild onto a drive that dies");
-        self.background().rebuild_has_ended();
+        self.background().rebuild_has_ended(member.uuid);
         let text = format!(
             "rebuild of drive '{}' has ended: the drive has failed",
             member.name
@@ -125,131 +426,5 @@ impl<W: World> LaneState<W> {
         self.drives.event(EventKind::Rebuild, text);
         let member = member.uuid;
         self.commit(vec![Record::RebuildOver { member }]).await
-    }
-
-    async fn rebuild_zone(
-        self: &Rc<Self>,
-        zone: &Rc<Zone<W>>,
-        member: &Rc<Member<W>>,
-        task: &super::Task,
-    ) -> Result<(), PoolError> {
-        let place = usize::from(member.place());
-        let span = zone.shape.geometry.span_of(place);
-        let concerns = |stripe: &StripeRef| usize::from(stripe.span) == span;
-        let mut stripes: Vec<StripeRef> = self.store.stripes(zone).filter(concerns).collect();
-        if self
-            .world
-            .planted("rebuild skips the last stripe of a zone")
-        {
-            stripes.pop();
-        }
-        let before = task.done_bytes();
-        let mut rest = &stripes[..];
-        while !rest.is_empty() {
-            let began = self.world.now();
-            let rate = self.background().pace().rates().rebuild_bytes_per_s;
-            let (taken, _) = self.heal_some(zone, rest, Some(place), rate).await?;
-            rest = &rest[taken..];
-            if member.state() != MemberState::Rebuilding {
-                return Ok(());
-            }
-            let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
-            task.advance(bytes);
-            self.rest(rate, bytes, began).await;
-            self.go_on()?;
-        }
-        let copied = self.store.integrity.rebuild_copies(zone, place).await;
-        copied.map_err(|error| {
-            PoolError::new(
-                crate::pool::PoolErrorKind::Drive,
-                format!("checksums of zone {}: {error}", zone.shape.zone),
-            )
-        })?;
-        if let Err(error) = member.flush().await {
-            let fault = DriveFault {
-                member: Rc::clone(member),
-                error,
-            };
-            let _ = self.drives.absorb(vec![fault]).await;
-        }
-        if member.state() != MemberState::Rebuilding {
-            return Ok(());
-        }
-        self.commit(vec![Record::Rebuilt {
-            member: member.uuid,
-            zone: zone.shape.zone,
-        }])
-        .await?;
-        member.rebuilt().borrow_mut().insert(zone.shape.zone);
-        task.advance_to(before + self.identity().zone_bytes);
-        Ok(())
-    }
-
-    /// Looks the first of `stripes` through, a step's worth of them, and says how many
-    /// those were. Many are under way at a time, and new ones begin while others go on,
-    /// so that every drive is kept busy; once commands come in that go first, none
-    /// begins any more.
-    pub(super) async fn heal_some(
-        &self,
-        zone: &Rc<Zone<W>>,
-        stripes: &[StripeRef],
-        target: Option<usize>,
-        rate: Option<u64>,
-    ) -> Result<(usize, Healed), PoolError> {
-        let geometry = zone.shape.geometry;
-        let stripe_bytes = geometry.unit_bytes * geometry.width as u64;
-        let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
-        let makes_way = || {
-            let commands = self.store.counts.commands.get();
-            self.background()
-                .pace()
-                .makes_way(commands, self.world.now())
-        };
-        let (at_once, most) = match (makes_way(), rate) {
-            (true, _) => (
-                fit(AT_ONCE_BEHIND_COMMANDS_BYTES),
-                fit(AT_ONCE_BEHIND_COMMANDS_BYTES),
-            ),
-            // Short steps: or it would be all or nothing.
-            (false, Some(_)) => (fit(AT_ONCE_BYTES), fit(AT_ONCE_BYTES)),
-            (false, None) => (fit(AT_ONCE_BYTES), fit(STEP_BYTES)),
-        };
-        let most = most.min(stripes.len());
-        let mut under_way = FuturesUnordered::new();
-        let (mut taken, mut found) = (0, Ok(Healed::default()));
-        loop {
-            // Half of them anew at once: what lies side by side goes as one to the drive.
-            let refills = under_way.len() <= at_once / 2;
-            while refills
-                && taken < most
-                && under_way.len() < at_once
-                && found.is_ok()
-                && (taken < at_once || (!makes_way() && self.go_on().is_ok()))
-            {
-                under_way.push(self.store.heal_stripe(zone, stripes[taken], target));
-                taken += 1;
-            }
-            // Also after an error: what has begun is never dropped.
-            let Some(outcome) = under_way.next().await else {
-                return found.map(|found| (taken, found));
-            };
-            found = found.and_then(|found| Ok(found.and(outcome?)));
-        }
-    }
-
-    /// Rests after a step, for the rate and for commands.
-    pub(super) async fn rest(&self, rate: Option<u64>, bytes: u64, began: base::Time) {
-        let commands = self.store.counts.commands.get();
-        let pause =
-            self.background()
-                .pace()
-                .pause(rate, bytes, (began, self.world.now()), commands);
-        // In pieces: a pool that is being closed waits for this.
-        let mut left = pause;
-        while !left.is_zero() && self.go_on().is_ok() {
-            let piece = left.min(super::pace::PAUSE_MAX);
-            self.world.sleep(piece).await;
-            left -= piece;
-        }
     }
 }

@@ -1,12 +1,22 @@
 //! Scrubbing a pool, to find damage while redundancy can still repair it.
 
-use super::{ScrubFindings, TaskKind};
+use super::pace::Bounds;
+use super::{ScrubFindings, Task, TaskKind};
 use crate::drives::{EventKind, Zone};
 use crate::pool::{Lane, PoolError};
 use crate::space::LaneState;
 use crate::store::{Healed, StripeRef};
 use crate::world::World;
 use std::rc::Rc;
+
+/// What was found in data, and so many repaired blocks of sums.
+pub(super) fn findings(found: Healed, mended_sums: u64) -> ScrubFindings {
+    ScrubFindings {
+        mended: found.mended + mended_sums,
+        lost: found.lost + found.still_lost,
+        still_lost: found.still_lost,
+    }
+}
 
 impl<W: World> Lane<W> {
     /// Has everything read and compared in the background, and put right.
@@ -51,12 +61,16 @@ impl<W: World> LaneState<W> {
         if !self.background().scrubs().is_wanted() {
             return Ok(());
         }
-        let outcome = self.scrub().await;
-        self.background().end();
+        let name = self.drives.name().to_owned();
+        let task = self
+            .background()
+            .begin(TaskKind::Scrub, &name, self.world.now(), (0, 0));
+        let outcome = self.scrub(&name, &task).await;
+        self.background().end(&task);
         outcome
     }
 
-    async fn scrub(self: &Rc<Self>) -> Result<(), PoolError> {
+    async fn scrub(self: &Rc<Self>, name: &str, task: &Rc<Task>) -> Result<(), PoolError> {
         let zones = {
             // Not one whose sums are being written.
             let _settled = self.zone_changes().settle().await;
@@ -64,10 +78,7 @@ impl<W: World> LaneState<W> {
         };
         let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
-        let name = self.drives.name().to_owned();
-        let task = self
-            .background()
-            .begin(TaskKind::Scrub, &name, self.world.now(), (0, total));
+        task.set_total(total);
         self.drives
             .event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
         let mended_sums = self.store.integrity.stats().mended;
@@ -75,7 +86,7 @@ impl<W: World> LaneState<W> {
         for zone in zones {
             if self.is_in_use(&zone) {
                 self.store.integrity.scrub_zone(zone.shape.zone).await;
-                found = found.and(self.scrub_zone(&zone, &task).await?);
+                found = found.and(self.scrub_zone(&zone, task).await?);
             }
             self.lend().await?;
             if !self.background().scrubs().is_wanted() {
@@ -89,25 +100,25 @@ impl<W: World> LaneState<W> {
         self.refresh_metadata().await?;
         // What it counts is on the drives, too.
         self.store.trim().await?;
-        let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
-        let still_lost = found.still_lost;
-        let lost = found.lost + still_lost;
-        let found = ScrubFindings {
-            mended,
-            lost,
-            still_lost,
-        };
+        let mended_sums = self.store.integrity.stats().mended - mended_sums;
+        let found = findings(found, mended_sums);
         self.background().scrubs().end(self.world.now(), found);
-        let mended = base::size::counted(mended, "block");
-        let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
-        self.drives.event_of_loss(EventKind::Scrub, text, lost);
+        self.tell_scrub(found);
         self.world.reached("scrub ends");
         Ok(())
     }
 
+    /// Tells what a whole scrub has found.
+    pub(super) fn tell_scrub(&self, found: ScrubFindings) {
+        let (name, lost) = (self.drives.name(), found.lost);
+        let mended = base::size::counted(found.mended, "block");
+        let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
+        self.drives.event_of_loss(EventKind::Scrub, text, lost);
+    }
+
     /// Labels, checkpoints and superblocks of the logs are read at openings only: what
     /// went bad since is not found by reading, it is written anew. Each has two slots.
-    async fn refresh_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
+    pub(super) async fn refresh_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
         for _ in 0..2 {
             self.checkpoint_to_all().await?;
             self.drives.want_labels();
@@ -125,7 +136,7 @@ impl<W: World> LaneState<W> {
     async fn scrub_zone(
         self: &Rc<Self>,
         zone: &Rc<Zone<W>>,
-        task: &Rc<super::Task>,
+        task: &Rc<Task>,
     ) -> Result<Healed, PoolError> {
         let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
         let geometry = zone.shape.geometry;
@@ -133,13 +144,14 @@ impl<W: World> LaneState<W> {
         let mut rest = &stripes[..];
         while !rest.is_empty() {
             let began = self.world.now();
-            let rate = self.background().pace().rates().scrub_bytes_per_s;
-            let (taken, healed) = self.heal_some(zone, rest, None, rate).await?;
+            let rates = self.background().pace().rates();
+            let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
+            let (taken, healed) = self.heal_some(zone, rest, &[], bounds).await?;
             rest = &rest[taken..];
             found = found.and(healed);
             let bytes = taken as u64 * geometry.unit_bytes * geometry.width as u64;
             task.advance(bytes);
-            self.rest(rate, bytes, began).await;
+            self.rest(bounds, bytes, began).await;
             self.go_on()?;
             if self.is_drive_wanting() {
                 self.world.reached("scrub put off for a drive");
@@ -154,7 +166,7 @@ impl<W: World> LaneState<W> {
 
     /// Whether a zone is still the one that it was: it may have been emptied, or given
     /// to another lane, and taken into use anew.
-    fn is_in_use(&self, zone: &Rc<Zone<W>>) -> bool {
+    pub(super) fn is_in_use(&self, zone: &Rc<Zone<W>>) -> bool {
         let now = self.drives.zone(zone.shape.zone);
         now.is_some_and(|now| Rc::ptr_eq(&now, zone))
     }

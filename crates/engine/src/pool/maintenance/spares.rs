@@ -52,7 +52,8 @@ impl<W: World> LaneState<W> {
             let spares = self.drives.spares();
             spares.iter().any(|spare| spare.name == failed.name)
         };
-        failed.sort_by_key(|failed| !comes_back(failed));
+        // Where the next failure would lose data, a spare is needed most.
+        failed.sort_by_key(|failed| (!comes_back(failed), self.redundancy_left_beside(failed)));
         failed.into_iter().find_map(|failed| {
             let spare = self.spare_for(&failed)?;
             Some((failed, spare))

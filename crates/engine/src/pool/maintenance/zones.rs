@@ -6,6 +6,7 @@
 //! being emptied gives out its own again, and has its turn later.
 
 use super::TaskKind;
+use super::pace::Bounds;
 use crate::drives::{EventKind, Zone};
 use crate::meta::Record;
 use crate::meta::page_map::runs_of;
@@ -83,7 +84,7 @@ impl<W: World> LaneState<W> {
             .background()
             .begin(TaskKind::Move, &subject, now, (0, total));
         let outcome = self.empty_all(&task).await;
-        self.background().end();
+        self.background().end(&task);
         outcome
     }
 
@@ -225,7 +226,7 @@ impl<W: World> LaneState<W> {
         // Hosts write and delete meanwhile.
         task.set_left(self.bytes_to_move());
         let rate = self.background().pace().rates().rebuild_bytes_per_s;
-        self.rest(rate, bytes, began).await;
+        self.rest(Bounds::at_most(rate), bytes, began).await;
         self.go_on()
     }
 

@@ -1,7 +1,8 @@
 //! Work in the background: what is under way, what ended last, and what was told of it.
 //!
 //! Invariants:
-//! - One thing is done at a time, and pages are made whole beside it: who works holds a lock.
+//! - One thing is done at a time, but rebuilds of several drives, and pages are made whole beside it:
+//!   who works holds a lock.
 //! - Once the pool is being closed, [`Background::end_all`] ends when nothing is under way, and
 //!   nothing begins any more.
 //! - Work that is tried again and again tells of the same once.
@@ -12,7 +13,8 @@ mod scrubs;
 mod task;
 mod told_once;
 
-pub use scrubs::{ScrubFindings, ScrubInfo};
+pub(crate) use scrubs::Round;
+pub use scrubs::{ScrubFindings, ScrubInfo, ScrubState};
 pub(crate) use task::Task;
 pub use task::{TaskInfo, TaskKind};
 
@@ -33,7 +35,8 @@ use told_once::ToldOnce;
 pub(crate) struct Background {
     pace: Pace,
     limits: Cell<Limits>,
-    task: RefCell<Option<Rc<Task>>>,
+    /// What is under way, in the order in which it began.
+    tasks: RefCell<Vec<Rc<Task>>>,
     scrubs: Scrubs,
     /// How often pages are looked for that lie over others.
     fill_pause: Cell<Option<Duration>>,
@@ -45,8 +48,8 @@ pub(crate) struct Background {
     no_room: ToldOnce<()>,
     /// Why the logs could not be carried by another drive.
     logs_stay: ToldOnce<String>,
-    /// The drive whose rebuild begins.
-    rebuild: ToldOnce<Uuid>,
+    /// Drives whose rebuilds have begun, as was told.
+    rebuilds: RefCell<BTreeSet<Uuid>>,
     /// Why the last round ended early.
     trouble: ToldOnce<String>,
     /// Held while something is done.
@@ -93,14 +96,14 @@ impl Background {
 impl Background {
     /// The tasks under way, at a glance.
     pub fn tasks(&self, now: Time) -> Vec<TaskInfo> {
-        self.task
+        self.tasks
             .borrow()
             .iter()
             .map(|task| task.info(now))
             .collect()
     }
 
-    /// Begins a task that so much of is done, of so much. One under way is put off.
+    /// Begins a task that so much of is done, of so much.
     pub fn begin(
         &self,
         kind: TaskKind,
@@ -109,19 +112,25 @@ impl Background {
         progress: (u64, u64),
     ) -> Rc<Task> {
         let task = Rc::new(Task::of(kind, subject, now, progress));
-        self.task.replace(Some(Rc::clone(&task)));
+        self.tasks.borrow_mut().push(Rc::clone(&task));
         task
     }
 
     /// Goes on with a task that was put off.
     pub fn resume(&self, task: &Rc<Task>, now: Time) {
         task.resume(now);
-        self.task.replace(Some(Rc::clone(task)));
+        self.tasks.borrow_mut().push(Rc::clone(task));
     }
 
-    /// Nothing is under way any more.
-    pub fn end(&self) {
-        self.task.replace(None);
+    /// A task is put off for what goes before it.
+    pub fn put_off(&self, task: &Rc<Task>) {
+        self.end(task);
+    }
+
+    /// A task is not under way any more.
+    pub fn end(&self, task: &Rc<Task>) {
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.retain(|other| !Rc::ptr_eq(other, task));
     }
 
     /// Waits for the turn to do something.
@@ -198,12 +207,12 @@ impl Background {
 
     /// Whether it is to be told that the rebuild of a drive begins.
     pub fn tells_rebuild(&self, drive: Uuid) -> bool {
-        self.rebuild.is_new(drive)
+        self.rebuilds.borrow_mut().insert(drive)
     }
 
     /// A rebuild has ended: when the drive is rebuilt once more, that is told again.
-    pub fn rebuild_has_ended(&self) {
-        self.rebuild.forget();
+    pub fn rebuild_has_ended(&self, drive: Uuid) {
+        self.rebuilds.borrow_mut().remove(&drive);
     }
 
     /// Whether it is to be told why a round ended early.

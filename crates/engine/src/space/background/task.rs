@@ -30,6 +30,8 @@ pub struct TaskInfo {
     pub bytes_per_s: u64,
     /// What is left at that rate.
     pub left: Option<Duration>,
+    /// It ends within so long, whatever commands come in.
+    pub due: Option<Duration>,
 }
 
 /// Work under way. What is done never becomes less.
@@ -42,6 +44,8 @@ pub(crate) struct Task {
     done_before: Cell<u64>,
     done: Cell<u64>,
     total: Cell<u64>,
+    /// It ends by then, whatever commands come in.
+    due: Cell<Option<Time>>,
 }
 
 impl Task {
@@ -54,6 +58,7 @@ impl Task {
             done_before: Cell::new(done),
             done: Cell::new(done),
             total: Cell::new(total),
+            due: Cell::new(None),
         }
     }
 
@@ -66,6 +71,16 @@ impl Task {
     /// Bytes of drives that are done.
     pub fn done_bytes(&self) -> u64 {
         self.done.get()
+    }
+
+    /// Bytes of drives that are left.
+    pub fn left_bytes(&self) -> u64 {
+        self.total.get().saturating_sub(self.done.get())
+    }
+
+    /// It ends by then, whatever commands come in.
+    pub fn set_due(&self, due: Option<Time>) {
+        self.due.set(due);
     }
 
     /// So many bytes more are done.
@@ -107,6 +122,7 @@ impl Task {
             total_bytes: total,
             bytes_per_s: rate,
             left: (rate > 0).then(|| Duration::from_secs(left / rate)),
+            due: self.due.get().map(|due| due.since(now)),
         }
     }
 }

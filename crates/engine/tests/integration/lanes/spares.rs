@@ -56,7 +56,7 @@ fn in_place(bug: Option<&str>) -> [String; 2] {
 #[test]
 fn a_lane_keeps_a_drive_that_another_one_has_back() {
     assert_eq!(in_place(None), ["d0", NEW[1]]);
-    // Each gives up a sound drive for the one that the other has.
+    // One gives up a sound drive for the one that the other has.
     let given_up = in_place(Some("usable drive given up for another lane"));
-    assert_eq!(given_up, [NEW[1], "d0"]);
+    assert_ne!(given_up, ["d0", NEW[1]]);
 }

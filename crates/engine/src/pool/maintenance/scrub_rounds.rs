@@ -1,0 +1,224 @@
+//! Scrubs that go on by themselves, so that the whole pool is looked through in the time that the
+//! site gives ([`Rates::scrub_within`](super::Rates)).
+//!
+//! A round takes small steps between all else that the pool's task does, as many as are due by then:
+//! so a round of a month keeps nothing waiting for longer than a second. It rests for commands as
+//! other work does, and is late rather than in their way. A scrub by command goes before it, and
+//! counts as a round.
+
+use super::pace::Bounds;
+use super::scrub::findings;
+use super::{ScrubFindings, ScrubState, TICK};
+use crate::drives::Zone;
+use crate::pool::{Lane, PoolError};
+use crate::space::LaneState;
+use crate::space::background::Round;
+use crate::store::StripeRef;
+use crate::world::World;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Bytes of drives that are due before a step is worth its seeks.
+const PIECE_BYTES: u64 = 16 << 20;
+
+/// A scrub that goes on by itself, at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundInfo {
+    /// The time since it began.
+    pub age: Duration,
+    /// Bytes of drives looked through.
+    pub done_bytes: u64,
+    /// Bytes of drives in all.
+    pub total_bytes: u64,
+    /// What it found so far.
+    pub found: ScrubFindings,
+}
+
+impl<W: World> Lane<W> {
+    /// Has the lane scrub by itself from now on, going on from a state that was kept: nothing
+    /// begins before.
+    pub fn go_on_scrubbing(&self, state: ScrubState) {
+        let now = self.inner.world.now();
+        self.inner.background().scrubs().go_on_from(state, now);
+        self.inner.wake_background();
+    }
+
+    /// How far its scrubs are, to be kept; none before [`Lane::go_on_scrubbing`].
+    pub fn scrub_state(&self) -> Option<ScrubState> {
+        let now = self.inner.world.now();
+        self.inner.background().scrubs().state(now)
+    }
+
+    /// Scrubs that went on by themselves and have gone over all zones, since the opening.
+    pub fn scrub_rounds_ended(&self) -> u64 {
+        self.inner.background().scrubs().rounds_ended()
+    }
+}
+
+/// Bytes of drives that a zone has.
+fn bytes_of<W: World>(zone: &Zone<W>) -> u64 {
+    zone.zone_bytes() * zone.shape.geometry.drives() as u64
+}
+
+/// Bytes of drives that a stripe has.
+fn stripe_bytes<W: World>(zone: &Zone<W>) -> u64 {
+    let geometry = zone.shape.geometry;
+    geometry.unit_bytes * geometry.width as u64
+}
+
+impl<W: World> LaneState<W> {
+    /// The zones, in the order in which they are scrubbed.
+    fn zones_in_order(&self) -> Vec<Rc<Zone<W>>> {
+        let mut zones = self.drives.zones();
+        zones.sort_by_key(|zone| zone.shape.zone);
+        zones
+    }
+
+    /// Bytes of drives that a round has looked through, and those in all.
+    fn round_bytes(&self, round: &Round) -> (u64, u64) {
+        let zones = self.drives.zones();
+        let total = zones.iter().map(|zone| bytes_of(zone)).sum();
+        if round.is_over {
+            return (total, total);
+        }
+        let done_of = |zone: &Rc<Zone<W>>| match round.at {
+            _ if zone.shape.zone < round.next_zone => bytes_of(zone),
+            Some((at, _, stripes)) if at == zone.shape.zone => stripes as u64 * stripe_bytes(zone),
+            _ => 0,
+        };
+        (zones.iter().map(done_of).sum(), total)
+    }
+
+    /// The round that goes on by itself, if one does.
+    pub(in crate::pool) fn round_info(&self) -> Option<RoundInfo> {
+        self.background().pace().rates().scrub_within?;
+        let round = self.background().scrubs().present_round()?;
+        let (done_bytes, total_bytes) = self.round_bytes(&round);
+        Some(RoundInfo {
+            age: round.age(self.world.now()),
+            done_bytes,
+            total_bytes,
+            found: round.found,
+        })
+    }
+
+    /// Whether something is to be done that does not wait for a scrub.
+    fn is_called_away(&self) -> bool {
+        let lane = self.drives.lane();
+        self.background().scrubs().is_wanted()
+            || self.is_drive_wanting()
+            || lane.registry.is_wanted_of(lane.index)
+    }
+
+    /// Scrubs as much as is due by now, for a second at most.
+    pub(super) async fn scrub_what_is_due(self: &Rc<Self>) -> Result<(), PoolError> {
+        let began = self.world.now();
+        while self.world.now().since(began) < TICK && !self.is_called_away() {
+            let Some(within) = self.background().pace().rates().scrub_within else {
+                return Ok(());
+            };
+            let now = self.world.now();
+            let Some(round) = self.background().scrubs().round(within, now) else {
+                return Ok(());
+            };
+            if round.is_over || !self.scrub_a_piece(round, within).await? {
+                return Ok(());
+            }
+            self.go_on()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a round, if enough of it is due. Whether it was.
+    async fn scrub_a_piece(
+        self: &Rc<Self>,
+        round: Round,
+        within: Duration,
+    ) -> Result<bool, PoolError> {
+        let zone = {
+            // Not one whose sums are being written.
+            let _settled = self.zone_changes().settle().await;
+            let mut zones = self.zones_in_order().into_iter();
+            zones.find(|zone| zone.shape.zone >= round.next_zone)
+        };
+        let Some(zone) = zone else {
+            self.end_round().await?;
+            return Ok(false);
+        };
+        let (done, total) = self.round_bytes(&round);
+        let age = round.age(self.world.now()).min(within);
+        let part = age.as_secs_f64() / within.as_secs_f64().max(f64::MIN_POSITIVE);
+        let due = ((total as f64 * part) as u64).saturating_sub(done);
+        if due < PIECE_BYTES.min(bytes_of(&zone)) {
+            return Ok(false);
+        }
+        self.scrub_stripes(&zone, round, due).await?;
+        Ok(true)
+    }
+
+    /// Looks so many bytes of a zone through, and notes how far the round is.
+    async fn scrub_stripes(
+        self: &Rc<Self>,
+        zone: &Rc<Zone<W>>,
+        mut round: Round,
+        due_bytes: u64,
+    ) -> Result<(), PoolError> {
+        let (number, incarnation) = (zone.shape.zone, zone.shape.incarnation);
+        let done = match round.at {
+            Some((at, of, done)) if (at, of) == (number, incarnation) => done,
+            _ => 0,
+        };
+        let mended_sums = match done {
+            0 => self.scrub_sums(number).await,
+            _ => 0,
+        };
+        let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
+        let due = due_bytes.div_ceil(stripe_bytes(zone));
+        let end = stripes.len().min(done.saturating_add(due as usize));
+        let (began, rates) = (self.world.now(), self.background().pace().rates());
+        let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
+        let planted = "scrub round skips the last stripe of a zone";
+        let skipped = usize::from(end == stripes.len() && self.world.planted(planted));
+        let due = &stripes[done..end - skipped];
+        let (mut taken, healed) = self.heal_some(zone, due, &[], bounds).await?;
+        if taken == due.len() {
+            taken += skipped;
+        }
+        if self.background().scrubs().is_wanted() {
+            // That one begins anew.
+            return Ok(());
+        }
+        round.found = round.found.and(findings(healed, mended_sums));
+        let done = done + taken;
+        (round.at, round.next_zone) = match done == stripes.len() || !self.is_in_use(zone) {
+            true => (None, number + 1),
+            false => (Some((number, incarnation, done)), number),
+        };
+        self.background().scrubs().set_round(round);
+        let bytes = taken as u64 * stripe_bytes(zone);
+        self.rest(bounds, bytes, began).await;
+        Ok(())
+    }
+
+    /// Compares the copies of a zone's sums, and says how many were repaired.
+    async fn scrub_sums(&self, zone: u32) -> u64 {
+        let before = self.store.integrity.stats().mended;
+        self.store.integrity.scrub_zone(zone).await;
+        self.store.integrity.stats().mended - before
+    }
+
+    /// All zones were looked through.
+    async fn end_round(self: &Rc<Self>) -> Result<(), PoolError> {
+        self.refresh_metadata().await?;
+        // What it counts is on the drives, too.
+        self.store.trim().await?;
+        let scrubs = self.background().scrubs();
+        if scrubs.is_wanted() {
+            return Ok(());
+        }
+        scrubs.end_round(self.world.now());
+        self.tell_scrub(scrubs.last_found().unwrap_or_default());
+        self.world.reached("scrub by itself ends");
+        Ok(())
+    }
+}
