@@ -13,6 +13,7 @@ mod departures;
 mod offload;
 mod record;
 mod schedules;
+mod scrubs;
 mod settings;
 mod unfinished;
 mod world;

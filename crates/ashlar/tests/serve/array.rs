@@ -212,7 +212,13 @@ impl Home {
                 )
             })
             .filter(|(name, _)| {
-                !["ashlar.lock", "ashlar-events.jsonl", "ashlar-roster.json"].contains(&&name[..])
+                let written_beside = [
+                    "ashlar.lock",
+                    "ashlar-events.jsonl",
+                    "ashlar-roster.json",
+                    "ashlar-scrubs.json",
+                ];
+                !written_beside.contains(&&name[..])
             })
             .collect();
         all.sort();

@@ -354,7 +354,7 @@ fn a_scrub_runs_and_tells() {
 
 #[test]
 fn the_background_has_limits_from_the_site_and_by_command() {
-    let limits = "rebuild_rate = \"200 MiB\"\nscrub_rate = \"unlimited\"\n";
+    let limits = "rebuild_rate = \"200 MiB\"\nscrub_rate = \"unlimited\"\nrebuild_hours = 72\n";
     let site = SITE.replace("level = \"10\"\n", &format!("level = \"10\"\n{limits}"));
     let home = Home::new(&site);
     let serving = home.serve();
@@ -362,15 +362,26 @@ fn the_background_has_limits_from_the_site_and_by_command() {
     assert_eq!(
         rates(),
         serde_json::json!({
-            "rebuild_bytes_per_s": 200 << 20, "scrub_bytes_per_s": null, "background": "yield"
+            "rebuild_bytes_per_s": 200 << 20, "scrub_bytes_per_s": null, "background": "yield",
+            "rebuild_hours": 72, "scrub_days": 30
         })
     );
     serving.done(&["pool", "rates", "p0", "--rebuild", "unlimited", "--full"]);
     serving.done(&["pool", "rates", "p0", "--scrub", "5 MiB"]);
+    serving.done(&[
+        "pool",
+        "rates",
+        "p0",
+        "--rebuild-hours",
+        "off",
+        "--scrub-days",
+        "7",
+    ]);
     assert_eq!(
         rates(),
         serde_json::json!({
-            "rebuild_bytes_per_s": null, "scrub_bytes_per_s": 5 << 20, "background": "full"
+            "rebuild_bytes_per_s": null, "scrub_bytes_per_s": 5 << 20, "background": "full",
+            "rebuild_hours": null, "scrub_days": 7
         })
     );
     let (code, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "fast"]);

@@ -10,7 +10,7 @@ use super::Store;
 use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
-use super::row::{Bad, Row, Want};
+use super::row::{Row, Want};
 use crate::drives::DriveFault;
 use crate::drives::{EventKind, Zone};
 use crate::error::{PoolError, PoolErrorKind};
@@ -555,9 +555,9 @@ impl<W: World> Store<W> {
                 }));
             }
         }
-        let is_target = |bad: &Bad| targets.contains(&bad.place);
-        let is_readable = |bad: &Bad| zone.group.place(bad.place).is_readable(zone.shape.zone);
-        for bad in row.bad.iter().filter(|bad| !is_target(bad) && is_readable(bad)) {
+        let is_readable = |place| zone.group.place(place).is_readable(zone.shape.zone);
+        let of_others = row.bad.iter().filter(|bad| !targets.contains(&bad.place));
+        for bad in of_others.filter(|bad| is_readable(bad.place)) {
             let (place, data) = (bad.place, bad.content.clone());
             change.writes.push(PlaceWrite {
                 place,
