@@ -197,12 +197,14 @@ impl Session {
             .any(|pool| pool.info().failure.is_some())
     }
 
-    /// Notes how far the scrubs are, now and then, as long as the pool is open.
+    /// Notes how far the scrubs are, now and then, as long as the pool is open. It has them go on from
+    /// there, too: so they look at what is due more often than once a second, as boots are short.
     pub async fn note_scrubs(session: Weak<Session>, world: SimWorld) {
         while let Some(session) = session.upgrade() {
             for lane in session.pool.all() {
                 if let Some(state) = lane.scrub_state() {
                     session.books.scrubs.borrow_mut().insert(lane.lane(), state);
+                    lane.go_on_scrubbing(state);
                 }
             }
             drop(session);

@@ -162,6 +162,21 @@ impl Array {
         }
     }
 
+    /// Waits for the moves of a volume that is gone. It was deleted before their end was on record,
+    /// and its name is free after that.
+    pub(super) async fn end_moves_of(&self, unit: &Unit) {
+        let mut left = self.control.jobs().pending();
+        left.retain(|job| job.order.volume == unit.name);
+        if !left.is_empty() {
+            self.control.resume_jobs();
+        }
+        for job in left {
+            let ended = end_of_job(&self.control, job.id).await;
+            self.world
+                .note(|| format!("job {} ends without its volume: {ended:?}", job.id));
+        }
+    }
+
     /// Goes on with the moves that a crash has interrupted. What this gives ends when they have.
     pub(super) fn resume_moves(self: &Rc<Self>) -> oneshot::Receiver<()> {
         let jobs = self.control.jobs().pending();

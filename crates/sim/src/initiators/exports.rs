@@ -190,7 +190,10 @@ impl Array {
         match uuid {
             Some(uuid) if is_new => unit.is_made_anew(uuid),
             Some(_) => {}
-            None => self.make(unit, Provisioning::Thin, 0).await,
+            None => {
+                self.end_moves_of(unit).await;
+                self.make(unit, Provisioning::Thin, 0).await;
+            }
         }
         if !is_shown {
             self.show(unit).await;
