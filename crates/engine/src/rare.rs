@@ -186,7 +186,7 @@ pub const BUGS: &[&str] = &[
     "rebuild skips the last stripe of a zone",
     "column put together is not checked",
     "second drive of a pass is not written",
-    "scrub round skips the last stripe of a zone",
+    "scrub round skips the first stripe of a zone",
     "shared intent let go with its first stripe",
     "shared page written in place",
     "shrink leaves data behind the end",

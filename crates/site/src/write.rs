@@ -161,10 +161,7 @@ fn pool(pool: &Pool, file: &mut Writer) {
     file.number("lanes", Some(lanes).filter(|lanes| **lanes != 1));
     file.size("stripe_unit", Some((*stripe_unit_bytes).into()));
     file.size("page", Some((*page_bytes).into()));
-    match cache_bytes {
-        0 => file.text("cache", "none"),
-        bytes => file.size("cache", Some(*bytes)),
-    }
+    file.cache(*cache_bytes);
     file.size("log", *log_bytes);
     file.rate("rebuild_rate", *rebuild_rate);
     file.rate("scrub_rate", *scrub_rate);
@@ -329,6 +326,13 @@ impl Writer {
             None => {}
             Some(RateLimit::Unlimited) => self.text(key, "unlimited"),
             Some(RateLimit::BytesPerS(bytes_per_s)) => self.size(key, Some(bytes_per_s)),
+        }
+    }
+
+    fn cache(&mut self, cache_bytes: u64) {
+        match cache_bytes {
+            0 => self.text("cache", "none"),
+            bytes => self.size("cache", Some(bytes)),
         }
     }
 

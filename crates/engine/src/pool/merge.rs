@@ -17,12 +17,7 @@ impl PoolInfo {
         let free_zones_bytes = self.free_zones_bytes.max(other.free_zones_bytes);
         let taken = |info: &PoolInfo| info.capacity_bytes.saturating_sub(info.free_zones_bytes);
         let capacity_bytes = taken(&self) + taken(&other) + free_zones_bytes;
-        for theirs in other.groups {
-            match self.groups.iter_mut().find(|own| own.index == theirs.index) {
-                Some(own) => own.add(theirs),
-                None => self.groups.push(theirs),
-            }
-        }
+        self.add_groups(other.groups);
         let members = self.groups.iter().flat_map(|group| group.members.clone());
         let members: Vec<MemberInfo> = members.collect();
         let mut spares: Vec<MemberInfo> = self.spares;
@@ -62,6 +57,15 @@ impl PoolInfo {
             scrub_round: rounds.map(|(a, b)| a.with(b)),
             failure: self.failure.or(other.failure),
             ..self
+        }
+    }
+
+    fn add_groups(&mut self, groups: Vec<GroupInfo>) {
+        for theirs in groups {
+            match self.groups.iter_mut().find(|own| own.index == theirs.index) {
+                Some(own) => own.add(theirs),
+                None => self.groups.push(theirs),
+            }
         }
     }
 }

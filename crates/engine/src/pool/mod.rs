@@ -225,12 +225,7 @@ impl<W: World> Lane<W> {
         let free = inner.free_pages();
         let kept = promise::kept_of(used + free).min(free);
         let volumes = self.volumes();
-        let groups: Vec<GroupInfo> = drives
-            .groups()
-            .iter()
-            .filter(|group| group.drives() > 0)
-            .map(|group| self.group_info(group))
-            .collect();
+        let groups = self.group_infos();
         let block = base::BLOCK_BYTES as u64;
         let part = inner.identity().part();
         PoolInfo {
@@ -272,6 +267,12 @@ impl<W: World> Lane<W> {
             tasks: inner.background().tasks(inner.world.now()),
             failure: drives.failure(),
         }
+    }
+
+    fn group_infos(&self) -> Vec<GroupInfo> {
+        let groups = self.inner.drives.groups();
+        let with_drives = groups.iter().filter(|group| group.drives() > 0);
+        with_drives.map(|group| self.group_info(group)).collect()
     }
 
     fn spare_infos(&self) -> Vec<MemberInfo> {

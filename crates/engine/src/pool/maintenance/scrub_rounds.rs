@@ -177,13 +177,11 @@ impl<W: World> LaneState<W> {
         let end = stripes.len().min(done.saturating_add(due as usize));
         let (began, rates) = (self.world.now(), self.background().pace().rates());
         let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
-        let planted = "scrub round skips the last stripe of a zone";
-        let skipped = usize::from(end == stripes.len() && self.world.planted(planted));
-        let due = &stripes[done..end - skipped];
-        let (mut taken, healed) = self.heal_some(zone, due, &[], bounds).await?;
-        if taken == due.len() {
-            taken += skipped;
-        }
+        let planted = "scrub round skips the first stripe of a zone";
+        let skipped = usize::from(done == 0 && end > 0 && self.world.planted(planted));
+        let due = &stripes[done + skipped..end];
+        let (taken, healed) = self.heal_some(zone, due, &[], bounds).await?;
+        let taken = taken + skipped;
         if self.background().scrubs().is_wanted() {
             // That one begins anew.
             return Ok(());

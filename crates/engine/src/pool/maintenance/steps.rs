@@ -19,9 +19,9 @@ use std::rc::Rc;
 /// Bytes of drives, those that are read included, worked on at once.
 const AT_ONCE_BYTES: u64 = 16 << 20;
 
-/// Bytes of each disk worked on at once, at least. A disk whose queue runs empty waits a revolution for
-/// the next block in order, 8 ms, and the disks of a span are about as far apart: so three quarters of
-/// this, which are always in the queue, are about twice as much as a disk reads meanwhile.
+/// Bytes of each disk worked on at once, at least. A disk whose queue runs empty can wait a revolution
+/// for the next block in order. Chosen by trials with modelled disks (example `rebuild` of
+/// `ashlar-rehearse`).
 const DISK_DEPTH_BYTES: u64 = 4 << 20;
 
 /// As above, while commands come in that go first.
