@@ -184,7 +184,6 @@ pub const BUGS: &[&str] = &[
     "restore does not wait for writes",
     "restored before it is durable",
     "rebuild skips the last stripe of a zone",
-    "column put together is not checked",
     "second drive of a pass is not written",
     "scrub round skips the first stripe of a zone",
     "shared intent let go with its first stripe",

@@ -352,8 +352,7 @@ impl<W: World> Store<W> {
         let (data, parity) = units.split_at(of.data);
         let found = self.missing_columns(data, &of.missing, parity)?;
         for (column, content) in of.missing.iter().zip(found) {
-            let is_right = self.all_right(&content, &written.sums[*column]);
-            if !is_right && !self.world.planted("column put together is not checked") {
+            if !self.all_right(&content, &written.sums[*column]) {
                 return None;
             }
             units[*column] = Some(self.without_unwritten(&content, &written.sums[*column]));
