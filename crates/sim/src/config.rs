@@ -383,7 +383,11 @@ impl Config {
             false => prng.between(200, 1200),
         };
         let spares = if damage { prng.below(3) } else { 0 };
-        let spares = if kind.alone { 0 } else { spares.max(kind.spares) };
+        let spares = if kind.alone {
+            0
+        } else {
+            spares.max(kind.spares)
+        };
         let drives = drives_of_group * groups;
         let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives);
         let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));

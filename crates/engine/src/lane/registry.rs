@@ -37,6 +37,8 @@ struct Table {
     refused: BTreeSet<u16>,
     /// Lanes that have said which zones they have.
     opened: BTreeSet<u16>,
+    /// Every lane has been offered the drives that it lacks.
+    is_completed: bool,
     /// Of each lane, where its drives stand.
     standings: BTreeMap<u16, BTreeMap<Uuid, Standing>>,
     /// Of each lane, the drives that wait to stand in.
@@ -176,6 +178,16 @@ impl LaneRegistry {
     /// given out.
     pub fn all_opened(&self) -> bool {
         self.table().opened.len() == usize::from(self.lanes)
+    }
+
+    /// Every lane has been offered the drives that it lacks: what it has not now, it can't use.
+    pub fn say_completed(&self) {
+        self.table().is_completed = true;
+    }
+
+    /// Whether every lane has been offered the drives that it lacks.
+    pub fn is_completed(&self) -> bool {
+        self.table().is_completed
     }
 
     /// Takes the first zone of `zones` that nobody has.

@@ -361,6 +361,8 @@ impl<W: World> Lane<W> {
         let place = (lane.registry.lanes(), lane.index);
         let (identity, entries) = lay_out(names(&world, &lane, &spec), place, &spec, &sizes)?;
         check_spares(&spec, &spares, &sizes)?;
+        // All lanes get the same drives.
+        lane.registry.say_completed();
         let drives = new_drives(&world, lane, identity, entries, groups, spares);
         let drives = Rc::new(drives);
         hung::guard(&drives);

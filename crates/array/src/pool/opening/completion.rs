@@ -34,6 +34,10 @@ impl<W: World> Opening<W> {
             };
             self.visit(lane, visit).await?;
         }
+        for lane in 0..self.shards.len() {
+            let visit = async |_: Rc<ShardState<W>>, lane: Lane<W>| lane.say_completed();
+            self.visit(lane, visit).await?;
+        }
         Ok(())
     }
 }

@@ -82,7 +82,8 @@ impl<W: World> LaneState<W> {
     /// places other lanes have given to a spare, where nothing else is missing: a drive that
     /// one lane can't use is replaced in all. A drive that waits there to stand in, since it
     /// came back, is not among these: nothing is wrong with it, and without it this lane
-    /// could lose one drive less until the spare is rebuilt.
+    /// could lose one drive less until the spare is rebuilt. Nor is one that a lane has not been
+    /// offered yet since the opening.
     pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         if lane.registry.lanes() == 1 {
@@ -98,7 +99,10 @@ impl<W: World> LaneState<W> {
             let standing = (member.group(), member.place());
             let other = match self.world.planted("usable drive given up for another lane") {
                 true => lane.registry.stand_in(lane.index, standing, member.uuid),
-                false => lane.registry.replaced_by(lane.index, standing, member.uuid),
+                false if lane.registry.is_completed() => {
+                    lane.registry.replaced_by(lane.index, standing, member.uuid)
+                }
+                false => None,
             };
             let group = self.drives.group(member.group());
             let (spares, needed) = (self.drives.spares(), self.needed_of(&group));
@@ -497,6 +501,13 @@ impl<W: World> Lane<W> {
         self.add_spare_for(Some(member.group()), drive).await?;
         // Not by name: the new one may have the same.
         self.fail_member(&member).await
+    }
+
+    /// Every lane of the pool has been offered the drives that it lacks ([`Lane::drives_missing`]):
+    /// drives that a lane still lacks are replaced in all lanes. To be said to each lane.
+    pub fn say_completed(&self) {
+        self.inner.drives.lane().registry.say_completed();
+        self.inner.wake_background();
     }
 
     /// Drives that the first lane has, in groups that this one has too or as spares, and

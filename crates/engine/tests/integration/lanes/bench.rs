@@ -270,6 +270,7 @@ impl Bench {
                 }
             }
         }
+        lanes.pools.iter().for_each(Lane::say_completed);
     }
 
     /// Adds the new drives as a group.
