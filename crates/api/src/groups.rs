@@ -9,7 +9,12 @@ use utoipa::ToSchema;
 pub struct Group {
     /// Its number in the pool.
     pub index: u16,
-    /// How it protects what is written to new zones.
+    /// What it is for: `data`, or `log` for a group that has no zones and carries the logs of all
+    /// lanes.
+    #[serde(default = "data")]
+    #[schema(pattern = "^(data|log)$")]
+    pub role: String,
+    /// How it protects what is written to new zones, and a log group the logs.
     pub level: String,
     /// Names of its drives, by place.
     pub drives: Vec<String>,
@@ -23,15 +28,24 @@ pub struct Group {
     pub leaving: bool,
 }
 
+fn data() -> String {
+    "data".to_owned()
+}
+
 /// A group of new drives to add to a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupAdd {
     /// `10`, `10x3`, `5`, `50`, `6` or `simple`; that of the pool's first group unless
-    /// said otherwise.
+    /// said otherwise, and of a log group `10` or `10x3`.
     #[serde(default)]
     #[schema(pattern = "^(10|10x3|5|50|6|simple)$")]
     pub level: Option<String>,
+    /// `data`, or `log` for a group that carries the logs of all lanes and no data; `data` unless
+    /// said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(data|log)$")]
+    pub role: Option<String>,
     /// Its drives, by place.
     pub drives: Vec<DriveAdd>,
     /// It may survive fewer lost drives than the groups of the pool do.

@@ -79,6 +79,9 @@ pub struct Pool {
     pub log_used_bytes: u64,
     /// What the data log takes.
     pub log_capacity_bytes: u64,
+    /// Names of the drives that carry the logs of any lane.
+    #[serde(default)]
+    pub log_drives: Vec<String>,
     /// Bytes that were damaged and have been put right since the opening.
     pub mended_bytes: u64,
     /// Bytes that were found to be lost since the opening.

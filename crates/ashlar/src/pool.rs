@@ -127,9 +127,13 @@ pub struct ScrubArgs {
 pub struct GrowArgs {
     /// Name of the pool
     name: String,
-    /// Level of the new group [default: that of the pool's first group]
+    /// Level of the new group [default: that of the pool's first group; 10 or 10x3 for a log group]
     #[arg(long)]
     level: Option<String>,
+    /// What the group is for: data, or log for a group that carries the logs of the pool and no
+    /// data [default: data]
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
     /// Size of new files [default: that of the pool's largest drive]
     #[arg(long, value_parser = crate::drive::new_size)]
     size: Option<u64>,
@@ -251,6 +255,7 @@ fn grow_pool(client: &Client, args: GrowArgs) -> Result<(), Failure> {
     let GrowArgs {
         name,
         level,
+        role,
         size,
         force,
         drives,
@@ -259,6 +264,7 @@ fn grow_pool(client: &Client, args: GrowArgs) -> Result<(), Failure> {
     let drives = drives.iter().map(|drive| new_drive(drive, size));
     let add = GroupAdd {
         level,
+        role,
         drives: drives.collect(),
         force,
     };
@@ -543,9 +549,10 @@ fn sizes_line(pool: &Pool) -> String {
 /// How the pool is laid out, and what its parts do.
 fn details(pool: &Pool) -> Vec<(&'static str, String)> {
     let log = format!(
-        "{} of {}",
+        "{} of {}, on {}",
         human(pool.log_used_bytes),
-        human(pool.log_capacity_bytes)
+        human(pool.log_capacity_bytes),
+        pool.log_drives.join(", ")
     );
     vec![
         ("kept back", human(pool.kept_bytes)),
@@ -618,6 +625,11 @@ fn group_line(group: &Group) -> String {
         "simple" => "simple".to_owned(),
         level => format!("RAID {level}"),
     };
+    if group.role == "log" {
+        let leaves = if group.leaving { "; it leaves" } else { "" };
+        let drives = group.drives.join(", ");
+        return format!("{}: {level} of {drives}, for the logs{leaves}", group.index);
+    }
     let left = match (group.zones_to_move, group.leaving) {
         (0, false) => String::new(),
         (left, true) => format!("; it leaves, {left} of them to be emptied first"),

@@ -40,8 +40,8 @@ pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};
 pub use pool::{
-    GroupInfo, LabelSummary, Lane, Level, MemberInfo, MemberState, NamedDrive, PoolError,
-    PoolErrorKind, PoolInfo, PoolSpec,
+    GroupInfo, GroupRole, LabelSummary, Lane, Level, MemberInfo, MemberState, NamedDrive,
+    PoolError, PoolErrorKind, PoolInfo, PoolSpec,
 };
 pub use volume::{Disk, IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};
 pub use world::World;

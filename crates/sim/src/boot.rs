@@ -10,7 +10,7 @@ use crate::{admin, client, damage, heal, regroup, themes};
 use base::{BLOCK_BYTES, Prng};
 use engine::fsck::{self, Options, Severity};
 use engine::ring::RingSpec;
-use engine::{Lane, PoolInfo, World};
+use engine::{GroupInfo, GroupRole, Lane, PoolInfo, World};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
@@ -138,7 +138,11 @@ impl Boot {
     async fn settle_in(&self, session: &Rc<Session>) {
         session.check_pool();
         let info = session.pool.info();
-        let group = &info.groups[0];
+        let mut groups = info.groups.iter();
+        let of_data = |group: &&GroupInfo| group.role == GroupRole::Data;
+        let Some(group) = groups.find(of_data) else {
+            return session.fail("a pool without a group for data");
+        };
         self.books.layout.set(damage::Layout {
             data_start: info.data_start,
             zone_stride_bytes: group.zone_stride_bytes,
@@ -227,7 +231,7 @@ impl Boot {
                 let bad = report.findings.iter();
                 // Drives of a group that was to be added, and of one that has left; and those that
                 // were refused.
-                let regroups = config.group_later.is_some() || config.groups_leave;
+                let regroups = !config.keeps_groups();
                 let bad = bad.filter(|finding| {
                     finding.severity > Severity::Note
                         && !((regroups || refused.iter().any(|name| finding.place.contains(name)))
@@ -281,7 +285,7 @@ impl Boot {
             let prng = self.world.prng("damage");
             ends.push(self.spawn(session, damage::run(Rc::clone(session), prng)));
         }
-        if self.books.config.groups_leave {
+        if self.books.config.groups_leave || self.books.config.log_group.is_some() {
             let watched = Rc::downgrade(session);
             self.world.spawn(regroup::take_free_drives(watched));
         }

@@ -35,6 +35,8 @@ pub enum Theme {
     Rests,
     /// Drives fail under moves and under initiators, too.
     Beside,
+    /// A group for the logs comes, loses drives and goes.
+    LogGroups,
     /// Victims take turns, at nearly every opening.
     Turns,
     /// As `Turns`, and the power goes soon after a drive goes out of use, before or after
@@ -45,6 +47,9 @@ pub enum Theme {
     /// As `Turns` after `Rests`, and the power goes while the tails of logs move: of one
     /// log, and not of the other.
     Tails,
+    /// As `LogGroups`, labels take long, and the power goes soon after the logs were copied to other
+    /// drives.
+    LogMoves,
     /// Groups leave; logs are damaged, and the power goes soon after one was moved.
     Departures,
     /// Many small writes at the same few places, and the power goes soon after some were
@@ -85,10 +90,12 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Closes, 4),
     (Theme::Rests, 8),
     (Theme::Beside, 3),
+    (Theme::LogGroups, 6),
     (Theme::Turns, 0),
     (Theme::Losses, 0),
     (Theme::Labels, 0),
     (Theme::Tails, 0),
+    (Theme::LogMoves, 0),
     (Theme::Departures, 0),
     (Theme::Appends, 0),
     (Theme::Rebuilds, 0),
@@ -185,6 +192,8 @@ pub struct Config {
     pub level_later: Option<Level>,
     /// A group that is added: level and drives, as large as the smallest of the others.
     pub group_later: Option<(Level, usize)>,
+    /// A group for the logs: level and drives, and whether the pool is made with it.
+    pub log_group: Option<(Level, usize, bool)>,
     /// Whether groups may leave.
     pub groups_leave: bool,
     /// Whether boots are short: what one recovery leaves, the next one finds.
@@ -403,8 +412,7 @@ impl Config {
         let space = &mut seed.stream("space");
         let copies = &mut seed.stream("copies");
         let copies_of_8 = *copies.pick(&[0, 0, 1, 3]);
-        // Large enough for whole chunks of maps, now and then.
-        let chunks = page_bytes == 4096 && copies_of_8 > 0 && copies.chance(1, 3);
+        let chunks = has_chunks(copies, page_bytes, copies_of_8);
         Config {
             drive_bytes,
             lanes: lanes as u16,
@@ -435,6 +443,7 @@ impl Config {
             level_later: later.level,
             group_later: later.group,
             groups_leave: later.leave,
+            log_group: None,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
             window_stripes: window_stripes(seed),
@@ -468,6 +477,7 @@ impl Config {
             Theme::FlashUnits => self.damage && !self.turns,
             Theme::Outages => redundant && !self.damage && !self.beyond,
             Theme::Pauses | Theme::Closes | Theme::Rests => true,
+            Theme::LogGroups | Theme::LogMoves => true,
             Theme::Turns | Theme::Losses | Theme::Labels | Theme::Tails => self.turns,
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
@@ -482,6 +492,9 @@ impl Config {
             self.rests = true;
             self.whole_pages_of_8 = 3;
             self.request_sectors_max = self.request_sectors_max.max(page_sectors);
+        }
+        if self.has(Theme::LogGroups) || self.has(Theme::LogMoves) {
+            self.log_group = Some(log_group(&mut seed.stream("log group"), &self));
         }
         self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
@@ -510,6 +523,11 @@ impl Config {
     /// The same, while the pool has the usual limits: until it is open.
     pub fn patience_at_openings(&self) -> Duration {
         patience(&Limits::default(), self.is_struck())
+    }
+
+    /// Whether groups neither come nor go.
+    pub fn keeps_groups(&self) -> bool {
+        self.group_later.is_none() && self.log_group.is_none() && !self.groups_leave
     }
 
     /// Whether volumes may share pages.
@@ -548,8 +566,11 @@ fn of_long_rests(pool: PoolSpec) -> PoolSpec {
     }
 }
 
-/// One as a rule; of small pages on many drives as many as leave room for data: each lane
-/// has metadata for all pages.
+/// Whether volumes are large enough for whole chunks of maps.
+fn has_chunks(prng: &mut Prng, page_bytes: u32, copies_of_8: u64) -> bool {
+    page_bytes == 4096 && copies_of_8 > 0 && prng.chance(1, 3)
+}
+
 /// The most bytes of a volume, of so many drawn.
 fn volume_bytes(drawn: u64, has_chunks: bool) -> u64 {
     match has_chunks {
@@ -576,6 +597,29 @@ fn window_stripes(seed: &Prng) -> Option<usize> {
         .pick(&[None, None, Some(1), Some(2), Some(9)])
 }
 
+/// As strong as every group that the pool has or comes to have, as a rule.
+fn log_group(prng: &mut Prng, config: &Config) -> (Level, usize, bool) {
+    let level = config.pool.level;
+    let later = config.group_later.map(|(level, _)| level);
+    let later = later.into_iter().chain(config.level_later);
+    let strongest = later.map(|level| level.redundancy()).max();
+    let strongest = strongest.filter(|_| prng.chance(7, 8)).unwrap_or(0);
+    let triple = (Level::Raid10 { copies: 3 }, 3);
+    let shapes = match level.redundancy().max(strongest) {
+        0 => vec![(Level::Simple, 1), (Level::Raid10 { copies: 2 }, 2)],
+        1 => vec![
+            (Level::Raid10 { copies: 2 }, 2),
+            (Level::Raid10 { copies: 2 }, 4),
+            triple,
+        ],
+        _ => vec![triple],
+    };
+    let (level, drives) = *prng.pick(&shapes);
+    (level, drives, prng.chance(1, 2))
+}
+
+/// One as a rule; of small pages on many drives as many as leave room for data: each lane
+/// has metadata for all pages.
 fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {
     let wanted = match prng.chance(1, 4) {
         true => *prng.pick(&[2, 2, 3, 4]),

@@ -47,7 +47,11 @@ pub fn victims(media: &[Rc<Media>], config: &Config, prng: &mut Prng) -> Vec<Rc<
 }
 
 /// Places of a group that it can lose at each of its levels.
-fn of_group(levels: impl Iterator<Item = Level>, drives: usize, prng: &mut Prng) -> Vec<usize> {
+pub(crate) fn of_group(
+    levels: impl Iterator<Item = Level>,
+    drives: usize,
+    prng: &mut Prng,
+) -> Vec<usize> {
     let shapes: Vec<Geometry> = levels
         .filter_map(|level| Geometry::of(level, drives, BLOCK_BYTES as u64).ok())
         .collect();

@@ -145,6 +145,7 @@ impl Config {
             () if self.has(Theme::Losses) => Some((lost, 1, 7)),
             () if self.has(Theme::Labels) => Some((lost, 1, 9)),
             () if self.has(Theme::Tails) => Some((&["log tail moves"], 8, 9)),
+            () if self.has(Theme::LogMoves) => Some((&["log moves to another group"], 2, 9)),
             () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
             () => None,
         }

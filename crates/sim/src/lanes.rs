@@ -136,14 +136,19 @@ impl Lanes {
     ) -> Result<Lanes, NotOpen> {
         let mut doors = drives.iter().map(Door::from);
         let mut group = || doors.by_ref().take(config.drives_of_group).collect();
-        let groups: Vec<(Level, Vec<Door>)> = (0..config.groups)
+        let mut groups: Vec<(Level, Vec<Door>)> = (0..config.groups)
             .map(|_| (config.pool.level, group()))
             .collect();
         let spares: Vec<Door> = doors.by_ref().take(config.spares).collect();
+        let mut spec = config.pool.clone();
+        if let Some((level, drives, true)) = config.log_group {
+            spec.log_group = Some(groups.len());
+            groups.push((level, doors.by_ref().take(drives).collect()));
+        }
         let shards = OpeningShards::of(world, config);
         let created = in_one_task(&shards.states, async |handles| {
             let opening = Opening::new(shards.name.clone(), handles);
-            opening.create(&config.pool, &groups, &spares).await
+            opening.create(&spec, &groups, &spares).await
         });
         let created = created.await;
         shards.lanes(world, created, drives)

@@ -109,10 +109,7 @@ impl Boot {
         }
         let config = &self.books.config;
         // One that stands in may have what another lacks.
-        let settled = config.spares == 0
-            && config.level_later.is_none()
-            && config.group_later.is_none()
-            && !config.groups_leave;
+        let settled = config.spares == 0 && config.level_later.is_none() && config.keeps_groups();
         if sure && settled && !config.damage && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }

@@ -9,6 +9,7 @@ use array::pool::opening::PoolDrive;
 use array::pool::{Holder, NewDrive, NewDrives, Pool};
 use array::shard::ShardState;
 use base::Prng;
+use engine::pool::GroupRole;
 use engine::{Drive, Lane, Level, MemberInfo, NamedDrive};
 use send_wrapper::SendWrapper;
 use std::rc::Rc;
@@ -205,12 +206,12 @@ impl Lanes {
     /// As the pool's.
     pub async fn add_group(
         &self,
-        level: Level,
+        (level, role): (Level, GroupRole),
         drives: &[NamedMedia],
         unfit: Option<Unfit>,
     ) -> Result<(), ArrayError> {
         let new = self.offered(drives, unfit);
-        self.pool.add_group(Some(level), &new, true).await
+        self.pool.add_group((Some(level), role), &new, true).await
     }
 
     /// Gives a group another level, in every lane that can.

@@ -1,14 +1,15 @@
 //! Adds groups to a pool in use, removes them, and changes their level.
 
 use crate::agreement;
+use crate::lanes::NamedMedia;
 use crate::pool_changes::Unfit;
 use crate::session::Session;
 use array::error::{ArrayError, ArrayErrorKind};
 use base::{BLOCK_BYTES, Prng};
-use engine::pool::EventKind;
+use engine::pool::{EventKind, GroupRole};
 use engine::{MemberState, World};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// How often it is looked whether drives are free.
@@ -121,7 +122,9 @@ async fn add(session: &Session) {
         .borrow_mut()
         .extend(media.iter().cloned());
     let drives = session.books.later_drives();
-    let outcome = session.pool.add_group(level, &drives, None);
+    let outcome = session
+        .pool
+        .add_group((level, GroupRole::Data), &drives, None);
     let outcome = session.ask("add group", String::new(), outcome).await;
     match outcome {
         // A drive that is a victim may be struck before it is part of the pool.
@@ -142,7 +145,10 @@ async fn add_unfit(session: &Session) {
     let before = agreement::groups_ever(&session.pool);
     let drives = session.books.later_drives();
     let unfit = Some(Unfit::Asked);
-    let outcome = session.pool.add_group(level, &drives, unfit).await;
+    let outcome = session
+        .pool
+        .add_group((level, GroupRole::Data), &drives, unfit)
+        .await;
     let after = agreement::groups_ever(&session.pool);
     session
         .world
@@ -161,6 +167,58 @@ async fn remove(session: &Session, prng: &mut Prng) {
         .ask("remove group", format!("{index}"), outcome)
         .await;
     expect(session, &format!("group {index} is to leave"), outcome);
+}
+
+/// So many drives are made for log groups in a run, at most.
+const LOG_DRIVES_MAX: usize = 12;
+
+/// Adds a group for the logs where there is none, and has it leave again.
+pub(crate) async fn log_groups(session: Rc<Session>, mut prng: Prng) {
+    while session.take_operation() {
+        let pause = Duration::from_micros(prng.below(200_000));
+        session.world.sleep(pause).await;
+        let groups = session.pool.info().groups;
+        let mut logs = groups.iter().filter(|group| group.role == GroupRole::Log);
+        match logs.find(|group| !group.leaving) {
+            Some(group) => {
+                let index = group.index;
+                let removed = session.pool.remove_group(index);
+                let what = format!("{index}, for the logs");
+                let outcome = session.ask("remove group", what, removed).await;
+                expect(&session, "the log group is to leave", outcome);
+            }
+            None => add_log_group(&session, &mut prng).await,
+        }
+    }
+}
+
+async fn add_log_group(session: &Session, prng: &mut Prng) {
+    let Some((level, drives, _)) = session.books.config.log_group else {
+        return;
+    };
+    if session.books.logs.borrow().len() + drives > LOG_DRIVES_MAX {
+        return;
+    }
+    let media = session.books.new_log_drives(prng);
+    let named = media
+        .iter()
+        .map(|media| (media.spec().name.clone(), Rc::clone(media)));
+    let named: Vec<NamedMedia> = named.collect();
+    let added = session
+        .pool
+        .add_group((level, GroupRole::Log), &named, None);
+    let outcome = session
+        .ask("add group", "for the logs".to_owned(), added)
+        .await;
+    match outcome {
+        // A drive that is a victim may be struck before it is part of the pool.
+        Err(error) if error.kind == ArrayErrorKind::Internal && session.books.config.damage => {
+            session
+                .world
+                .note(|| format!("a log group is not added: {error}"));
+        }
+        outcome => expect(session, "a log group is added", outcome),
+    }
 }
 
 /// So many drives are offered and refused in a run, at most.

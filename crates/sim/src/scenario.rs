@@ -161,7 +161,7 @@ impl Scenario {
             let media = Media::new(spec, self.seed.stream(&stream));
             media.with_faults(|faults| {
                 faults.slowdown = config.slowdown[place];
-                if config.has(Theme::Labels) {
+                if config.has(Theme::Labels) || config.has(Theme::LogMoves) {
                     let blocks = SLOT_OFFSETS.map(|offset| offset / BLOCK_BYTES as u64);
                     faults.slow_blocks.extend(blocks);
                     faults.slow_by = SLOW_BLOCK;
@@ -196,6 +196,11 @@ impl Scenario {
         self.books.media.replace(media);
         self.books.later.replace(later);
         self.books.later_begun.set(false);
+        self.books.logs.take();
+        if config.log_group.is_some_and(|(_, _, at_once)| at_once) {
+            let stream = format!("log drives, boot {}", self.boots);
+            self.books.new_log_drives(&mut self.seed.stream(&stream));
+        }
     }
 
     /// Runs to the end, or to the first thing that is wrong.

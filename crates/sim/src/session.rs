@@ -3,6 +3,7 @@
 use crate::agreement;
 use crate::answers::{self, Asked};
 use crate::config::{Config, Theme};
+use crate::damage;
 use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
@@ -42,6 +43,8 @@ pub struct Books {
     pub at_mark: Cell<bool>,
     /// Where data begins on the drives.
     pub layout: Cell<crate::damage::Layout>,
+    /// The drives of log groups so far.
+    pub logs: RefCell<Vec<Rc<Media>>>,
     /// The group that is added later: its media, and whether that was begun.
     pub later: RefCell<Vec<Rc<Media>>>,
     /// Whether the adding of the group in `later` has begun.
@@ -73,6 +76,7 @@ impl Books {
             careful: Cell::new(false),
             at_mark: Cell::new(false),
             layout: Cell::default(),
+            logs: RefCell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),
             refused: RefCell::default(),
@@ -99,6 +103,33 @@ impl Books {
         let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
         self.media.borrow_mut().push(Rc::clone(&media));
         (name, media)
+    }
+
+    /// Blank drives for a log group, of which victims are as many as it can lose.
+    pub fn new_log_drives(&self, prng: &mut Prng) -> Vec<Rc<Media>> {
+        let Some((level, drives, _)) = self.config.log_group else {
+            return Vec::new();
+        };
+        let first = self.logs.borrow().len();
+        let media = |index| {
+            let spec = MediaSpec {
+                name: format!("log{index}"),
+                capacity_bytes: self.config.drive_bytes.iter().min().copied().unwrap_or(0),
+                rotational: false,
+                discards: self.config.discards,
+                ignores_flush: self.config.drives_ignore_flush,
+            };
+            Rc::new(Media::new(spec, prng.stream(&format!("log {index}"))))
+        };
+        let media: Vec<Rc<Media>> = (first..first + drives).map(media).collect();
+        if self.config.damage {
+            let places = damage::of_group(std::iter::once(level), drives, prng);
+            let victims = places.into_iter().map(|place| Rc::clone(&media[place]));
+            self.victims.borrow_mut().extend(victims);
+        }
+        self.logs.borrow_mut().extend(media.iter().cloned());
+        self.media.borrow_mut().extend(media.iter().cloned());
+        media
     }
 
     /// The drives of the group that is added later.

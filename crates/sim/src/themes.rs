@@ -4,6 +4,7 @@
 //! not, and says so ([`crate::session::Upset`]).
 
 use crate::config::Theme;
+use crate::regroup;
 use crate::session::Session;
 use array::error::ArrayErrorKind;
 use base::{BLOCK_BYTES, Prng};
@@ -17,10 +18,9 @@ use world_sim::{Faults, Media};
 
 type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 
-/// The tasks of the themes that the run has, by name.
-pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
-    let config = &session.books.config;
-    let all: [(Theme, &str, Task); 9] = [
+/// The tasks of all themes that have one, by name.
+fn all() -> [(Theme, &'static str, Task); 10] {
+    [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
         }),
@@ -42,8 +42,17 @@ pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
             cut_early(s, p).boxed_local()
         }),
         (Theme::Rebuilds, "sums", |s, p| no_sums(s, p).boxed_local()),
-    ];
-    let drawn = all.into_iter().filter(|(theme, ..)| config.has(*theme));
+        (Theme::LogGroups, "log groups", |s, p| {
+            regroup::log_groups(s, p).boxed_local()
+        }),
+    ]
+}
+
+/// The tasks of the themes that the run has, by name.
+pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
+    let config = &session.books.config;
+    let has = |theme| config.has(theme) || theme == Theme::LogGroups && config.log_group.is_some();
+    let drawn = all().into_iter().filter(|(theme, ..)| has(*theme));
     // That one brings outages of its own.
     let drawn =
         drawn.filter(|(theme, ..)| *theme != Theme::Outages || !config.has(Theme::Rebuilds));
@@ -200,15 +209,21 @@ fn spread(_: &Session, victim: &Media, prng: &mut Prng) -> String {
     format!("blocks {unit} to {} are damaged together", unit + UNIT - 1)
 }
 
+/// Whether a drive is one of a group that is yet to be added, which is as it should be, or of a log
+/// group, which may have left the pool.
+fn is_apart(session: &Session, media: &Rc<Media>) -> bool {
+    let (later, logs) = (session.books.later.borrow(), session.books.logs.borrow());
+    let mut apart = later.iter().chain(logs.iter());
+    apart.any(|other| Rc::ptr_eq(other, media))
+}
+
 /// Drives that are out of use come back as they were then, to be used anew.
 async fn come_back(session: Rc<Session>, mut prng: Prng) {
     while session.take_operation() {
         let pause = Duration::from_micros(prng.below(40_000));
         session.world.sleep(pause).await;
-        let later = session.books.later.borrow().clone();
         let mut victims = session.books.victims.borrow().clone();
-        // Those of a group that is yet to be added are as they should be.
-        victims.retain(|media| !later.iter().any(|other| Rc::ptr_eq(other, media)));
+        victims.retain(|media| !is_apart(&session, media));
         let infos = session.pool.all().iter().map(|pool| pool.info());
         let members: Vec<_> = infos
             .flat_map(|info| info.members.into_iter().chain(info.spares))

@@ -7,7 +7,7 @@
 //! the like lose nothing and are applied without being compared here.
 
 use crate::types::{Group, Pool, Provisioning, Site};
-use engine::Level;
+use engine::{GroupRole, Level};
 
 /// A volume that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +103,8 @@ pub struct ExistingGroup {
     pub index: u16,
     /// How it protects new zones.
     pub level: Level,
+    /// Whether it is for data or for the logs.
+    pub role: GroupRole,
     /// Names of its drives.
     pub drives: Vec<String>,
     /// It is being emptied, to leave the pool.
@@ -127,14 +129,9 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
                 group.index,
                 other.level.as_str()
             )),
-            Some(_) => {}
+            Some(other) => lines.extend(other_role(other, group)),
             None => {
-                let drives = group.drives.join(", ");
-                lines.push(format!(
-                    "group {} of {drives} is not in the site file: describe its drives there, and \
-                     the group as [[pool.group]] of level \"{level}\"",
-                    group.index
-                ));
+                lines.push(not_described(group));
                 continue;
             }
         }
@@ -175,6 +172,26 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
         )
     }));
     lines
+}
+
+fn other_role(site: &Group, group: &ExistingGroup) -> Option<String> {
+    let (index, role) = (group.index, group.role.as_str());
+    let differs = site.role != group.role;
+    differs
+        .then(|| format!("group {index} is for {role}: write role = \"{role}\" in the site file"))
+}
+
+fn not_described(group: &ExistingGroup) -> String {
+    let (drives, level) = (group.drives.join(", "), group.level.as_str());
+    let role = match group.role {
+        GroupRole::Data => "",
+        GroupRole::Log => " and role \"log\"",
+    };
+    format!(
+        "group {} of {drives} is not in the site file: describe its drives there, and the group as \
+         [[pool.group]] of level \"{level}\"{role}",
+        group.index
+    )
 }
 
 fn in_common(site: &Group, group: &ExistingGroup) -> usize {

@@ -9,7 +9,7 @@ use crate::plan::{
     Luns, Network, NetworkKind, Ports, Run, TRACE, Uplink, VmGroup,
 };
 use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
-use crate::read::{LEVEL_RULE, level_of, name, size_of, tables, whole};
+use crate::read::{LEVEL_RULE, level_of, name, role, size_of, tables, whole};
 use crate::size::SIZE_RULE;
 use crate::table::{Row, TableReader};
 use crate::types::Provisioning;
@@ -310,8 +310,10 @@ fn groups(mut reader: TableReader<'_, '_>) -> Row<Groups> {
     let drives = reader.required("drives", rule, |value| between(value, 1, 32));
     let count = count(&mut reader, 1_000);
     let from = word(&mut reader, "from", "the name of a lot of drives");
+    let role = role(&mut reader);
     let groups = Groups {
         level: level.unwrap_or(Level::Simple),
+        role,
         drives: drives.unwrap_or(1),
         count,
         from,

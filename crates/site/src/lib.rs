@@ -13,6 +13,7 @@ pub mod diff;
 mod event;
 mod hardware;
 mod limits;
+mod logs;
 mod names;
 mod needs;
 pub mod plan;
@@ -33,6 +34,8 @@ mod write;
 
 pub use api_address::ApiAddress;
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
+/// What a RAID group is for.
+pub use engine::GroupRole;
 /// How a RAID group protects data.
 pub use engine::Level;
 pub use limits::CONNECTION_MEMORY_BYTES_MIN;

@@ -17,7 +17,7 @@ use crate::types::{
     SCRUB_DAYS_MAX, Site, TimeLimit, Vm, Volume,
 };
 use crate::volumes;
-use engine::Level;
+use engine::{GroupRole, Level};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -397,7 +397,7 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         percent(value).filter(|percent| *percent >= least)
     });
     let more = more_groups(&mut reader, level);
-    let first = Group { level, drives };
+    let first = Group::of_data(level, drives);
     let usual = Pool::usual();
     let pool = Pool {
         name,
@@ -533,11 +533,20 @@ fn group(mut reader: TableReader<'_, '_>, of_pool: Option<Level>) -> Row<Group> 
         Some(_) => reader.optional("level", LEVEL_RULE, level_of),
         None => reader.required("level", LEVEL_RULE, level_of),
     };
+    let role = role(&mut reader);
     let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
     reader.finish(Group {
         level: own.or(of_pool).unwrap_or(Level::Simple),
+        role,
         drives: drives.unwrap_or_default(),
     })
+}
+
+/// What a group is for.
+pub(crate) fn role(reader: &mut TableReader<'_, '_>) -> GroupRole {
+    let rule = "\"data\", or \"log\" for a group that carries the logs and no data";
+    let role = reader.optional("role", rule, |value| GroupRole::parse(value.as_str()?));
+    role.unwrap_or_default()
 }
 
 pub(crate) fn power_of_two(

@@ -3,12 +3,13 @@
 use crate::access;
 use crate::api_address::ApiAddress;
 use crate::diagnostic::Diagnostic;
+use crate::logs;
 use crate::read::{PoolRow, Rows};
 use crate::size;
 use crate::table::Row;
 use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
 use crate::volumes;
-use engine::pool::{PoolSpec, planned_capacity_bytes};
+use engine::pool::{PoolError, PoolSpec, planned_capacity_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -280,6 +281,7 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
             );
         }
     }
+    logs::check(rows, found);
 }
 
 pub(crate) fn plural(count: usize, what: &str) -> String {
@@ -351,6 +353,16 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
 
 /// What volumes can map in `pool` once it is made, when all sizes are known from the file.
 fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
+    // What can't be made is said elsewhere.
+    planned(rows, pool, pool.item.pool.log_bytes)?.ok()
+}
+
+/// As [`capacity_bytes`], with a log of this size, or why the pool can't be made.
+pub(crate) fn planned(
+    rows: &Rows,
+    pool: &Row<PoolRow>,
+    log_bytes: Option<u64>,
+) -> Option<Result<u64, PoolError>> {
     let mut groups = Vec::new();
     for group in described(pool) {
         groups.push(shape(rows, &group)?);
@@ -360,9 +372,9 @@ fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
     let mut spec = PoolSpec::new(&item.name, level);
     spec.stripe_unit_bytes = item.stripe_unit_bytes;
     spec.page_bytes = item.page_bytes;
-    spec.log_bytes = item.log_bytes;
-    // What can't be made is said elsewhere.
-    planned_capacity_bytes(&spec, item.lanes, &groups).ok()
+    spec.log_bytes = log_bytes;
+    spec.log_group = item.log_group();
+    Some(planned_capacity_bytes(&spec, item.lanes, &groups))
 }
 
 /// Level, number of drives and capacity of the smallest.

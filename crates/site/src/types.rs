@@ -3,7 +3,7 @@
 use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
-use engine::Level;
+use engine::{GroupRole, Level};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -226,8 +226,21 @@ impl DriveSource {
 pub struct Group {
     /// How it protects data against failing drives.
     pub level: Level,
+    /// Whether it is for data or for the logs.
+    pub role: GroupRole,
     /// Names of its drives.
     pub drives: Vec<String>,
+}
+
+impl Group {
+    /// A group for data.
+    pub fn of_data(level: Level, drives: Vec<String>) -> Self {
+        Group {
+            level,
+            role: GroupRole::Data,
+            drives,
+        }
+    }
 }
 
 /// A pool of RAID groups.
@@ -235,7 +248,7 @@ pub struct Group {
 pub struct Pool {
     /// Unique over the site.
     pub name: String,
-    /// Its groups; at least one.
+    /// Its groups; the first is one of data.
     pub groups: Vec<Group>,
     /// Names of drives that stand in for those that fail.
     pub spares: Vec<String>,
@@ -442,6 +455,12 @@ impl Site {
 }
 
 impl Pool {
+    /// Which of its groups carries the logs.
+    pub fn log_group(&self) -> Option<usize> {
+        let mut groups = self.groups.iter();
+        groups.position(|group| group.role == GroupRole::Log)
+    }
+
     /// A pool that nothing is said of: without a name, and without drives.
     pub fn usual() -> Self {
         Pool {

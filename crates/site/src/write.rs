@@ -12,6 +12,7 @@ use crate::types::{
     Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group, Host,
     HostGroup, Initiators, Limits, Pool, Portal, RateLimit, Site, TimeLimit, Vm, Volume,
 };
+use engine::GroupRole;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -178,6 +179,9 @@ fn pool(pool: &Pool, file: &mut Writer) {
 
 fn group(group: &Group, file: &mut Writer) {
     file.text("level", group.level.as_str());
+    if group.role != GroupRole::Data {
+        file.text("role", group.role.as_str());
+    }
     file.list("drives", group.drives.iter().map(String::as_str));
 }
 

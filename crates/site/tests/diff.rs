@@ -116,6 +116,7 @@ fn group(index: u16, level: Level, drives: &[&str]) -> ExistingGroup {
     ExistingGroup {
         index,
         level,
+        role: site::GroupRole::Data,
         drives: names(drives),
         leaves: false,
     }
@@ -125,6 +126,7 @@ fn group(index: u16, level: Level, drives: &[&str]) -> ExistingGroup {
 fn described() -> site::Pool {
     let group = |level, drives: &[&str]| Group {
         level,
+        role: site::GroupRole::Data,
         drives: names(drives),
     };
     let mut pool = parse("t", SITE).unwrap().pools.remove(0);
@@ -189,4 +191,28 @@ fn a_drive_that_is_a_spare_by_now_is_named() {
             "drive a of the site file is a spare by now: write it into spares there",
         ]
     );
+}
+
+#[test]
+fn a_group_for_the_logs_is_named_as_one() {
+    let mut there = [
+        group(0, Level::Raid10 { copies: 2 }, &["a", "b", "c", "d"]),
+        group(1, Level::Raid5, &["e", "f", "g"]),
+        group(2, Level::Raid10 { copies: 2 }, &["x", "y"]),
+    ];
+    there[2].role = site::GroupRole::Log;
+    let lines = pool(&described(), &there, &names(&["s"]));
+    assert!(
+        lines[0].ends_with("of level \"10\" and role \"log\""),
+        "{lines:?}"
+    );
+    let mut site = described();
+    site.groups.push(Group {
+        level: Level::Raid10 { copies: 2 },
+        role: site::GroupRole::Data,
+        drives: names(&["x", "y"]),
+    });
+    let lines = pool(&site, &there, &names(&["s"]));
+    let says = "group 2 is for log: write role = \"log\" in the site file";
+    assert_eq!(lines, names(&[says]));
 }

@@ -4,7 +4,7 @@
 
 use super::{ArrayError, ControlPlane, NewDrive, Placing};
 use engine::World;
-use engine::pool::Level;
+use engine::pool::{GroupRole, Level};
 use std::sync::Arc;
 
 /// A group to add to a pool.
@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct NewGroup {
     /// Its level; that of the pool's first group unless said otherwise.
     pub level: Option<Level>,
+    /// Whether it is for data or for the logs.
+    pub role: GroupRole,
     /// Its drives, by place.
     pub drives: Vec<NewDrive>,
     /// It may survive fewer lost drives than the groups of the pool do.
@@ -36,7 +38,8 @@ impl<W: World> ControlPlane<W> {
             array.check_new_drives(&group.drives).await?;
             let new = array.place(&placing, &info, group.drives, None).await?;
             let pool = array.pool_of(&pool)?;
-            pool.add_group(group.level, &new, group.by_force).await
+            pool.add_group((group.level, group.role), &new, group.by_force)
+                .await
         })
         .await
     }

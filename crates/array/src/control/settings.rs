@@ -12,7 +12,7 @@
 
 use super::{AddedDrive, ArrayError, ArrayErrorKind, ControlPlane, DrivePlaces};
 use engine::World;
-use engine::pool::PoolInfo;
+use engine::pool::{GroupRole, PoolInfo};
 use site::{Drive, DriveSource, Group, Setting, Site, human};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -197,10 +197,14 @@ fn regroup(settings: &mut Site, info: &PoolInfo) {
         let drives = group.members.iter().map(|member| member.name.clone());
         Group {
             level: group.level,
+            role: group.role,
             drives: drives.collect(),
         }
     });
     pool.groups = groups.collect();
+    // The first one is the pool's own table.
+    pool.groups
+        .sort_by_key(|group| group.role == GroupRole::Log);
     pool.spares = info.spares.iter().map(|spare| spare.name.clone()).collect();
 }
 

@@ -6,28 +6,29 @@ use super::Pool;
 use super::new_drives::NewDrives;
 use super::purpose::Purpose;
 use crate::error::{ArrayError, ArrayErrorKind};
-use engine::pool::{GroupInfo, PoolInfo};
+use engine::pool::{GroupInfo, GroupRole, PoolInfo};
 use engine::{Lane, Level, World};
 
 impl<W: World> Pool<W> {
     /// Adds a group of new drives, of this level; without one, of that of the pool's first group.
+    /// The logs go to a log group in the background.
     ///
     /// # Errors
     /// A name or a drive is taken; drives that don't make a group of that level, or are too small;
     /// without force, a level that is weaker than the pool's. No lane has the group then.
     pub async fn add_group<N: NewDrives<W>>(
         &self,
-        level: Option<Level>,
+        (level, role): (Option<Level>, GroupRole),
         new: &N,
         by_force: bool,
     ) -> Result<(), ArrayError> {
         let info = self.info().await?;
-        let level = level.unwrap_or(info.level);
+        let level = level.unwrap_or_else(|| usual_level(&info, role));
         check_count(&info, level, new.drives().len())?;
-        if !by_force {
+        if !by_force && role == GroupRole::Data {
             check_strength(&info, level)?;
         }
-        self.take_in(Purpose::Group(level), new).await
+        self.take_in(Purpose::Group(level, role), new).await
     }
 
     /// Gives a group another level, in the background.
@@ -61,20 +62,23 @@ impl<W: World> Pool<W> {
     }
 }
 
-/// How many lost drives a group of this level survives, whichever they are.
-fn losses(level: Level) -> u8 {
-    match level {
-        Level::Simple => 0,
-        Level::Raid10 { copies } => copies.saturating_sub(1),
-        Level::Raid5 | Level::Raid50 => 1,
-        Level::Raid6 => 2,
+/// The level of a new group that nobody says: that of the first, or of mirrors that protect the log
+/// as well as every group protects data.
+fn usual_level(info: &PoolInfo, role: GroupRole) -> Level {
+    let strongest = info.groups.iter().map(|group| group.level.redundancy());
+    match (role, strongest.max()) {
+        (GroupRole::Data, _) => info.level,
+        (GroupRole::Log, Some(2..)) => Level::Raid10 { copies: 3 },
+        (GroupRole::Log, _) => Level::Raid10 { copies: 2 },
     }
 }
 
 /// That a pool does not get weaker by a new group: a volume is on all groups.
 fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
-    let is_stronger = |group: &&GroupInfo| losses(group.level) > losses(level);
-    let weakest = info.groups.iter().min_by_key(|group| losses(group.level));
+    let is_stronger = |group: &&GroupInfo| group.level.redundancy() > level.redundancy();
+    let data = info.groups.iter();
+    let data = data.filter(|group| group.role == GroupRole::Data);
+    let weakest = data.min_by_key(|group| group.level.redundancy());
     let Some(stronger) = weakest.filter(is_stronger) else {
         return Ok(());
     };
@@ -82,8 +86,8 @@ fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
         "pool {}: a group of level {level} survives {} lost drives, and the pool's groups survive \
          {}; the whole pool would be lost with the new group. Choose level {}, or --force",
         info.name,
-        losses(level),
-        losses(stronger.level),
+        level.redundancy(),
+        stronger.level.redundancy(),
         stronger.level
     );
     Err(ArrayError::new(ArrayErrorKind::Invalid, context))

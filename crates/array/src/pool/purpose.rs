@@ -3,6 +3,7 @@
 use super::new_drives::NewDrive;
 use crate::error::ArrayError;
 use crate::shard::ShardState;
+use engine::pool::GroupRole;
 use engine::pool::maintenance::candidates::Candidate;
 use engine::{Lane, Level, World};
 use std::rc::Rc;
@@ -10,8 +11,8 @@ use std::rc::Rc;
 /// What new drives are for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
-    /// A group of this level.
-    Group(Level),
+    /// A group of this level, for data or for the logs.
+    Group(Level, GroupRole),
     /// To stand in, in the group of this number or in any.
     Spare(Option<u16>),
 }
@@ -36,9 +37,9 @@ impl Purpose {
                 drive: drive.as_ref().map(|named| &named.drive),
             });
         let group = match self {
-            Purpose::Group(level) => {
+            Purpose::Group(level, role) => {
                 let candidates: Vec<_> = candidates.collect();
-                return Ok(lane.check_add_group(level, &candidates).await?);
+                return Ok(lane.check_add_group((level, role), &candidates).await?);
             }
             Purpose::Spare(group) => group,
         };
@@ -56,12 +57,12 @@ impl Purpose {
         drives: Vec<D>,
     ) -> Result<(), ArrayError> {
         match self {
-            Purpose::Group(level) => {
+            Purpose::Group(level, role) => {
                 let mut opened = Vec::new();
                 for drive in drives {
                     opened.push(drive.open(&state, &lane).await?);
                 }
-                lane.add_group(level, opened).await?;
+                lane.add_group((level, role), opened).await?;
             }
             Purpose::Spare(group) => {
                 for drive in drives {

@@ -4,8 +4,8 @@
 
 use super::Pool;
 use crate::error::{ArrayError, ArrayErrorKind};
-use engine::pool::PoolInfo;
 use engine::pool::maintenance::remains::Remains;
+use engine::pool::{GroupInfo, GroupRole, PoolInfo};
 use engine::{Lane, World};
 
 /// A pool with less than this part of it free needs what is in the trash.
@@ -22,7 +22,9 @@ impl<W: World> Pool<W> {
     pub(super) async fn check_room_without(&self, index: u16) -> Result<(), ArrayError> {
         let info = self.info().await?;
         let mut groups = info.groups.iter();
-        if groups.any(|group| group.index == index && group.leaving) {
+        // A log group holds no data.
+        let is_free = |group: &GroupInfo| group.leaving || group.role == GroupRole::Log;
+        if groups.any(|group| group.index == index && is_free(group)) {
             return Ok(());
         }
         let remains = Remains::of_lanes(self.remains_without(index).await?);

@@ -165,12 +165,22 @@ impl<W: World> Drives<W> {
     pub fn takes_zones(&self, group: &Group<W>) -> bool {
         let unit = u64::from(self.identity.stripe_unit_bytes);
         let shape = Geometry::of(group.level(), group.drives(), unit);
-        !group.leaves() && shape.is_ok_and(|shape| group.has_enough_for(&shape, &[]))
+        !group.leaves()
+            && !group.is_log()
+            && shape.is_ok_and(|shape| group.has_enough_for(&shape, &[]))
     }
 
     /// Whether a group's data survives without the drives at `places`, at every level
-    /// in use there.
+    /// in use there; and of a log group the logs, as far as they lie there.
     pub fn survives_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {
+        if group.is_log() {
+            let carriers = self.log_members();
+            let stays = |member: &Rc<Member<W>>| {
+                let place = usize::from(member.place());
+                member.group() != group.index || !places.contains(&place)
+            };
+            return carriers.is_empty() || carriers.iter().any(stays);
+        }
         let shapes = self.shapes_of(group);
         shapes
             .iter()
@@ -188,9 +198,10 @@ impl<W: World> Drives<W> {
     /// The shapes of a group's zones, and of those that it would take into use.
     fn shapes_of(&self, group: &Rc<Group<W>>) -> Vec<Geometry> {
         let unit = u64::from(self.identity.stripe_unit_bytes);
-        // A group that leaves takes no new zones: what it has in use is all there is.
+        // A group that leaves takes no new zones: what it has in use is all there is. Logs have no
+        // zones.
         let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
-        let of_new = of_new.filter(|_| !group.leaves());
+        let of_new = of_new.filter(|_| !group.leaves() || group.is_log());
         let of_zones = self.zones();
         let in_use = of_zones
             .iter()

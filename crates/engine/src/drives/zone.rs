@@ -1,7 +1,7 @@
 //! Groups and zones: their places on drives, and the levels that they can have.
 
 use crate::drives::Member;
-use crate::label::{GroupEntry, PoolIdentity};
+use crate::label::{GroupEntry, GroupRole, PoolIdentity};
 use crate::layout::{ZoneShape, sum_area::area_bytes};
 use crate::raid::{Geometry, Level};
 use crate::world::World;
@@ -17,6 +17,8 @@ pub struct Group<W: World> {
     pub first_zone: u32,
     /// Zones that it has, in use or not.
     pub zones: u32,
+    /// What it is for.
+    pub role: GroupRole,
     level: Cell<Level>,
     leaving: Cell<bool>,
     places: RefCell<Vec<Rc<Member<W>>>>,
@@ -83,6 +85,7 @@ impl<W: World> Group<W> {
             index,
             first_zone: entry.first_zone,
             zones: entry.zones,
+            role: entry.role,
             level: Cell::new(entry.level),
             leaving: Cell::new(entry.leaving),
             stride_bytes: stride_bytes(members.len(), identity),
@@ -94,6 +97,11 @@ impl<W: World> Group<W> {
     /// The level of zones taken into use from now on.
     pub fn level(&self) -> Level {
         self.level.get()
+    }
+
+    /// Whether it is there for the logs, and has no zones.
+    pub fn is_log(&self) -> bool {
+        self.role == GroupRole::Log
     }
 
     /// Whether it is to leave the pool.

@@ -10,8 +10,10 @@
 //!   opening lags by two.
 
 mod part;
+mod role;
 
 pub use part::{LANES_MAX, Part};
+pub use role::GroupRole;
 
 use crate::codec::{Reader, Writer};
 use crate::layout::{Layout, Slots};
@@ -28,10 +30,13 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
 
 /// The newest format that this version reads.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 
-/// The formats that this version reads and writes: how twins lie, and whether the label
-/// says how many lanes there are.
+/// The format of pools that have a log group. Its labels say how twins lie, and how many lanes
+/// there are. A program that knows no log groups would take their drives for those of data.
+const WITH_LOG_GROUP: u32 = 6;
+
+/// The formats of other pools: how twins lie, and whether the label says how many lanes there are.
 const FORMATS: [(u32, Layout, bool); 4] = [
     (2, Layout::Adjacent, false),
     (3, Layout::Adjacent, true),
@@ -128,16 +133,42 @@ pub struct PoolIdentity {
     pub layout: Layout,
 }
 
-impl PoolIdentity {
-    /// The format of its labels.
-    fn format_version(&self) -> u32 {
-        let of_it = |(_, layout, lanes): &&(u32, Layout, bool)| {
-            *layout == self.layout && *lanes == (self.lanes > 1)
-        };
-        let found = FORMATS.iter().find(of_it);
-        found.map_or_else(|| unreachable!(), |(version, ..)| *version)
+/// How a label is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// By its version: how twins lie, and whether it says how many lanes there are.
+    ByVersion(Layout, bool),
+    /// It says both itself.
+    SaysAll,
+}
+
+impl Format {
+    fn of_version(version: u32) -> Option<Format> {
+        if version == WITH_LOG_GROUP {
+            return Some(Format::SaysAll);
+        }
+        let known = FORMATS.iter().find(|(format, ..)| *format == version);
+        known.map(|(_, layout, lanes)| Format::ByVersion(*layout, *lanes))
     }
 
+    /// How many lanes there are, which one this is, and how twins lie.
+    fn read_lanes(self, r: &mut Reader<'_>, pool: &mut PoolIdentity) -> Option<()> {
+        if !matches!(self, Format::ByVersion(_, false)) {
+            (pool.lanes, pool.lane) = (r.u16()?, r.u16()?);
+        }
+        pool.layout = match self {
+            Format::ByVersion(layout, _) => layout,
+            Format::SaysAll => match r.u8()? {
+                0 => Layout::Adjacent,
+                1 => Layout::Apart,
+                _ => return None,
+            },
+        };
+        Some(())
+    }
+}
+
+impl PoolIdentity {
     /// Where the slots of integrity blocks lie in the area of a zone.
     pub fn slots(&self) -> Slots {
         Slots::of(self.layout, self.zone_bytes)
@@ -164,6 +195,8 @@ impl PoolIdentity {
 pub struct GroupEntry {
     /// Of zones taken into use from now on.
     pub level: Level,
+    /// What it is for.
+    pub role: GroupRole,
     /// It is being emptied, to leave the pool.
     pub leaving: bool,
     /// How many drives it has; none when it has left.
@@ -219,13 +252,63 @@ pub enum Slot {
     Label(Box<Label>),
 }
 
+impl GroupEntry {
+    /// Whether logs lie on it, or may. One that has left is no log group any more.
+    pub fn is_log(&self) -> bool {
+        self.role == GroupRole::Log && self.drives > 0
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        w.u8(self.level.code());
+        w.u8(u8::from(self.leaving) | u8::from(self.is_log()) << 1);
+        w.u16(self.drives);
+        w.u32(self.first_zone);
+        w.u32(self.zones);
+        w.u32(0);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Option<Self> {
+        let level = Level::from_code(r.u8()?)?;
+        let flags = r.u8()?;
+        let entry = GroupEntry {
+            level,
+            role: match flags & 2 {
+                0 => GroupRole::Data,
+                _ => GroupRole::Log,
+            },
+            leaving: flags & 1 != 0,
+            drives: r.u16()?,
+            first_zone: r.u32()?,
+            zones: r.u32()?,
+        };
+        r.u32()?;
+        Some(entry)
+    }
+}
+
 impl Label {
+    /// The format that it is written in.
+    fn format_version(&self) -> u32 {
+        if self.has_log_group() {
+            return WITH_LOG_GROUP;
+        }
+        let of_it = |(_, layout, lanes): &&(u32, Layout, bool)| {
+            *layout == self.pool.layout && *lanes == (self.pool.lanes > 1)
+        };
+        let found = FORMATS.iter().find(of_it);
+        found.map_or_else(|| unreachable!(), |(version, ..)| *version)
+    }
+
+    fn has_log_group(&self) -> bool {
+        self.groups.iter().any(GroupEntry::is_log)
+    }
+
     /// The slot's bytes, checksum included.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);
         w.u32(0);
-        w.u32(self.pool.format_version());
+        w.u32(self.format_version());
         w.u64(self.generation);
         w.u64(self.epoch);
         w.uuid(self.pool.uuid);
@@ -245,19 +328,20 @@ impl Label {
         w.u64(self.pool.zone_bytes);
         w.u64(self.pool.data_start);
         w.u64(self.pool.salt);
-        if self.pool.lanes > 1 {
+        if self.pool.lanes > 1 || self.has_log_group() {
             w.u16(self.pool.lanes);
             w.u16(self.pool.lane);
+        }
+        if self.has_log_group() {
+            w.u8(match self.pool.layout {
+                Layout::Adjacent => 0,
+                Layout::Apart => 1,
+            });
         }
         w.pad_to(GROUPS_OFFSET);
         assert!(self.groups.len() <= GROUPS_MAX && self.members.len() <= MEMBERS_MAX);
         for group in &self.groups {
-            w.u8(group.level.code());
-            w.u8(u8::from(group.leaving));
-            w.u16(group.drives);
-            w.u32(group.first_zone);
-            w.u32(group.zones);
-            w.u32(0);
+            group.encode(&mut w);
         }
         w.pad_to(TABLE_OFFSET);
         for member in &self.members {
@@ -284,16 +368,15 @@ impl Label {
         let Some(version) = r.u32() else {
             return Slot::Empty;
         };
-        let known = FORMATS.iter().find(|(format, ..)| *format == version);
-        let Some((_, layout, lanes)) = known else {
+        let Some(format) = Format::of_version(version) else {
             return Slot::Other(version);
         };
-        decode_fields(&mut r, slot, *layout, *lanes)
+        decode_fields(&mut r, slot, format)
             .map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
     }
 }
 
-fn decode_fields(r: &mut Reader<'_>, slot: &[u8], layout: Layout, lanes: bool) -> Option<Label> {
+fn decode_fields(r: &mut Reader<'_>, slot: &[u8], format: Format) -> Option<Label> {
     let generation = r.u64()?;
     let epoch = r.u64()?;
     let uuid = r.uuid()?;
@@ -318,11 +401,9 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], layout: Layout, lanes: bool) -
         salt: r.u64()?,
         lanes: 1,
         lane: 0,
-        layout,
+        layout: Layout::default(),
     };
-    if lanes {
-        (pool.lanes, pool.lane) = (r.u16()?, r.u16()?);
-    }
+    format.read_lanes(r, &mut pool)?;
     if pool.lane >= pool.lanes || pool.lanes > LANES_MAX {
         return None;
     }
@@ -330,20 +411,8 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], layout: Layout, lanes: bool) -
         return None;
     }
     let mut table = Reader::new(slot.get(GROUPS_OFFSET..)?);
-    let group = |table: &mut Reader<'_>| {
-        let level = Level::from_code(table.u8()?)?;
-        let entry = GroupEntry {
-            level,
-            leaving: table.u8()? != 0,
-            drives: table.u16()?,
-            first_zone: table.u32()?,
-            zones: table.u32()?,
-        };
-        table.u32()?;
-        Some(entry)
-    };
     let groups = (0..group_count)
-        .map(|_| group(&mut table))
+        .map(|_| GroupEntry::decode(&mut table))
         .collect::<Option<_>>()?;
     let mut table = Reader::new(slot.get(TABLE_OFFSET..)?);
     let members = (0..count)
@@ -456,6 +525,7 @@ mod tests {
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
                     level: Level::ALL[index as usize % 6],
+                    role: GroupRole::Data,
                     leaving: index % 3 == 1,
                     drives: 4,
                     first_zone: index * 100,
@@ -483,6 +553,27 @@ mod tests {
             let bytes = label.encode();
             assert_eq!(bytes[12..16], version.to_le_bytes());
             assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
+        }
+    }
+
+    #[test]
+    fn a_log_group_raises_the_version_as_long_as_it_is_there() {
+        for (old, layout, lanes) in FORMATS {
+            let mut label = label(3);
+            label.pool.layout = layout;
+            (label.pool.lanes, label.pool.lane) = if lanes { (4, 3) } else { (1, 0) };
+            label.groups[2].role = GroupRole::Log;
+            label.groups[2].zones = 0;
+            let bytes = label.encode();
+            assert_eq!(bytes[12..16], WITH_LOG_GROUP.to_le_bytes());
+            assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label.clone())));
+            label.groups[2].drives = 0;
+            let bytes = label.encode();
+            assert_eq!(bytes[12..16], old.to_le_bytes());
+            let Slot::Label(read) = Label::decode(&bytes) else {
+                panic!("no label");
+            };
+            assert_eq!(read.groups[2].role, GroupRole::Data);
         }
     }
 

@@ -243,7 +243,7 @@ impl LaneRegistry {
     /// drive depends on how many drives the group has.
     pub fn may_add_group(&self, lane: u16, index: usize, entry: &GroupEntry) -> bool {
         let table = self.table();
-        let shape = |group: &GroupEntry| (group.first_zone, group.zones, group.drives);
+        let shape = |group: &GroupEntry| (group.first_zone, group.zones, group.drives, group.role);
         let is_it = |first: &GroupEntry| stays(first) && shape(first) == shape(entry);
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),

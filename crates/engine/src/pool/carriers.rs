@@ -62,20 +62,22 @@ pub(super) fn spans_of(index: usize, level: Level, drives: usize, unit_bytes: u6
     (0..geometry.spans).map(span).collect()
 }
 
-/// The carriers of `lane`, one of so many, where these spans are. Flash goes first, then drives
-/// that carry nothing of the same lane, then those that carry the least of others. None where no
-/// span has enough drives.
+/// The carriers of `lane`, one of so many, where these spans of data are, and those of a log group.
+/// Flash goes first, then drives that carry nothing of the same lane, then those that carry the
+/// least of others. None where no span has enough drives.
 pub(super) fn plan(
-    spans: &[Span],
+    data: &[Span],
+    log: &[Span],
     (lanes, lane): (u16, u16),
     spins: impl Fn(Place) -> bool,
 ) -> Carriers {
     let mut choice = Choice {
-        spans,
+        spans: if log.is_empty() { data } else { log },
         spins: &spins,
         loads: BTreeMap::new(),
     };
     let logs: Vec<_> = (0..lanes).map(|_| choice.span(&[], LOG_WEIGHT)).collect();
+    choice.spans = data;
     let mut own = Carriers::default();
     for (number, logs) in (0..).zip(logs) {
         let mut metadata = choice.span(&logs, METADATA_WEIGHT);
@@ -155,7 +157,7 @@ mod tests {
     const RAID10: Level = Level::Raid10 { copies: 2 };
 
     fn all_lanes(spans: &[Span], lanes: u16, spins: impl Fn(Place) -> bool) -> Vec<Carriers> {
-        let of = |lane| plan(spans, (lanes, lane), &spins);
+        let of = |lane| plan(spans, &[], (lanes, lane), &spins);
         (0..lanes).map(of).collect()
     }
 
@@ -212,9 +214,20 @@ mod tests {
         let spans = spans_of(0, RAID10, 6, UNIT);
         let stay: Vec<bool> = spans.iter().map(|span| span.stays_one).collect();
         assert_eq!(stay, [true, false, true]);
-        let own = plan(&spans, (2, 1), |_| false);
+        let own = plan(&spans, &[], (2, 1), |_| false);
         assert_eq!(own.logs, [(0, 4), (0, 5)]);
         assert_eq!(own.metadata, [(0, 0), (0, 1), (0, 3)]);
+    }
+
+    #[test]
+    fn logs_lie_on_the_log_group_and_metadata_does_not() {
+        let data = spans_of(0, Level::Raid6, 6, UNIT);
+        let log = spans_of(1, RAID10, 4, UNIT);
+        let own = |lane| plan(&data, &log, (2, lane), |(group, _)| group == 0);
+        assert_eq!(own(0).logs, [(1, 0), (1, 1)]);
+        assert_eq!(own(1).logs, [(1, 2), (1, 3)]);
+        assert_eq!(own(0).metadata, [(0, 0), (0, 1), (0, 2)]);
+        assert_eq!(own(1).metadata, [(0, 3), (0, 4), (0, 5)]);
     }
 
     #[test]
@@ -224,7 +237,7 @@ mod tests {
         for own in all_lanes(&spans, 3, |(group, _)| group == 0) {
             assert_eq!(own.logs, [(1, 0), (1, 1)]);
         }
-        let alone = plan(&spans, (1, 0), |_| false);
+        let alone = plan(&spans, &[], (1, 0), |_| false);
         assert_eq!(alone.logs, [(0, 0), (0, 1), (0, 2)]);
         assert_eq!(alone.metadata, [(0, 3), (0, 4), (0, 5)]);
     }

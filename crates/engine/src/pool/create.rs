@@ -9,7 +9,8 @@ use crate::drives::Member;
 use crate::drives::hung;
 use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
 use crate::label::{
-    GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, Part, PoolIdentity,
+    GROUPS_MAX, GroupEntry, GroupRole, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, Part,
+    PoolIdentity,
 };
 use crate::lane::{LaneSlot, View};
 use crate::meta::checkpoint;
@@ -33,6 +34,9 @@ const GROWTH: u64 = 4;
 /// What each log takes of a drive that is large enough, and the least.
 const LOG_BYTES: u64 = 64 << 20;
 const LOG_BYTES_MIN: u64 = 256 << 10;
+
+/// What the data log takes at most when nobody says otherwise and a log group carries it.
+const LOG_BYTES_OF_GROUP: u64 = 256 << 20;
 
 /// The largest zone that is chosen unasked.
 const ZONE_BYTES_MAX: u64 = 256 << 20;
@@ -71,7 +75,46 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
             )));
         }
     }
-    Ok(())
+    check_log_group(spec, groups)
+}
+
+/// That the log group, where there is one, can be one.
+fn check_log_group(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolError> {
+    let Some(index) = spec.log_group else {
+        return Ok(());
+    };
+    let data = groups.iter().enumerate().filter(|(at, _)| *at != index);
+    let data: Vec<Level> = data.map(|(_, (level, _))| *level).collect();
+    let Some((level, _)) = groups.get(index).filter(|_| !data.is_empty()) else {
+        return Err(invalid(format!(
+            "pool '{}' has no group for data: a log group holds none",
+            spec.name
+        )));
+    };
+    check_log_level(&spec.name, *level, data)
+}
+
+/// That a log group of this level protects the logs as well as these groups protect data.
+pub(super) fn check_log_level(
+    pool: &str,
+    level: Level,
+    data: impl IntoIterator<Item = Level>,
+) -> Result<(), PoolError> {
+    let strongest = data.into_iter().max_by_key(|level| level.redundancy());
+    let strongest = strongest.unwrap_or(Level::Simple);
+    if level.carries_logs_beside(strongest) {
+        return Ok(());
+    }
+    let fitting: Vec<String> = Level::ALL
+        .into_iter()
+        .filter(|fits| fits.carries_logs_beside(strongest))
+        .map(|fits| format!("\"{fits}\""))
+        .collect();
+    Err(invalid(format!(
+        "log group of level {level} in pool '{pool}', beside a group of level {strongest}, which survives {}: allowed is {}, for all acknowledged writes would be lost with the log",
+        counted(strongest.redundancy() as u64, "lost drive"),
+        fitting.join(" or ")
+    )))
 }
 
 fn check_sizes(spec: &PoolSpec) -> Result<(), PoolError> {
@@ -104,12 +147,19 @@ fn check_sizes(spec: &PoolSpec) -> Result<(), PoolError> {
     Ok(())
 }
 
-/// What a log takes of a drive when nobody says otherwise: a sixteenth, 64 MiB at
-/// most.
-fn log_bytes(asked: Option<u64>, capacity_bytes: u64, least: u64) -> u64 {
+/// What a log takes of a drive when nobody says otherwise: a sixteenth, `most` at most.
+fn log_bytes(asked: Option<u64>, capacity_bytes: u64, (least, most): (u64, u64)) -> u64 {
     let block = BLOCK_BYTES as u64;
-    let usual = (capacity_bytes / 16).clamp(LOG_BYTES_MIN, LOG_BYTES);
+    let usual = (capacity_bytes / 16).clamp(LOG_BYTES_MIN, most);
     asked.unwrap_or(usual).max(least).next_multiple_of(block)
+}
+
+/// What the data log takes at most when nobody says how much.
+fn log_most(spec: &PoolSpec) -> u64 {
+    match spec.log_group {
+        Some(_) => LOG_BYTES_OF_GROUP,
+        None => LOG_BYTES,
+    }
 }
 
 /// An eighth of the largest map of `pages`, within limits.
@@ -173,8 +223,8 @@ pub fn planned_capacity_bytes(
     let shapes = groups.iter().map(|(level, drives, _)| (*level, *drives));
     check_spec(spec, &shapes.collect::<Vec<_>>())?;
     let (identity, entries) = lay_out((Uuid::nil(), 0), (lanes, 0), spec, groups)?;
-    let pages: u64 = entries
-        .iter()
+    let data = entries.iter().filter(|group| !group.is_log());
+    let pages: u64 = data
         .map(|group| {
             let of_zone = zone_capacity(group.level, usize::from(group.drives), &identity);
             u64::from(group.zones) * of_zone
@@ -193,12 +243,16 @@ fn lay_out(
     spec: &PoolSpec,
     groups: &[Planned],
 ) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
-    let identity = identity_of(names, lane, spec, groups)?;
-    let entries = entries_of(&identity, groups)?;
+    let of_data = |at: usize| Some(at) != spec.log_group;
+    let data = groups.iter().enumerate().filter(|(at, _)| of_data(*at));
+    let data: Vec<Planned> = data.map(|(_, group)| *group).collect();
+    let identity = identity_of(names, lane, spec, &data)?;
+    let entries = entries_of(&identity, spec.log_group, groups)?;
     Ok((identity, entries))
 }
 
-/// What the labels say of such a pool: the sizes of everything in front of the data.
+/// What the labels say of such a pool: the sizes of everything in front of the data. They count
+/// for all drives, so that logs can go to any.
 fn identity_of(
     (uuid, salt): (Uuid, u64),
     (lanes, lane): (u16, u16),
@@ -222,12 +276,12 @@ fn identity_of(
         journal_bytes,
         volumes_max: spec.volumes_max,
         checkpoint_bytes: checkpoint_bytes(spec, journal_bytes, pages, zones),
-        log_bytes: log_bytes(spec.log_bytes, share, LOG_BYTES_MIN / 2),
+        log_bytes: log_bytes(spec.log_bytes, share, (LOG_BYTES_MIN / 2, log_most(spec))),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
             spec.intent_bytes,
             share,
-            8 * stripe_bytes + LOG_BYTES_MIN / 4,
+            (8 * stripe_bytes + LOG_BYTES_MIN / 4, LOG_BYTES),
         ),
         zone_bytes,
         data_start: 0,
@@ -263,27 +317,28 @@ fn data_start(identity: &PoolIdentity) -> u64 {
 }
 
 /// The groups of such a pool, with their zones behind the fronts of all lanes.
-fn entries_of(identity: &PoolIdentity, groups: &[Planned]) -> Result<Vec<GroupEntry>, PoolError> {
-    let fronts = u64::from(identity.lanes) * identity.data_start;
+fn entries_of(
+    identity: &PoolIdentity,
+    log_group: Option<usize>,
+    groups: &[Planned],
+) -> Result<Vec<GroupEntry>, PoolError> {
     let mut first_zone = 0;
     let mut entries = Vec::new();
-    for (level, drives, capacity) in groups {
-        let stride = stride_bytes(*drives, identity);
-        let zones = capacity.saturating_sub(fronts) / stride;
-        if zones == 0 {
-            return Err(PoolError::new(
-                PoolErrorKind::TooSmall,
-                format!(
-                    "drives of {} are too small for pool '{}': {} go to labels, metadata and logs, and no zone of {} fits in the rest",
-                    human(*capacity),
-                    identity.name,
-                    human(fronts),
-                    human(stride)
-                ),
-            ));
-        }
+    for (index, (level, drives, capacity)) in groups.iter().enumerate() {
+        let role = match log_group == Some(index) {
+            true => GroupRole::Log,
+            false => GroupRole::Data,
+        };
+        let zones = match role {
+            GroupRole::Log => {
+                check_log_room(identity, *capacity)?;
+                0
+            }
+            GroupRole::Data => zones_of(identity, *drives, *capacity)?,
+        };
         entries.push(GroupEntry {
             level: *level,
+            role,
             leaving: false,
             drives: *drives as u16,
             first_zone,
@@ -300,6 +355,44 @@ fn entries_of(identity: &PoolIdentity, groups: &[Planned]) -> Result<Vec<GroupEn
         )));
     }
     Ok(entries)
+}
+
+/// How many zones drives of this capacity have room for, in a group of so many.
+fn zones_of(identity: &PoolIdentity, drives: usize, capacity: u64) -> Result<u64, PoolError> {
+    let fronts = u64::from(identity.lanes) * identity.data_start;
+    let logs = u64::from(identity.lanes) * (identity.log_bytes + identity.intent_bytes);
+    let stride = stride_bytes(drives, identity);
+    let zones = capacity.saturating_sub(fronts) / stride;
+    if zones > 0 {
+        return Ok(zones);
+    }
+    Err(PoolError::new(
+        PoolErrorKind::TooSmall,
+        format!(
+            "drives of {} are too small for pool '{}': {} go to labels, metadata and logs ({} of them to logs), and no zone of {} fits in the rest",
+            human(capacity),
+            identity.name,
+            human(fronts),
+            human(logs),
+            human(stride)
+        ),
+    ))
+}
+
+/// That drives of this capacity have room for the logs of all lanes.
+pub(super) fn check_log_room(identity: &PoolIdentity, capacity: u64) -> Result<(), PoolError> {
+    let fronts = u64::from(identity.lanes) * identity.data_start;
+    if capacity >= fronts {
+        return Ok(());
+    }
+    let (there, needed) = human_pair(capacity, fronts);
+    Err(PoolError::new(
+        PoolErrorKind::TooSmall,
+        format!(
+            "drives of {there} are too small for the log of pool '{}': a drive of its log group needs {needed}",
+            identity.name
+        ),
+    ))
 }
 
 impl<W: World> Lane<W> {
@@ -412,7 +505,12 @@ fn check_spares<W: World>(
     spares: &[NamedDrive<W>],
     groups: &[Planned],
 ) -> Result<(), PoolError> {
-    let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
+    // A drive of the log group needs less.
+    let data = groups
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(*at) != spec.log_group);
+    let capacities = data.map(|(_, (_, _, capacity))| *capacity);
     let least = capacities.max().unwrap_or(0);
     let mut spares = spares.iter();
     let small = spares.find(|spare| spare.drive.geometry().capacity_bytes < least);
@@ -506,18 +604,20 @@ fn new_drives<W: World>(
 ) -> Drives<W> {
     let spins = |(group, place): Place| groups[group].1[place].drive.geometry().rotational;
     let unit_bytes = u64::from(identity.stripe_unit_bytes);
-    let spans: Vec<_> = entries
+    let spans = |(index, group): (usize, &GroupEntry)| {
+        spans_of(index, group.level, usize::from(group.drives), unit_bytes)
+    };
+    let (log, data): (Vec<_>, Vec<_>) = entries
         .iter()
         .enumerate()
-        .flat_map(|(index, group)| {
-            spans_of(index, group.level, usize::from(group.drives), unit_bytes)
-        })
-        .collect();
+        .partition(|(_, group)| group.is_log());
+    let data: Vec<_> = data.into_iter().flat_map(spans).collect();
+    let log: Vec<_> = log.into_iter().flat_map(spans).collect();
     let mut new = NewMembers {
         world,
         prng: drive_names(world, &identity),
         part: identity.part(),
-        carriers: carriers::plan(&spans, (identity.lanes, identity.lane), spins),
+        carriers: carriers::plan(&data, &log, (identity.lanes, identity.lane), spins),
     };
     let groups = (0..)
         .zip(groups)

@@ -17,7 +17,7 @@ impl PoolInfo {
         let free_zones_bytes = self.free_zones_bytes.max(other.free_zones_bytes);
         let taken = |info: &PoolInfo| info.capacity_bytes.saturating_sub(info.free_zones_bytes);
         let capacity_bytes = taken(&self) + taken(&other) + free_zones_bytes;
-        self.add_groups(other.groups);
+        add_groups(&mut self.groups, other.groups);
         let members = self.groups.iter().flat_map(|group| group.members.clone());
         let members: Vec<MemberInfo> = members.collect();
         let mut spares: Vec<MemberInfo> = self.spares;
@@ -45,6 +45,7 @@ impl PoolInfo {
             spares,
             epoch: self.epoch.max(other.epoch),
             log_used_bytes: self.log_used_bytes + other.log_used_bytes,
+            log_drives: with_others(self.log_drives, other.log_drives),
             log_capacity_bytes: self.log_capacity_bytes + other.log_capacity_bytes,
             mended_bytes: self.mended_bytes + other.mended_bytes,
             lost_bytes: self.lost_bytes + other.lost_bytes,
@@ -59,15 +60,24 @@ impl PoolInfo {
             ..self
         }
     }
+}
 
-    fn add_groups(&mut self, groups: Vec<GroupInfo>) {
-        for theirs in groups {
-            match self.groups.iter_mut().find(|own| own.index == theirs.index) {
-                Some(own) => own.add(theirs),
-                None => self.groups.push(theirs),
-            }
+fn add_groups(groups: &mut Vec<GroupInfo>, others: Vec<GroupInfo>) {
+    for theirs in others {
+        match groups.iter_mut().find(|own| own.index == theirs.index) {
+            Some(own) => own.add(theirs),
+            None => groups.push(theirs),
         }
     }
+}
+
+fn with_others(mut names: Vec<String>, others: Vec<String>) -> Vec<String> {
+    for name in others {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 impl GroupInfo {

@@ -24,7 +24,7 @@ mod volumes;
 
 pub use crate::drives::{self, Event, EventKind, MemberInfo, NamedDrive};
 pub use crate::error::{PoolError, PoolErrorKind};
-pub use crate::label::{LabelSummary, MemberState};
+pub use crate::label::{GroupRole, LabelSummary, MemberState};
 pub use crate::raid::Level;
 pub use attributes::{AttributesChange, SNAPSHOT_MARK};
 pub use create::{METADATA_COPIES, planned_capacity_bytes};
@@ -61,10 +61,12 @@ pub struct PoolSpec {
     /// stripe units; by default about a sixty-fourth of a drive.
     pub zone_bytes: Option<u64>,
     /// Bytes of the data log and of the intent log on each drive; by default a
-    /// sixteenth of a drive each, and 64 MiB at most.
+    /// sixteenth of a drive each, and 64 MiB at most, or 256 MiB with a log group.
     pub log_bytes: Option<u64>,
     /// Bytes of the intent log; see `log_bytes`.
     pub intent_bytes: Option<u64>,
+    /// Which of its groups the logs lie on; that one holds no data.
+    pub log_group: Option<usize>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
     /// How twins lie; pools that older versions can open have them side by side.
@@ -89,11 +91,23 @@ impl PoolSpec {
             zone_bytes: None,
             log_bytes: None,
             intent_bytes: None,
+            log_group: None,
             volumes_max: 4096,
             layout: Layout::default(),
             nonce: 0,
         }
     }
+}
+
+/// The level of the first group of data.
+fn level_of(groups: &[GroupInfo]) -> Level {
+    let mut groups = groups.iter();
+    let first = groups.find(|group| group.role == GroupRole::Data);
+    first.map_or(Level::Simple, |group| group.level)
+}
+
+fn names<W: World>(members: &[Rc<drives::Member<W>>]) -> Vec<String> {
+    members.iter().map(|member| member.name.clone()).collect()
 }
 
 fn snapshots_bytes(volumes: &[VolumeInfo]) -> u64 {
@@ -106,7 +120,9 @@ fn snapshots_bytes(volumes: &[VolumeInfo]) -> u64 {
 pub struct GroupInfo {
     /// Its number in the pool.
     pub index: u16,
-    /// How it protects what is written to new zones.
+    /// What it is for.
+    pub role: GroupRole,
+    /// How it protects what is written to new zones, and a log group the logs.
     pub level: Level,
     /// Its drives, by place.
     pub members: Vec<MemberInfo>,
@@ -172,6 +188,8 @@ pub struct PoolInfo {
     pub log_used_bytes: u64,
     /// Bytes that the data log takes at most.
     pub log_capacity_bytes: u64,
+    /// Names of drives that carry the logs of any lane.
+    pub log_drives: Vec<String>,
     /// Bytes that were damaged and have been put right since the opening.
     pub mended_bytes: u64,
     /// Bytes that were found to be lost since the opening.
@@ -227,11 +245,10 @@ impl<W: World> Lane<W> {
         let volumes = self.volumes();
         let groups = self.group_infos();
         let block = base::BLOCK_BYTES as u64;
-        let part = inner.identity().part();
         PoolInfo {
             name: drives.name().to_owned(),
             uuid: drives.uuid(),
-            level: groups.first().map_or(Level::Simple, |group| group.level),
+            level: level_of(&groups),
             page_bytes: inner.identity().page_bytes,
             capacity_bytes: (used + free - kept) * page_bytes,
             promised_bytes: inner.state().promises.promised() * page_bytes,
@@ -250,11 +267,12 @@ impl<W: World> Lane<W> {
                 .collect(),
             groups,
             spares: self.spare_infos(),
-            departed: drives.departed().iter().map(|m| m.name.clone()).collect(),
+            departed: names(&drives.departed()),
             epoch: drives.epoch(),
-            data_start: inner.identity().data_start + part.of_others_bytes(),
+            data_start: inner.identity().data_start + inner.identity().part().of_others_bytes(),
             log_used_bytes: inner.store.log.used_bytes(),
             log_capacity_bytes: inner.store.log.capacity_bytes(),
+            log_drives: names(&drives.log_members()),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
             copies_are_short: inner.copies_are_short(),
@@ -294,6 +312,7 @@ impl<W: World> Lane<W> {
         let zones = group.first_zone..group.first_zone + group.zones;
         GroupInfo {
             index: group.index,
+            role: group.role,
             level: group.level(),
             members: group.places().iter().map(|m| self.member_info(m)).collect(),
             zones: group.zones,

@@ -65,6 +65,23 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.as_str() == text)
     }
 
+    /// How many lost drives it survives, whichever they are.
+    pub fn redundancy(self) -> usize {
+        match self {
+            Level::Simple => 0,
+            Level::Raid10 { copies } => usize::from(copies).saturating_sub(1),
+            Level::Raid5 | Level::Raid50 => 1,
+            Level::Raid6 => 2,
+        }
+    }
+
+    /// Whether a group of this level can carry the logs of a pool that has a group of level
+    /// `data`: whatever that survives, the logs do, too.
+    pub fn carries_logs_beside(self, data: Level) -> bool {
+        let mirrors = matches!(self, Level::Simple | Level::Raid10 { .. });
+        mirrors && self.redundancy() >= data.redundancy()
+    }
+
     /// Whether a group can go from this level to another while it is used.
     pub fn can_become(self, to: Level) -> bool {
         matches!(

@@ -4,7 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, copy, media, spec};
 use base::VolumeOffset;
 use engine::pool::EventKind;
 use engine::pool::maintenance::{Rates, TaskKind};
-use engine::{Lane, Level, MemberState, NamedDrive, PoolErrorKind, PoolSpec, World};
+use engine::{GroupRole, Lane, Level, MemberState, NamedDrive, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
@@ -221,7 +221,10 @@ fn what_is_not_possible_is_refused_with_the_reason() {
         assert!(error.context.contains("no other group"), "{error}");
 
         let small = named(pool.world(), &blank(3, 256 << 10));
-        let error = pool.add_group(Level::Raid5, small).await.unwrap_err();
+        let error = pool
+            .add_group((Level::Raid5, GroupRole::Data), small)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, PoolErrorKind::TooSmall);
         let text = "drive 'n0' has 256 KiB and is too small for pool 'pool'";
         assert!(error.context.contains(text), "{error}");
@@ -258,9 +261,17 @@ fn drives_of_a_group_that_has_left_are_free() {
     let new = blank(3, crate::common::DRIVE_BYTES);
     let before = shelf.open(async |pool| {
         let drives = named(pool.world(), &new);
-        assert_eq!(pool.add_group(Level::Raid5, drives).await.unwrap(), 1);
+        assert_eq!(
+            pool.add_group((Level::Raid5, GroupRole::Data), drives)
+                .await
+                .unwrap(),
+            1
+        );
         let taken = named(pool.world(), &new);
-        let error = pool.add_group(Level::Raid5, taken).await.unwrap_err();
+        let error = pool
+            .add_group((Level::Raid5, GroupRole::Data), taken)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, PoolErrorKind::Exists, "{error}");
         // What it was while it was part of the pool.
         let before = copy(&new[0].1, crate::common::DRIVE_BYTES);
@@ -286,7 +297,12 @@ fn drives_of_a_group_that_has_left_are_free() {
     shelf.open(async |pool| {
         let drives = [old, new[1].clone(), new[2].clone()];
         let drives = named(pool.world(), &drives);
-        assert_eq!(pool.add_group(Level::Raid5, drives).await.unwrap(), 2);
+        assert_eq!(
+            pool.add_group((Level::Raid5, GroupRole::Data), drives)
+                .await
+                .unwrap(),
+            2
+        );
         holds(&pool).await;
     });
     let world = shelf.world();

@@ -15,6 +15,7 @@ mod health;
 mod hidden;
 mod hung;
 mod lanes;
+mod log_group;
 mod metadata;
 mod moves;
 mod openings;

@@ -9,7 +9,7 @@ use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
-use engine::{Lane, Level, NamedDrive, PoolSpec};
+use engine::{GroupRole, Lane, Level, NamedDrive, PoolSpec};
 use site::plan::{Lot, Plan};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -68,6 +68,8 @@ pub(super) fn pools(
 /// The drives of a pool.
 struct MadeOf {
     groups: Vec<(Level, Vec<Rc<DriveRig>>)>,
+    /// Which of them carries the logs.
+    log_group: Option<usize>,
     spares: Vec<Rc<DriveRig>>,
 }
 
@@ -92,10 +94,13 @@ impl<'a> Builder<'a> {
         taken: &mut TakenDrives<'a>,
     ) -> Result<MadeOf, RehearseError> {
         let parity = pool.groups.iter().any(|groups| has_parity(groups.level));
-        let mut groups = Vec::new();
+        let (mut groups, mut log_group) = (Vec::new(), None);
         for alike in &pool.groups {
             for _ in 0..alike.count {
                 let drives = self.take(&alike.from, alike.drives, parity, taken)?;
+                if alike.role == GroupRole::Log {
+                    log_group = Some(groups.len());
+                }
                 groups.push((alike.level, drives));
             }
         }
@@ -103,7 +108,11 @@ impl<'a> Builder<'a> {
         for spare in &pool.spares {
             spares.extend(self.take(&spare.from, spare.count, parity, taken)?);
         }
-        Ok(MadeOf { groups, spares })
+        Ok(MadeOf {
+            groups,
+            log_group,
+            spares,
+        })
     }
 
     /// The next drives of a lot.
@@ -155,6 +164,7 @@ impl<'a> Builder<'a> {
         spec.stripe_unit_bytes = pool.stripe_unit_bytes;
         spec.page_bytes = pool.page_bytes;
         spec.log_bytes = pool.log_bytes;
+        spec.log_group = made_of.log_group;
         if write_cache_bytes > 0 {
             // Data and intents, in whole blocks.
             let part = |of: u64| Some(write_cache_bytes / of / 4096 * 4096);

@@ -31,6 +31,7 @@ pub(super) async fn add_group(
     let drives = add.drives.into_iter().map(new_drive);
     let group = NewGroup {
         level: add.level.as_deref().map(pool_changes::level).transpose()?,
+        role: pool_changes::role(add.role.as_deref())?,
         drives: drives.collect::<Result<_, _>>()?,
         by_force: add.force,
     };

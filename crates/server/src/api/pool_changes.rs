@@ -10,7 +10,7 @@ use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use site::{Background, DriveSource, Group, Level};
+use site::{Background, DriveSource, Group, GroupRole, Level};
 use std::sync::Arc;
 
 /// Makes a pool of drives that hold nothing. Drives are files or devices in the directories that the
@@ -88,11 +88,13 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
     let of_pool = level(&create.level)?;
     let mut groups = vec![Group {
         level: of_pool,
+        role: GroupRole::Data,
         drives: take(create.drives)?,
     }];
     for group in create.groups {
         groups.push(Group {
             level: group.level.as_deref().map_or(Ok(of_pool), level)?,
+            role: role(group.role.as_deref())?,
             drives: take(group.drives)?,
         });
     }
@@ -154,5 +156,17 @@ pub(super) fn level(text: &str) -> Result<Level, Refusal> {
             .map(|level| format!("{:?}", level.as_str()))
             .join(", ");
         Refusal::invalid(format!("level: found {text:?}; allowed: {known}"))
+    })
+}
+
+/// What a group is for; data unless said otherwise.
+pub(super) fn role(text: Option<&str>) -> Result<GroupRole, Refusal> {
+    let Some(text) = text else {
+        return Ok(GroupRole::Data);
+    };
+    GroupRole::parse(text).ok_or_else(|| {
+        let known = GroupRole::ALL.map(|role| format!("{:?}", role.as_str()));
+        let known = known.join(", ");
+        Refusal::invalid(format!("role: found {text:?}; allowed: {known}"))
     })
 }

@@ -27,6 +27,7 @@ fn names(members: &[MemberInfo]) -> Vec<String> {
 fn group(info: &GroupInfo) -> Group {
     Group {
         index: info.index,
+        role: info.role.as_str().to_owned(),
         level: info.level.to_string(),
         drives: names(&info.members),
         zones: info.zones,
@@ -49,6 +50,17 @@ fn task(info: &TaskInfo) -> Task {
         bytes_per_s: info.bytes_per_s,
         left_s: info.left.map(|left| left.as_secs()),
         due_s: info.due.map(|due| due.as_secs()),
+    }
+}
+
+fn cache(info: &PoolInfo) -> Cache {
+    Cache {
+        capacity_bytes: info.cache.capacity_bytes,
+        resident_bytes: info.cache.resident_bytes,
+        hits: info.cache.hits,
+        misses: info.cache.misses,
+        ahead_bytes: info.cache.ahead_bytes,
+        ahead_used_bytes: info.cache.ahead_used_bytes,
     }
 }
 
@@ -180,16 +192,10 @@ pub(super) fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         tasks: info.tasks.iter().map(task).collect(),
         log_used_bytes: info.log_used_bytes,
         log_capacity_bytes: info.log_capacity_bytes,
+        log_drives: info.log_drives.clone(),
         mended_bytes: info.mended_bytes,
         lost_bytes: info.lost_bytes,
-        cache: Cache {
-            capacity_bytes: info.cache.capacity_bytes,
-            resident_bytes: info.cache.resident_bytes,
-            hits: info.cache.hits,
-            misses: info.cache.misses,
-            ahead_bytes: info.cache.ahead_bytes,
-            ahead_used_bytes: info.cache.ahead_used_bytes,
-        },
+        cache: cache(&info),
         io: io(&info.io),
         rates: rates(&info.rates),
         scrubs: info.scrubs_ended,

@@ -200,6 +200,7 @@ pub(crate) fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String
     let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
         index: group.index,
         level: group.level,
+        role: group.role,
         drives: names(&group.members),
         leaves: group.leaving,
     });

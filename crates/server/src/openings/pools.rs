@@ -605,6 +605,7 @@ async fn make_one(
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
     spec.log_bytes = pool.log_bytes;
+    spec.log_group = pool.log_group();
     spec.nonce = nonce().map_err(failed)?;
     let looked_at = drives.clone();
     let visit = move |state: Rc<ShardState>| async move { check_blank(&state, &looked_at).await };

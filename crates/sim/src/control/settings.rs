@@ -41,6 +41,7 @@ pub(crate) fn settings(
         site.pools.push(Pool {
             name: spec.name.clone(),
             groups: vec![Group {
+                role: engine::GroupRole::Data,
                 level: spec.level,
                 drives: names,
             }],

@@ -8,6 +8,7 @@ use super::types::{
     Adapter, Balance, Event, Happening, Initiator, Lot, Network, NetworkKind, Plan, Ports, VmGroup,
 };
 use crate::diagnostic::Diagnostic;
+use crate::logs;
 use crate::references::{one_of, plural, push};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,7 @@ pub(super) fn check(rows: &Resolved, found: &mut Vec<Diagnostic>) {
     controllers(plan, found);
     lots(plan, found);
     pools(rows, found);
+    logs::check_plan(plan, &rows.group_lines, found);
     networks(plan, found);
     hosts(plan, found);
     vm_groups(plan, found);

@@ -151,6 +151,7 @@ impl<'a> Drives<'a> {
         let (from, drives) = self.lot(name, line, &group.drives);
         Groups {
             level: group.level,
+            role: group.role,
             drives,
             count: 1,
             from,

@@ -1,7 +1,7 @@
 //! A plan in checked types: hardware, layout, load and events.
 
 use crate::types::Provisioning;
-use engine::Level;
+use engine::{GroupRole, Level};
 use std::time::Duration;
 
 /// A described installation: hardware, layout, load, and what happens to it.
@@ -162,6 +162,8 @@ pub struct Layout {
 pub struct Groups {
     /// How each group protects data.
     pub level: Level,
+    /// Whether it is for data or for the logs.
+    pub role: GroupRole,
     /// Number of drives in each group, 1 to 32.
     pub drives: u16,
     /// How many groups; at least one.

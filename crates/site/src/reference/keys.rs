@@ -163,8 +163,9 @@ const POOL: &[Key] = &[
     ),
     key(
         "log",
-        "Size of the write log on each drive that carries it.",
-        "a sixteenth of a drive, 64 MiB at most",
+        "Size of the write log of each lane, on each drive that carries it. All drives of the pool keep this room, \
+         so that any can take the log over.",
+        "a sixteenth of the smallest drive; 64 MiB at most, 256 MiB with a log group",
     ),
     key("lanes", "Parts that different threads serve.", "1"),
     key(
@@ -201,6 +202,10 @@ const POOL: &[Key] = &[
     ),
 ];
 
+/// What a group may be for.
+pub(super) const ROLE: &str = "`data`, or `log`: a group of levels `10`, `10x3` or `simple` that carries the logs of the pool, \
+     and no data. It survives as many lost drives as every other group, or more.";
+
 const POOL_GROUP: &[Key] = &[
     key("drives", "Drives of the group, in order.", REQUIRED),
     key(
@@ -208,6 +213,7 @@ const POOL_GROUP: &[Key] = &[
         "RAID level of the group. Required beside `groups` out of lots.",
         "the pool's level",
     ),
+    key("role", ROLE, "data"),
 ];
 
 const VOLUME: &[Key] = &[

@@ -1,6 +1,6 @@
 //! The tables that are only modelled, and their keys.
 
-use super::keys::{Key, REQUIRED, Section, key, table};
+use super::keys::{Key, REQUIRED, ROLE, Section, key, table};
 
 const RUN: &[Key] = &[
     key(
@@ -99,6 +99,7 @@ const GROUPS: &[Key] = &[
     key("drives", "Drives of each group.", REQUIRED),
     key("from", "The lot of drives.", REQUIRED),
     key("count", "Groups that are alike.", "1"),
+    key("role", ROLE, "data"),
 ];
 
 const SPARES: &[Key] = &[

@@ -62,7 +62,7 @@ async fn add_groups<W: World, D: PoolDrive<W>>(
         };
         let added = match of_group(group, drives) {
             Some(members) => {
-                let added = lane.add_group(group.level, doors(state, &members));
+                let added = lane.add_group((group.level, group.role), doors(state, &members));
                 added.await.map(drop).map_err(|error| error.to_string())
             }
             None => Err("a drive of it is away".to_owned()),

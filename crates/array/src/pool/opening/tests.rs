@@ -6,7 +6,7 @@ use crate::pool::tests::bench::{LEVEL, small_pool};
 use crate::shard::{Link, Visit};
 use base::{BufPool, Prng, Time};
 use engine::pool::LabelSummary;
-use engine::{Level, NamedDrive};
+use engine::{GroupRole, Level, NamedDrive};
 use futures_util::future::join;
 use send_wrapper::SendWrapper;
 use std::cell::{Cell, RefCell};
@@ -276,7 +276,10 @@ fn completed(bug: Option<&str>, places: usize) -> (usize, usize) {
     run(bug, async |bench| {
         bench.create().await.unwrap();
         let first = bench.lane(0).unwrap();
-        first.add_group(LEVEL, bench.doors(2..4)).await.unwrap();
+        first
+            .add_group((LEVEL, GroupRole::Data), bench.doors(2..4))
+            .await
+            .unwrap();
         let [spare] = bench.doors(4..5).try_into().ok().unwrap();
         first.add_spare(spare).await.unwrap();
         bench.opening.close().await.unwrap();
@@ -305,14 +308,18 @@ fn a_group_is_not_made_of_fewer_drives_than_the_first_lane_has() {
     run(None, async |bench| {
         bench.create().await.unwrap();
         let first = bench.lane(0).unwrap();
-        let added = first.add_group(Level::Raid5, bench.doors(2..6)).await;
+        let added = first
+            .add_group((Level::Raid5, GroupRole::Data), bench.doors(2..6))
+            .await;
         added.unwrap();
         bench.opening.close().await.unwrap();
         // The last one is away: the others would make a group, with its zones elsewhere.
         bench.opening.open(&bench.drives[..5]).await.unwrap();
         let lane = bench.lane(1).unwrap();
         assert_eq!(lane.groups_ever(), 1);
-        let fewer = lane.add_group(Level::Raid5, bench.doors(2..5)).await;
+        let fewer = lane
+            .add_group((Level::Raid5, GroupRole::Data), bench.doors(2..5))
+            .await;
         let why = fewer.unwrap_err().context;
         assert!(why.contains("not the same in all lanes"), "{why}");
         bench.opening.close().await.unwrap();

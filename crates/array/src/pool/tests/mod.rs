@@ -5,7 +5,7 @@ pub(super) mod bench;
 
 use super::*;
 use bench::{Bench, Fit, New};
-use engine::pool::MemberState;
+use engine::pool::{GroupRole, MemberState};
 
 const ASKED_TOO_LATE: &str = "lanes change before all are asked";
 const KEPT: &str = "refused drives not taken back";
@@ -36,7 +36,11 @@ fn states(bench: &Bench, name: &str) -> Vec<MemberState> {
 fn a_refused_group_is_nothing(bug: Option<&str>) -> bool {
     bench::run(bug, async |bench| {
         let new = New::of(&["n0", "n1"], Fit::NotInLane(1));
-        let refused = bench.pool.add_group(None, &new, false).await.unwrap_err();
+        let refused = bench
+            .pool
+            .add_group((None, GroupRole::Data), &new, false)
+            .await
+            .unwrap_err();
         assert_eq!(refused.kind, ArrayErrorKind::Invalid);
         groups_ever(bench) == [1, 1] && new.makings() == 0
     })
@@ -121,12 +125,17 @@ fn no_group_weakens_a_pool_or_leaves_it_full_unless_by_force() {
     bench::run(None, async |bench| {
         let pool = &bench.pool;
         let new = New::of(&["n0"], Fit::Everywhere);
-        let weak = pool.add_group(Some(engine::Level::Simple), &new, false);
+        let weak = pool.add_group((Some(engine::Level::Simple), GroupRole::Data), &new, false);
         assert_eq!(weak.await.unwrap_err().kind, ArrayErrorKind::Invalid);
-        let odd = pool.add_group(None, &new, true).await.unwrap_err();
+        let odd = pool
+            .add_group((None, GroupRole::Data), &new, true)
+            .await
+            .unwrap_err();
         assert!(odd.context.contains("1 drive"), "{odd}");
         let new = New::of(&["n0", "n1"], Fit::Everywhere);
-        pool.add_group(None, &new, false).await.unwrap();
+        pool.add_group((None, GroupRole::Data), &new, false)
+            .await
+            .unwrap();
         bench.promise_a_quarter().await;
         let thresholds = engine::pool::maintenance::fullness::Thresholds {
             warn_percent: 10,

@@ -2,7 +2,7 @@
 //! nothing changes here.
 
 use crate::drive::Drive;
-use crate::pool::{LabelSummary, Lane, Level, NamedDrive, PoolError, PoolErrorKind};
+use crate::pool::{GroupRole, LabelSummary, Lane, Level, NamedDrive, PoolError, PoolErrorKind};
 use crate::space::LaneState;
 use crate::world::World;
 
@@ -33,7 +33,7 @@ impl<W: World> Lane<W> {
     /// As [`Lane::add_group`].
     pub async fn check_add_group(
         &self,
-        level: Level,
+        of: (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
@@ -43,11 +43,11 @@ impl<W: World> Lane<W> {
         }
         inner.check()?;
         let _administration = inner.administration().await;
-        inner.check_new_drives(level, drives)?;
+        inner.check_new_drives(of, drives)?;
         for drive in drives {
             inner.check_unlabelled(drive).await?;
         }
-        let entry = inner.new_entry(level, drives)?;
+        let entry = inner.new_entry(of, drives)?;
         // No lane has it yet, so every lane is as the first one is.
         inner.check_lanes_agree(0, &entry)
     }

@@ -26,7 +26,8 @@ struct Span<W: World> {
 impl<W: World> LaneState<W> {
     pub(super) async fn move_copies(self: &Rc<Self>) -> Result<(), PoolError> {
         self.copy_metadata().await?;
-        self.copy_logs().await
+        self.copy_logs().await?;
+        self.bring_logs_home().await
     }
 
     /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
@@ -41,11 +42,17 @@ impl<W: World> LaneState<W> {
         shape.is_none_or(|shape| carriers.len() <= shape.redundancy())
     }
 
-    /// The drives of groups that don't leave; a pool has one.
+    /// Groups of data that don't leave; a pool has one.
+    fn staying_groups(&self) -> Vec<Rc<Group<W>>> {
+        let mut groups = self.drives.groups();
+        groups.retain(|group| group.drives() > 0 && !group.leaves() && !group.is_log());
+        groups
+    }
+
+    /// Their drives.
     fn staying(&self) -> Vec<Rc<Member<W>>> {
-        let mut members = self.drives.members();
-        members.retain(|member| !self.drives.group(member.group()).leaves());
-        members
+        let groups = self.staying_groups().into_iter();
+        groups.flat_map(|group| group.places()).collect()
     }
 
     /// The shape of the group that the logs are in.
@@ -61,13 +68,11 @@ impl<W: World> LaneState<W> {
         self.spans().any(|span| span.missing == 0)
     }
 
-    /// The spans of all groups that stay, and how far each is from losing data before all of its
+    /// The spans of all groups of data that stay, and how far each is from losing data before all of its
     /// drives that carry the metadata are lost.
     fn spans(&self) -> impl Iterator<Item = Span<W>> {
         let unit = u64::from(self.identity().stripe_unit_bytes);
-        let mut groups = self.drives.groups();
-        groups.retain(|group| !group.leaves());
-        groups.into_iter().flat_map(move |group| {
+        self.staying_groups().into_iter().flat_map(move |group| {
             let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
             let spans = geometry.map_or(0, |geometry| geometry.spans);
             (0..spans).filter_map(move |span| {
@@ -89,20 +94,23 @@ impl<W: World> LaneState<W> {
     fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
         let identity = self.identity();
         let unit = u64::from(identity.stripe_unit_bytes);
-        let mut spans = Vec::new();
-        for (index, group) in groups.iter().enumerate() {
-            spans.extend(spans_of(index, group.level(), group.drives(), unit));
+        let (mut data, mut log) = (Vec::new(), Vec::new());
+        for group in groups {
+            let index = usize::from(group.index);
+            let mut spans = spans_of(index, group.level(), group.drives(), unit);
+            for span in &mut spans {
+                span.places.retain(|at| self.member_at(*at).is_whole());
+            }
+            match group.is_log() {
+                true => log.extend(spans),
+                false => data.extend(spans),
+            }
         }
-        let at = |(group, place): Place| groups[group].place(place);
-        for span in &mut spans {
-            span.places.retain(|place| at(*place).is_whole());
-        }
-        let spins = |place: Place| at(place).geometry().is_some_and(|drive| drive.rotational);
-        let mut own = carriers::plan(&spans, (identity.lanes, identity.lane), spins);
-        // From places among these groups to places in the pool.
-        let places = own.logs.iter_mut().chain(&mut own.metadata);
-        places.for_each(|place| place.0 = usize::from(groups[place.0].index));
-        own
+        let spins = |at: Place| {
+            let drive = self.member_at(at).geometry();
+            drive.is_some_and(|drive| drive.rotational)
+        };
+        carriers::plan(&data, &log, (identity.lanes, identity.lane), spins)
     }
 
     fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
@@ -119,9 +127,7 @@ impl<W: World> LaneState<W> {
         if enough && self.metadata_is_safe() {
             return None;
         }
-        let mut groups = self.drives.groups();
-        groups.retain(|group| !group.leaves() && group.drives() > 0);
-        let planned = self.planned(&groups).metadata;
+        let planned = self.planned(&self.staying_groups()).metadata;
         let unsuited = |member: &Member<W>| {
             let place = (usize::from(member.group()), usize::from(member.place()));
             (!planned.contains(&place), member.log())
@@ -200,6 +206,73 @@ impl<W: World> LaneState<W> {
         self.check()
     }
 
+    /// Has the logs lie on the log group, where there is one that can carry them.
+    async fn bring_logs_home(self: &Rc<Self>) -> Result<(), PoolError> {
+        let Some(group) = self.log_group() else {
+            return Ok(());
+        };
+        let is_home = |member: &Rc<Member<W>>| member.group() == group.index;
+        let mut all = self.drives.members();
+        all.retain(|member| member.log());
+        if all.iter().all(is_home) {
+            // A drive that is missing there is replaced, and then it carries them: `copy_logs`.
+            return Ok(());
+        }
+        let planned = self.planned(&[Rc::clone(&group)]).logs;
+        let home: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
+        let is_able = |member: &Rc<Member<W>>| !self.background().is_no_carrier(member.uuid);
+        if home.is_empty() || !home.iter().all(is_able) {
+            self.background().try_all_carriers();
+            return Ok(());
+        }
+        if !self.move_logs(&home).await? {
+            return Ok(());
+        }
+        self.drives.event(
+            EventKind::CopyMoved,
+            format!("log group {} carries the logs now", group.index),
+        );
+        self.wake_background();
+        self.check()
+    }
+
+    /// Has these drives carry the logs, and no others. False when they can't.
+    ///
+    /// The labels name both for a while: an opening finds all that was acknowledged on either.
+    async fn move_logs(self: &Rc<Self>, home: &[Rc<Member<W>>]) -> Result<bool, PoolError> {
+        for member in home.iter().filter(|member| !member.log()) {
+            if !self.carry_logs(member).await {
+                self.background().add_no_carrier(member.uuid);
+                return self.check().map(|()| false);
+            }
+            member.set_log(true);
+        }
+        self.world.reached("log moves to another group");
+        let is_home = |member: &Member<W>| home.iter().any(|own| own.uuid == member.uuid);
+        if self
+            .world
+            .planted("old log let go before labels name the new one")
+        {
+            self.store.log.keep_members(is_home);
+            self.store.intents.keep_members(is_home);
+        }
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.check()?;
+        if !home.iter().all(|member| member.is_whole() && member.log()) {
+            // One was lost meanwhile: it is looked at anew who can carry them.
+            return Ok(false);
+        }
+        for member in self.drives.members() {
+            member.set_log(is_home(&member));
+        }
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.store.log.keep_members(Member::log);
+        self.store.intents.keep_members(Member::log);
+        self.check().map(|()| true)
+    }
+
     /// Gives a drive what is in the logs, and all that comes. False when it can't.
     async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
         for ring in [&self.store.log, &self.store.intents] {
@@ -232,7 +305,10 @@ impl<W: World> LaneState<W> {
             return Ok(true);
         }
         let mut elsewhere = self.drives.members();
-        elsewhere.retain(|member| member.group() != leaving.index && member.is_whole());
+        elsewhere.retain(|member| {
+            let group = self.drives.group(member.group());
+            !Rc::ptr_eq(&group, leaving) && !group.is_log() && member.is_whole()
+        });
         if here.iter().any(|member| member.metadata()) {
             if elsewhere.is_empty() {
                 return Ok(false);
@@ -252,30 +328,36 @@ impl<W: World> LaneState<W> {
                 return Ok(false);
             }
         }
-        if here.iter().any(|member| member.log()) {
-            let Some(carriers) = self.log_carriers_beside(leaving) else {
-                return Ok(false);
-            };
-            for member in carriers.iter().filter(|member| !member.log()) {
-                if !self.carry_logs(member).await {
-                    return Ok(false);
-                }
-                member.set_log(true);
-            }
+        if here.iter().any(|member| member.log()) && !self.move_logs_off(leaving).await? {
+            return Ok(false);
         }
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.check()?;
-        for member in &here {
-            member.set_metadata(false);
-            member.set_log(false);
-        }
+        here.iter().for_each(|member| member.set_metadata(false));
         self.drives.want_labels();
         self.drives.settle_labels().await;
-        self.store.log.keep_members(Member::log);
-        self.store.intents.keep_members(Member::log);
         self.world.reached("log copy moved");
         self.check().map(|()| true)
+    }
+
+    /// Has drives of another group carry the logs. False when that can't be yet.
+    async fn move_logs_off(self: &Rc<Self>, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
+        if leaving.is_log() && self.world.planted("log group leaves with the logs") {
+            leaving
+                .places()
+                .iter()
+                .for_each(|member| member.set_log(false));
+            return Ok(true);
+        }
+        let mut groups = self.groups_beside(leaving);
+        groups.extend(self.log_group());
+        let planned = self.planned(&groups).logs;
+        let carriers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
+        match carriers.is_empty() {
+            true => Ok(false),
+            false => self.move_logs(&carriers).await,
+        }
     }
 
     /// Other groups that data can go to.
@@ -283,13 +365,5 @@ impl<W: World> LaneState<W> {
         let mut others = self.drives.groups();
         others.retain(|group| !Rc::ptr_eq(group, leaving) && self.drives.takes_zones(group));
         others
-    }
-
-    /// Drives of one span of another group that could carry the logs: as many as the
-    /// span can lose, and one more.
-    fn log_carriers_beside(&self, leaving: &Rc<Group<W>>) -> Option<Vec<Rc<Member<W>>>> {
-        let planned = self.planned(&self.groups_beside(leaving)).logs;
-        let carriers = planned.iter().map(|place| self.member_at(*place));
-        (!planned.is_empty()).then(|| carriers.collect())
     }
 }

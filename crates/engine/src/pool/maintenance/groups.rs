@@ -10,9 +10,9 @@
 use super::candidates::Candidate;
 use crate::drives::Member;
 use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
-use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
+use crate::label::{GROUPS_MAX, GroupEntry, GroupRole, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
-use crate::pool::create::check_name;
+use crate::pool::create::{check_log_level, check_log_room, check_name};
 use crate::pool::{LabelSummary, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
 use crate::raid::Geometry;
 use crate::space::LaneState;
@@ -79,21 +79,22 @@ impl<W: World> Lane<W> {
     }
 
     /// Adds a group of drives without labels, or that were part of this pool before and
-    /// are no more; what is on them is lost. Of several lanes to the first one first.
+    /// are no more; what is on them is lost. Of several lanes to the first one first. The logs
+    /// move to a log group in the background.
     ///
     /// # Errors
     /// `Invalid` for what can't be, `Exists` for drives that have a label already,
     /// `TooSmall`; nothing has changed then.
     pub async fn add_group(
         &self,
-        level: Level,
+        (level, role): (Level, GroupRole),
         drives: Vec<NamedDrive<W>>,
     ) -> Result<u16, PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
         let candidates: Vec<Candidate<'_, W>> = drives.iter().map(Candidate::from).collect();
-        inner.check_new_drives(level, &candidates)?;
+        inner.check_new_drives((level, role), &candidates)?;
         // Lanes after the first find the labels that the first has just given them; see
         // `new_uuids`.
         if inner.drives.lane().index == 0 {
@@ -101,7 +102,7 @@ impl<W: World> Lane<W> {
                 inner.check_unlabelled(drive).await?;
             }
         }
-        let entry = inner.new_entry(level, &candidates)?;
+        let entry = inner.new_entry((level, role), &candidates)?;
         inner.check_lanes_agree(inner.drives.lane().index, &entry)?;
         let uuids = inner.new_uuids(&drives).await?;
         let index = inner.drives.groups().len() as u16;
@@ -113,7 +114,11 @@ impl<W: World> Lane<W> {
         let _settled = inner.zone_changes().settle().await;
         inner.drives.add_group(entry, members).await?;
         inner.check()?;
-        let text = format!("group {index} of level {level} has been added");
+        let what = match role {
+            GroupRole::Data => "group",
+            GroupRole::Log => "log group",
+        };
+        let text = format!("{what} {index} of level {level} has been added");
         inner.drives.event(EventKind::Group, text);
         inner.world.reached("group added");
         inner.wake_background();
@@ -212,6 +217,10 @@ impl<W: World> LaneState<W> {
             )));
         }
         self.check_settled(group)?;
+        if group.is_log() {
+            // It holds no pages, and all drives of the pool have room for the logs.
+            return Ok(());
+        }
         let of_group = self.zones_of(group);
         let used: u64 = of_group
             .iter()
@@ -250,6 +259,14 @@ impl<W: World> LaneState<W> {
         let (index, from, name) = (group.index, group.level(), self.drives.name());
         if from == level {
             return Ok(());
+        }
+        if group.is_log() {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' is its log group, which keeps its level: remove it, and add one of level {level}"
+            )));
+        }
+        if let Some(log) = self.log_group() {
+            check_log_level(name, log.level(), [level])?;
         }
         if !from.can_become(level) {
             return Err(invalid(format!(
@@ -355,10 +372,41 @@ impl<W: World> LaneState<W> {
         Rc::new(Member::new(&self.world, drive, &entry))
     }
 
+    /// The group that the logs are to lie on, where there is one.
+    pub(super) fn log_group(&self) -> Option<Rc<Group<W>>> {
+        let groups = self.drives.groups().into_iter();
+        let mut there = groups.filter(|group| group.drives() > 0 && !group.leaves());
+        there.find(|group| group.is_log())
+    }
+
+    /// That the log is protected as well as data is when there is such a group, too.
+    fn check_roles(&self, level: Level, role: GroupRole) -> Result<(), PoolError> {
+        if self.drives.lane().index > 0 {
+            // The first lane decides. This one may not know yet what leaves there.
+            return Ok(());
+        }
+        let (name, log) = (self.drives.name(), self.log_group());
+        match (role, log) {
+            (GroupRole::Data, None) => Ok(()),
+            (GroupRole::Data, Some(log)) => check_log_level(name, log.level(), [level]),
+            (GroupRole::Log, Some(log)) => Err(invalid(format!(
+                "pool '{name}' has a log group already, group {}: remove that one first",
+                log.index
+            ))),
+            (GroupRole::Log, None) => {
+                let mut data = self.drives.groups();
+                data.retain(|group| group.drives() > 0 && !group.is_log());
+                let in_use = self.drives.zones().into_iter().map(|zone| zone.level);
+                let levels = data.iter().map(|group| group.level()).chain(in_use);
+                check_log_level(name, level, levels)
+            }
+        }
+    }
+
     /// That so many drives of these names make another group.
     pub(super) fn check_new_drives(
         &self,
-        level: Level,
+        (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
         let name = self.drives.name();
@@ -369,6 +417,7 @@ impl<W: World> LaneState<W> {
                 counted(drives.len() as u64, "drive")
             )));
         }
+        self.check_roles(level, role)?;
         let spares = self.drives.spares();
         let spares = spares.iter().filter(|spare| !spare.is_reserved());
         let members = self.drives.members().len() + spares.count();
@@ -447,18 +496,39 @@ impl<W: World> LaneState<W> {
     /// Where the zones of a new group are among all.
     pub(super) fn new_entry(
         &self,
-        level: Level,
+        (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<GroupEntry, PoolError> {
-        let identity = self.identity();
-        let name = &identity.name;
-        let zones = self.zones_on(drives)?;
         let groups = self.drives.groups();
         let first_zone = groups
             .iter()
             .map(|group| group.first_zone + group.zones)
             .max();
-        let first_zone = u64::from(first_zone.unwrap_or(0));
+        let first_zone = first_zone.unwrap_or(0);
+        let zones = match role {
+            GroupRole::Data => self.new_zones(u64::from(first_zone), drives)?,
+            GroupRole::Log => {
+                let capacities = drives.iter().map(|drive| drive.capacity_bytes);
+                check_log_room(self.identity(), capacities.min().unwrap_or(0))?;
+                0
+            }
+        };
+        Ok(GroupEntry {
+            level,
+            role,
+            leaving: false,
+            drives: drives.len() as u16,
+            first_zone,
+            zones: zones as u32,
+        })
+    }
+
+    /// How many zones a new group of these drives has, the first of them of this number.
+    fn new_zones(&self, first_zone: u64, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
+        let identity = self.identity();
+        let name = &identity.name;
+        let zones = self.zones_on(drives)?;
+        let groups = self.drives.groups();
         let all_zones = first_zone + zones;
         // As at the creation: for whole drives of data, a little too much.
         let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
@@ -488,12 +558,6 @@ impl<W: World> LaneState<W> {
                 identity.intent_bytes / 8 / u64::from(identity.stripe_unit_bytes)
             )));
         }
-        Ok(GroupEntry {
-            level,
-            leaving: false,
-            drives: drives.len() as u16,
-            first_zone: first_zone as u32,
-            zones: zones as u32,
-        })
+        Ok(zones)
     }
 }

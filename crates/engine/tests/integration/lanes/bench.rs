@@ -11,7 +11,7 @@ use engine::lane::{LaneSlot, steps};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{LabelSummary, PoolError, PoolErrorKind, PoolInfo};
-use engine::{Drive, Lane, Level, NamedDrive, World};
+use engine::{Drive, GroupRole, Lane, Level, NamedDrive, World};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -258,7 +258,9 @@ impl Bench {
                 let of_group: Vec<&str> = group.members.iter().map(|m| m.name.as_str()).collect();
                 assert!(of_group.iter().all(|name| names.contains(name)));
                 let doors = self.doors(world, &of_group);
-                pool.add_group(group.level, doors).await.unwrap();
+                pool.add_group((group.level, group.role), doors)
+                    .await
+                    .unwrap();
             }
             for missing in pool.drives_missing(&first) {
                 let door = self.door(world, &missing);
@@ -285,12 +287,15 @@ impl Bench {
             let doors = self.doors(world, &NEW);
             let candidates: Vec<_> = doors.iter().map(Candidate::from).collect();
             let pool = &lanes.pools[usize::from(lane)];
-            pool.check_add_group(level, &candidates).await
+            pool.check_add_group((level, GroupRole::Data), &candidates)
+                .await
         };
         let change = async |lane: u16| {
             let doors = self.doors(world, &NEW);
             let pool = &lanes.pools[usize::from(lane)];
-            pool.add_group(level, doors).await.map(drop)
+            pool.add_group((level, GroupRole::Data), doors)
+                .await
+                .map(drop)
         };
         let take_back = async |lane: u16, others_have| {
             let pool = &lanes.pools[usize::from(lane)];

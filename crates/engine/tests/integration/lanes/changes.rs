@@ -5,7 +5,7 @@ use super::RAID6;
 use super::bench::{Bench, LANES, Lanes, NEW, OLD, slowly};
 use engine::lane::steps;
 use engine::pool::maintenance::candidates::Candidate;
-use engine::{Level, MemberState, PoolError, PoolErrorKind};
+use engine::{GroupRole, Level, MemberState, PoolError, PoolErrorKind};
 use std::future::ready;
 use world_sim::SimWorld;
 
@@ -51,7 +51,9 @@ impl Change {
         let done = match self {
             Change::Grow => {
                 let doors = bench.doors(world, &NEW);
-                pool.add_group(RAID6, doors).await.map(drop)
+                pool.add_group((RAID6, GroupRole::Data), doors)
+                    .await
+                    .map(drop)
             }
             Change::Shrink => pool.remove_group(0).await,
             Change::Convert => pool.convert_group(0, RAID6).await,
@@ -227,11 +229,18 @@ fn what_one_lane_can_not_take_is_taken_back_from_the_others() {
         let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();
         for pool in &lanes.pools[..2] {
             let doors = bench.doors(world, &NEW);
-            pool.add_group(RAID6, doors).await.unwrap();
+            pool.add_group((RAID6, GroupRole::Data), doors)
+                .await
+                .unwrap();
         }
         bench.media("n2").with_faults(|faults| faults.gone = true);
         let doors = bench.doors(world, &NEW);
-        assert!(lanes.pools[2].add_group(RAID6, doors).await.is_err());
+        assert!(
+            lanes.pools[2]
+                .add_group((RAID6, GroupRole::Data), doors)
+                .await
+                .is_err()
+        );
         for pool in lanes.pools.iter().rev() {
             pool.take_back(&names, true).await.unwrap();
         }
@@ -264,7 +273,9 @@ fn a_stopped_lane_keeps_no_other_from_taking_back() {
         let lanes = bench.open(world).await.unwrap();
         for pool in &lanes.pools[..2] {
             let doors = bench.doors(world, &NEW);
-            pool.add_group(RAID6, doors).await.unwrap();
+            pool.add_group((RAID6, GroupRole::Data), doors)
+                .await
+                .unwrap();
         }
         lanes.pools[1].close().await.unwrap();
         let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();

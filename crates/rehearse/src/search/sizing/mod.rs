@@ -203,6 +203,7 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
         drive_bytes: None,
     });
     built.pools[place].groups = vec![Groups {
+        role: engine::GroupRole::Data,
         level: candidate.level,
         drives: candidate.group_drives,
         count: groups,
