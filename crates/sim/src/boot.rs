@@ -160,17 +160,9 @@ impl Boot {
             pool.set_health_limits(self.books.config.health);
             pool.set_thresholds(self.books.config.thresholds);
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));
-            let rates = self.books.config.rates;
-            pool.set_rates(rates);
-            if rates.scrub_within.is_some() {
-                let kept = self.books.scrubs.borrow().get(&pool.lane()).copied();
-                pool.go_on_scrubbing(kept.unwrap_or_default());
-            }
+            pool.set_rates(self.books.config.rates);
         }
-        if self.books.config.rates.scrub_within.is_some() {
-            let noting = Session::note_scrubs(Rc::downgrade(session), self.world.clone());
-            self.world.spawn(noting);
-        }
+        self.go_on_scrubbing(session);
         // What only the first lane had came into the others at the opening.
         let is_sound = !self.books.config.is_struck();
         if info.lanes > 1 && is_sound && session.pool.groups_missing() > 0 {
@@ -178,6 +170,19 @@ impl Boot {
         }
         self.find_volumes(session);
         self.asked.set_bound(self.books.config.patience());
+    }
+
+    /// Scrubs that go on by themselves go on where they were.
+    fn go_on_scrubbing(&self, session: &Rc<Session>) {
+        if self.books.config.rates.scrub_within.is_none() {
+            return;
+        }
+        for pool in session.pool.all() {
+            let kept = self.books.scrubs.borrow().get(&pool.lane()).copied();
+            pool.go_on_scrubbing(kept.unwrap_or_default());
+        }
+        let noting = Session::note_scrubs(Rc::downgrade(session), self.world.clone());
+        self.world.spawn(noting);
     }
 
     /// Everything is as it should be, and the pool is left as planned.

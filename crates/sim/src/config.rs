@@ -85,7 +85,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Errors, 4),
     (Theme::Openings, 4),
     (Theme::FlashUnits, 4),
-    (Theme::Outages, 4),
+    (Theme::Outages, 3),
     (Theme::Pauses, 8),
     (Theme::Closes, 4),
     (Theme::Rests, 8),
@@ -426,9 +426,7 @@ impl Config {
                 && (themes.chance(1, 2) || kind.turns)
                 && !kind.leave
                 && later.is_nothing(),
-            beyond: !damage
-                && prng.chance(1, if later.level.is_some() { 2 } else { 6 })
-                && later.keeps_groups(),
+            beyond: !damage && loses_blocks(prng, &later),
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
@@ -564,6 +562,15 @@ fn of_long_rests(pool: PoolSpec) -> PoolSpec {
         intent_bytes: Some(4096 * 16),
         ..pool
     }
+}
+
+/// Whether blocks are damaged beyond redundancy: often where zones are emptied for another level.
+fn loses_blocks(prng: &mut Prng, later: &Later) -> bool {
+    let is_drawn = match later.level {
+        Some(_) => prng.chance(2, 3),
+        None => prng.chance(1, 6),
+    };
+    is_drawn && later.keeps_groups()
 }
 
 /// Whether volumes are large enough for whole chunks of maps.

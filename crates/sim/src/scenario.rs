@@ -352,7 +352,13 @@ impl Scenario {
     fn damage_between(&mut self) {
         let books = &self.books;
         let formatted = books.layout.get().data_start > 0;
-        if books.config.beyond && formatted && self.prng.chance(1, 3) {
+        // Lost blocks are to be there when zones are emptied for another level.
+        let one_of = if books.config.level_later.is_some() {
+            2
+        } else {
+            3
+        };
+        if books.config.beyond && formatted && self.prng.chance(1, one_of) {
             let closed = books.closed.get();
             books.careful.set(closed);
             let media = books.media.borrow();

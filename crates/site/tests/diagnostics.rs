@@ -234,7 +234,7 @@ cases! {
     cache_as_number: "page = \"256 KiB\"" => "cache = 5",
         [format!("t.toml:24: pool.cache: found the number 5; allowed: \"none\", or {SIZE}, up to \"1 TiB\"")];
     rebuild_hours_none: "page = \"256 KiB\"" => "rebuild_hours = 0",
-        ["t.toml:24: pool.rebuild_hours: found 0; allowed: \"off\", or a whole number from 1 to 8760, in hours"];
+        ["t.toml:24: pool.rebuild_hours: found the number 0; allowed: \"off\", or a whole number from 1 to 8760, in hours"];
     scrub_days_a_word: "page = \"256 KiB\"" => "scrub_days = \"never\"",
         ["t.toml:24: pool.scrub_days: found \"never\"; allowed: \"off\", or a whole number from 1 to 365, in days"];
     rebuild_rate_too_small: "page = \"256 KiB\"" => "rebuild_rate = \"4 KiB\"",

@@ -274,7 +274,7 @@ mod values {
         pool_groups_none: "from = \"sas\", count = 2 }]\nspares" => "from = \"sas\", count = 0 }]\nspares",
             ["t.toml:27: pool.groups.count: found the number 0; allowed: a whole number from 1 to 1000"];
         pool_group_key: "drives = 5," => "drives = 5, raid = 5,",
-            ["t.toml:27: pool.groups.raid: found a key that isn't known; allowed: level, drives, count, from"];
+            ["t.toml:27: pool.groups.raid: found a key that isn't known; allowed: level, drives, count, from, role"];
         pool_spares_none: "spares = [{ from = \"sas\", count = 2 }]" => "spares = [{ from = \"sas\", count = 0 }]",
             ["t.toml:28: pool.spares.count: found the number 0; allowed: a whole number from 1 to 1000"];
         pool_spares_no_list: "spares = [{ from = \"sas\", count = 2 }]" => "spares = 2",
