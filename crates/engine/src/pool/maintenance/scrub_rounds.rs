@@ -142,7 +142,11 @@ impl<W: World> LaneState<W> {
             zones.find(|zone| zone.shape.zone >= round.next_zone)
         };
         let Some(zone) = zone else {
-            self.end_round().await?;
+            match self.drives.zones().is_empty() {
+                // Of a new pool, for example: there is nothing to tell.
+                true => drop(self.background().scrubs().end_empty_round()),
+                false => self.end_round().await?,
+            }
             return Ok(false);
         };
         let (done, total) = self.round_bytes(&round);

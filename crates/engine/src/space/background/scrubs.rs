@@ -228,16 +228,21 @@ impl Scrubs {
 
     /// The round has gone over all zones.
     pub fn end_round(&self, now: Time) {
-        let Some(round) = self.round.get() else {
-            return;
-        };
+        if let Some(round) = self.end_empty_round() {
+            self.note_end(now, round.found);
+        }
+    }
+
+    /// The round has ended without a zone to go over, which is no scrub. The round, if there was one.
+    pub fn end_empty_round(&self) -> Option<Round> {
+        let round = self.round.get()?;
         self.round.set(Some(Round {
             is_over: true,
             at: None,
             ..round
         }));
-        self.note_end(now, round.found);
         self.rounds_ended.set(self.rounds_ended.get() + 1);
+        Some(round)
     }
 }
 
@@ -271,6 +276,8 @@ mod tests {
         assert!(!next.is_over && next.next_zone == 0);
         assert_eq!(scrubs.last(at(65)).unwrap().age, s(45));
         assert_eq!((scrubs.ended(), scrubs.rounds_ended()), (1, 1));
+        assert!(scrubs.end_empty_round().is_some());
+        assert_eq!((scrubs.ended(), scrubs.rounds_ended()), (1, 2));
     }
 
     #[test]
