@@ -217,6 +217,7 @@ impl Home {
                     "ashlar-events.jsonl",
                     "ashlar-roster.json",
                     "ashlar-scrubs.json",
+                    "ashlar-scrubs.new",
                 ];
                 !written_beside.contains(&&name[..])
             })
