@@ -1,5 +1,4 @@
 //! Volumes that are laid out instead of written, and the sums of a world without bytes.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use base::{BufPool, Prng, Time, VolumeOffset};
 use engine::{Lane, Level, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};

@@ -3,7 +3,6 @@
 //! after, when their guests had unmapped what they did not use (docs/internals/performance.md has
 //! the source). The same is done to a volume here, over drives that keep no bytes, and
 //! what the engine says is mapped is compared with arithmetic that knows nothing of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use base::{BufPool, Prng, Time, VolumeOffset};
 use engine::{Lane, Level, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
