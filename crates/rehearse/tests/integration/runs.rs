@@ -29,20 +29,22 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
     assert!(first.operations > 100, "{} operations", first.operations);
 }
 
+/// An interval holds the mean of many runs 19 times of 20: of five intervals, one may miss it.
 #[test]
 fn seeds_agree_within_what_their_interval_says() {
     let plan = plan(&[]);
-    let figures: Vec<f64> = (1..=6)
+    let figures: Vec<f64> = (1..=30)
         .map(|seed| iops(&run(&plan, seed).unwrap()))
         .collect();
-    let all = estimate(&figures);
-    let half = all.half_width.unwrap();
-    assert!(half > 0.0 && half < all.mean / 10.0, "{all:?}");
-    // A single run lies within its own spread: t(0.975, 5) standard deviations, √6 times the
-    // half width of the mean's.
-    let spread = half * 6f64.sqrt();
-    let seventh = iops(&run(&plan, 7).unwrap());
-    assert!((seventh - all.mean).abs() <= spread, "{seventh} of {all:?}");
+    let mean = estimate(&figures).mean;
+    let of_six: Vec<_> = figures.chunks(6).map(estimate).collect();
+    let mut held = 0;
+    for few in &of_six {
+        let half = few.half_width.unwrap();
+        assert!(half > 0.0 && half < few.mean / 10.0, "{few:?}");
+        held += usize::from((few.mean - mean).abs() <= half);
+    }
+    assert!(held >= 4, "{mean} of {of_six:?}");
 }
 
 /// `run` checks the laws and gives no outcome when one is broken; here are those that can be
