@@ -128,9 +128,10 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
         }
     };
     let mut added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
-    // A group that was added meanwhile has victims of its own.
-    let later = books.later.borrow();
-    added.retain(|media| !later.iter().any(|other| Rc::ptr_eq(other, media)));
+    // Groups that were added meanwhile have victims of their own.
+    let (later, logs) = (books.later.borrow(), books.logs.borrow());
+    let of_groups = later.iter().chain(logs.iter());
+    added.retain(|media| !of_groups.clone().any(|other| Rc::ptr_eq(other, media)));
     books.victims.borrow_mut().extend(added);
     // It may be out of the pool already, or be needed now.
     if let Err(error) = outcome
