@@ -21,6 +21,7 @@ mod moves;
 mod openings;
 mod overlays;
 mod ring;
+mod scrub_rounds;
 mod shared_reads;
 mod shrink;
 mod snapshots;

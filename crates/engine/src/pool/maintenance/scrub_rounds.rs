@@ -152,8 +152,14 @@ impl<W: World> LaneState<W> {
         let (done, total) = self.round_bytes(&round);
         let age = round.age(self.world.now()).min(within);
         let part = age.as_secs_f64() / within.as_secs_f64().max(f64::MIN_POSITIVE);
-        let due = ((total as f64 * part) as u64).saturating_sub(done);
-        if due < PIECE_BYTES.min(bytes_of(&zone)) {
+        let left = total.saturating_sub(done);
+        let due = match age == within {
+            // To the last byte: a product of floats may fall short.
+            true => left,
+            false => ((total as f64 * part) as u64).saturating_sub(done),
+        };
+        // What is left in the end may be less than a piece.
+        if due < PIECE_BYTES.min(bytes_of(&zone)).min(left) {
             return Ok(false);
         }
         self.scrub_stripes(&zone, round, due).await?;
