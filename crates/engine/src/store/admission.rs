@@ -102,11 +102,19 @@ impl<W: World> Store<W> {
         waiting as u64 * (bytes / blocks.max(1))
     }
 
+    /// Has an entry without blocks that wait not count for those of others.
+    pub(super) fn note_logged_sums(&self, head_bytes: usize) {
+        let noted_bytes = &self.admission.noted_bytes;
+        let bytes = (head_bytes as u64).next_multiple_of(super::BLOCK);
+        noted_bytes.set(noted_bytes.get() + bytes);
+    }
+
     /// Takes note of the bytes that the log took for so many blocks.
     pub(super) fn note_logged(&self, blocks: usize) {
         let admission = &self.admission;
         let taken_bytes = self.log.taken_bytes();
-        let new_bytes = taken_bytes - admission.noted_bytes.replace(taken_bytes);
+        let noted_bytes = admission.noted_bytes.replace(taken_bytes);
+        let new_bytes = taken_bytes.saturating_sub(noted_bytes);
         let (bytes, all_blocks) = admission.lately.get();
         let (bytes, all_blocks) = (bytes + new_bytes, all_blocks + blocks as u64);
         admission.lately.set(match all_blocks > LATELY_BLOCKS {

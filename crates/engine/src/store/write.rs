@@ -262,7 +262,9 @@ impl<W: World> Store<W> {
             return Ok(());
         }
         let _begun = self.integrity.watermark.begin();
+        let head_bytes = entry.head.len();
         let appended = self.append(entry).await?;
+        self.note_logged_sums(head_bytes);
         for change in &changes {
             for (block, sum) in &change.sums {
                 change.pinned.set(*block, *sum);
