@@ -1,7 +1,8 @@
 //! Scrubs that pools begin by themselves, over a restart.
 
-use crate::world::{boot, create, media};
+use crate::world::{Array, boot, create, media};
 use array::control::{ScrubNote, ScrubRecord};
+use base::{BufPool, VolumeOffset};
 use engine::pool::maintenance::Rates;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -22,11 +23,22 @@ impl ScrubRecord for Kept {
 const WITHIN: Duration = Duration::from_secs(20);
 const LATER_S: u64 = 100_000;
 
+/// A pool without data has nothing to scrub.
+async fn write(array: &Array, volume: &'static str) {
+    let written = array.shards()[0].call(async move |state| {
+        let volume = state.pool("p").unwrap().volume(volume).unwrap();
+        let data = BufPool::new().copy_of(&[7; 4096]).freeze();
+        volume.write(VolumeOffset(0), data).await.unwrap();
+    });
+    written.await.unwrap();
+}
+
 #[test]
 fn a_pool_is_scrubbed_by_itself_and_the_date_of_that_outlives_a_restart() {
     let (media, kept) = (media(), Arc::new(Kept::default()));
     boot(&media, 0, async |array| {
         create(&array, "v").await;
+        write(&array, "v").await;
         array.keep_scrubs((kept.clone(), Vec::new()));
         let change = |rates: Rates| Rates {
             scrub_within: Some(WITHIN),
