@@ -2,6 +2,7 @@
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, media, spec, thin};
 use base::VolumeOffset;
+use engine::pool::maintenance::Rates;
 use engine::{GroupRole, Lane, Level, MemberState, NamedDrive, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
@@ -127,6 +128,34 @@ fn one_of_a_pair_is_lost_and_nothing_with_it() {
             write(&pool, 2).await;
         });
     }
+}
+
+/// A rebuild may take days, and a drive without zones is whole at once.
+#[test]
+fn a_drive_that_is_replaced_carries_the_logs_while_a_rebuild_goes_on() {
+    let mut shelf = with_log_group();
+    let (log, data) = (shelf.media.remove(3), shelf.media.remove(1));
+    shelf.open(async |pool| {
+        let slowly = Rates {
+            rebuild_bytes_per_s: Some(16 << 10),
+            ..Rates::default()
+        };
+        pool.set_rates(slowly);
+        for page in 1..8 {
+            write(&pool, page).await;
+        }
+        let mut new = doors(pool.world(), &blank("n", 2, DRIVE_BYTES));
+        pool.replace_drive(&data.0, new.remove(0)).await.unwrap();
+        let is_rebuilt = |pool: &Lane<SimWorld>| {
+            let info = pool.info();
+            let mut members = info.members.iter();
+            members.any(|member| member.name == "n0" && member.state == MemberState::Rebuilding)
+        };
+        until(&pool, is_rebuilt).await;
+        pool.replace_drive(&log.0, new.remove(0)).await.unwrap();
+        until(&pool, |pool| carries(pool, &["l0", "n1"])).await;
+        assert!(is_rebuilt(&pool), "{:?}", pool.events(0));
+    });
 }
 
 #[test]

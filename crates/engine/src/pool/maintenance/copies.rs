@@ -25,9 +25,19 @@ struct Span<W: World> {
 
 impl<W: World> LaneState<W> {
     pub(super) async fn move_copies(self: &Rc<Self>) -> Result<(), PoolError> {
-        self.copy_metadata().await?;
-        self.copy_logs().await?;
+        while self.copy_metadata().await? {}
+        while self.copy_logs().await? {}
         self.bring_logs_home().await
+    }
+
+    /// How many more of the drives that carry the logs can be lost, where this one lies among them.
+    pub(super) fn logs_left_beside(&self, member: &Member<W>) -> Option<usize> {
+        let carriers = self.drives.log_members();
+        let first = carriers.first()?;
+        let geometry = self.log_geometry(first)?;
+        let span_of = |member: &Member<W>| geometry.span_of(usize::from(member.place()));
+        let is_beside = first.group() == member.group() && span_of(first) == span_of(member);
+        is_beside.then(|| carriers.len() - 1)
     }
 
     /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
@@ -146,10 +156,10 @@ impl<W: World> LaneState<W> {
         best.map(|(_, next)| next)
     }
 
-    /// Another drive carries the metadata, when too few do.
-    async fn copy_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
+    /// Another drive carries the metadata, when too few do. Whether one does now that did not.
+    async fn copy_metadata(self: &Rc<Self>) -> Result<bool, PoolError> {
         let Some(next) = self.next_carrier() else {
-            return Ok(());
+            return Ok(false);
         };
         // It gets everything from now on, and all that was before in a checkpoint: only then
         // do the labels say so, and may others be lost.
@@ -164,21 +174,22 @@ impl<W: World> LaneState<W> {
             format!("drive '{}' carries the metadata now", next.name),
         );
         self.wake_background();
-        self.check()
+        self.check().map(|()| next.metadata())
     }
 
-    /// Another drive of the same span carries the logs, when too few do.
-    async fn copy_logs(self: &Rc<Self>) -> Result<(), PoolError> {
+    /// Another drive of the same span carries the logs, when too few do. Whether one does now that
+    /// did not.
+    async fn copy_logs(self: &Rc<Self>) -> Result<bool, PoolError> {
         let carriers = self.drives.log_members();
         let Some(first) = carriers.first() else {
-            return Ok(());
+            return Ok(false);
         };
         let group = self.drives.group(first.group());
         let Some(geometry) = self.log_geometry(first) else {
-            return Ok(());
+            return Ok(false);
         };
         if carriers.len() > geometry.redundancy() {
-            return Ok(());
+            return Ok(false);
         }
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
@@ -188,11 +199,11 @@ impl<W: World> LaneState<W> {
         let next = able.min_by_key(|next| (spins(next), next.metadata()));
         let Some(next) = next else {
             self.background().try_all_carriers();
-            return Ok(());
+            return Ok(false);
         };
         if !self.carry_logs(&next).await {
             self.background().add_no_carrier(next.uuid);
-            return self.check();
+            return self.check().map(|()| false);
         }
         next.set_log(true);
         self.drives.want_labels();
@@ -203,7 +214,7 @@ impl<W: World> LaneState<W> {
             format!("drive '{}' carries the logs now", next.name),
         );
         self.wake_background();
-        self.check()
+        self.check().map(|()| next.log())
     }
 
     /// Has the logs lie on the log group, where there is one that can carry them.

@@ -90,8 +90,9 @@ impl<W: World> LaneState<W> {
         if self.next_to_stand_in().is_some() {
             self.world.reached("spare taken during a rebuild");
             self.take_spares().await?;
-            self.move_copies().await?;
         }
+        // Also to a drive that has just become whole: another rebuild may take days.
+        self.move_copies().await?;
         self.lend().await
     }
 
@@ -101,10 +102,12 @@ impl<W: World> LaneState<W> {
         let mut busy: Vec<u16> = Vec::new();
         let mut found = Ok(());
         let mut is_first = true;
+        let mut has_one_ended = false;
         loop {
             let lane = self.drives.lane();
             let is_called = lane.registry.is_wanted_of(lane.index);
-            let goes_on = is_first || !(is_called || self.next_to_stand_in().is_some());
+            let is_disturbed = is_called || has_one_ended || self.next_to_stand_in().is_some();
+            let goes_on = is_first || !is_disturbed;
             is_first = false;
             let mut groups = self.drives.groups();
             groups
@@ -124,17 +127,20 @@ impl<W: World> LaneState<W> {
                 return found;
             };
             busy.retain(|busy| *busy != group);
-            found = found.and(outcome);
+            match outcome {
+                Ok(has_ended) => has_one_ended |= has_ended,
+                Err(error) => found = found.and(Err(error)),
+            }
         }
     }
 
     /// Rebuilds the next zone of a group on all drives that lack it, and ends the rebuilds of those that
-    /// have all.
+    /// have all. Whether there were such.
     async fn rebuild_next(
         self: &Rc<Self>,
         group: &Rc<Group<W>>,
         all: &UnderWay<W>,
-    ) -> Result<(), PoolError> {
+    ) -> Result<bool, PoolError> {
         let (whole, pass) = {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
@@ -142,12 +148,13 @@ impl<W: World> LaneState<W> {
             self.follow_progress(group, all);
             (self.count_as_whole(group), self.next_pass(group, all))
         };
+        let has_ended = !whole.is_empty();
         let mut outcome = self.tell_whole(whole).await;
         if let (Ok(()), Some(pass)) = (&outcome, pass) {
             outcome = self.rebuild_zone(&pass).await;
         }
         self.drop_failed(group, all).await?;
-        outcome
+        outcome.map(|()| has_ended)
     }
 
     /// Begins the tasks of drives that are to be rebuilt and have none.
@@ -206,12 +213,14 @@ impl<W: World> LaneState<W> {
             .min_by_key(|pass| self.redundancy_left(&pass.zone, &pass.places()))
     }
 
-    /// As [`LaneState::redundancy_left`], the worst of all zones.
+    /// As [`LaneState::redundancy_left`], the worst of all zones, and of the logs.
     pub(super) fn redundancy_left_beside(&self, member: &Member<W>) -> usize {
         let zones = self.zones_in(&self.drives.group(member.group()));
         let places = [usize::from(member.place())];
         let left = zones.iter().map(|zone| self.redundancy_left(zone, &places));
-        left.min().unwrap_or(usize::MAX)
+        left.chain(self.logs_left_beside(member))
+            .min()
+            .unwrap_or(usize::MAX)
     }
 
     /// How many drives more the spans of these places can lose of a zone, the worst of them.
