@@ -146,15 +146,15 @@ fn a_drive_that_is_replaced_carries_the_logs_while_a_rebuild_goes_on() {
         }
         let mut new = doors(pool.world(), &blank("n", 2, DRIVE_BYTES));
         pool.replace_drive(&data.0, new.remove(0)).await.unwrap();
-        let is_rebuilt = |pool: &Lane<SimWorld>| {
+        let is_rebuilding = |pool: &Lane<SimWorld>| {
             let info = pool.info();
             let mut members = info.members.iter();
             members.any(|member| member.name == "n0" && member.state == MemberState::Rebuilding)
         };
-        until(&pool, is_rebuilt).await;
+        until(&pool, is_rebuilding).await;
         pool.replace_drive(&log.0, new.remove(0)).await.unwrap();
         until(&pool, |pool| carries(pool, &["l0", "n1"])).await;
-        assert!(is_rebuilt(&pool), "{:?}", pool.events(0));
+        assert!(is_rebuilding(&pool), "{:?}", pool.events(0));
     });
 }
 
