@@ -1,4 +1,4 @@
-//! Replacing copies of the metadata and of the logs when their drives fail.
+//! Replacing copies of the metadata when their drives fail; `logs` has those of the logs.
 //!
 //! Invariant: as long as all drives are whole, some span has more drives that carry the
 //! metadata than it can lose, and so it is with the logs. So neither is ever lost while
@@ -30,16 +30,6 @@ impl<W: World> LaneState<W> {
         self.bring_logs_home().await
     }
 
-    /// How many more of the drives that carry the logs can be lost, where this one lies among them.
-    pub(super) fn logs_left_beside(&self, member: &Member<W>) -> Option<usize> {
-        let carriers = self.drives.log_members();
-        let first = carriers.first()?;
-        let geometry = self.log_geometry(first)?;
-        let span_of = |member: &Member<W>| geometry.span_of(usize::from(member.place()));
-        let is_beside = first.group() == member.group() && span_of(first) == span_of(member);
-        is_beside.then(|| carriers.len() - 1)
-    }
-
     /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
     pub(in crate::pool) fn copies_are_short(&self) -> bool {
         let members = self.staying();
@@ -63,13 +53,6 @@ impl<W: World> LaneState<W> {
     fn staying(&self) -> Vec<Rc<Member<W>>> {
         let groups = self.staying_groups().into_iter();
         groups.flat_map(|group| group.places()).collect()
-    }
-
-    /// The shape of the group that the logs are in.
-    fn log_geometry(&self, carrier: &Member<W>) -> Option<Geometry> {
-        let group = self.drives.group(carrier.group());
-        let unit = u64::from(self.identity().stripe_unit_bytes);
-        Geometry::of(group.level(), group.drives(), unit).ok()
     }
 
     /// Whether all drives that carry the metadata can only be lost together with data:
@@ -101,7 +84,7 @@ impl<W: World> LaneState<W> {
     }
 
     /// Where metadata and logs of this lane would lie in these groups, on drives that are whole.
-    fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
+    pub(super) fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
         let identity = self.identity();
         let unit = u64::from(identity.stripe_unit_bytes);
         let (mut data, mut log) = (Vec::new(), Vec::new());
@@ -123,7 +106,7 @@ impl<W: World> LaneState<W> {
         carriers::plan(&data, &log, (identity.lanes, identity.lane), spins)
     }
 
-    fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
+    pub(super) fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
         self.drives.group(group as u16).place(place)
     }
 
@@ -177,133 +160,6 @@ impl<W: World> LaneState<W> {
         self.check().map(|()| next.metadata())
     }
 
-    /// Another drive of the same span carries the logs, when too few do. Whether one does now that
-    /// did not.
-    async fn copy_logs(self: &Rc<Self>) -> Result<bool, PoolError> {
-        let carriers = self.drives.log_members();
-        let Some(first) = carriers.first() else {
-            return Ok(false);
-        };
-        let group = self.drives.group(first.group());
-        let Some(geometry) = self.log_geometry(first) else {
-            return Ok(false);
-        };
-        if carriers.len() > geometry.redundancy() {
-            return Ok(false);
-        }
-        let span = geometry.span_of(usize::from(first.place()));
-        let members = geometry.span_places(span).map(|place| group.place(place));
-        let able = members.filter(|member| member.is_whole() && !member.log());
-        let able = able.filter(|next| !self.background().is_no_carrier(next.uuid));
-        let spins = |member: &Member<W>| member.geometry().is_some_and(|drive| drive.rotational);
-        let next = able.min_by_key(|next| (spins(next), next.metadata()));
-        let Some(next) = next else {
-            self.background().try_all_carriers();
-            return Ok(false);
-        };
-        if !self.carry_logs(&next).await {
-            self.background().add_no_carrier(next.uuid);
-            return self.check().map(|()| false);
-        }
-        next.set_log(true);
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.world.reached("log copy moved");
-        self.drives.event(
-            EventKind::CopyMoved,
-            format!("drive '{}' carries the logs now", next.name),
-        );
-        self.wake_background();
-        self.check().map(|()| next.log())
-    }
-
-    /// Has the logs lie on the log group, where there is one that can carry them.
-    async fn bring_logs_home(self: &Rc<Self>) -> Result<(), PoolError> {
-        let Some(group) = self.log_group() else {
-            return Ok(());
-        };
-        let is_home = |member: &Rc<Member<W>>| member.group() == group.index;
-        let mut all = self.drives.members();
-        all.retain(|member| member.log());
-        if all.iter().all(is_home) {
-            // A drive that is missing there is replaced, and then it carries them: `copy_logs`.
-            return Ok(());
-        }
-        let planned = self.planned(&[Rc::clone(&group)]).logs;
-        let home: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
-        let is_able = |member: &Rc<Member<W>>| !self.background().is_no_carrier(member.uuid);
-        if home.is_empty() || !home.iter().all(is_able) {
-            self.background().try_all_carriers();
-            return Ok(());
-        }
-        if !self.move_logs(&home).await? {
-            return Ok(());
-        }
-        self.drives.event(
-            EventKind::CopyMoved,
-            format!("log group {} carries the logs now", group.index),
-        );
-        self.wake_background();
-        self.check()
-    }
-
-    /// Has these drives carry the logs, and no others. False when they can't.
-    ///
-    /// The labels name both for a while: an opening finds all that was acknowledged on either.
-    async fn move_logs(self: &Rc<Self>, home: &[Rc<Member<W>>]) -> Result<bool, PoolError> {
-        for member in home.iter().filter(|member| !member.log()) {
-            if !self.carry_logs(member).await {
-                self.background().add_no_carrier(member.uuid);
-                return self.check().map(|()| false);
-            }
-            member.set_log(true);
-        }
-        self.world.reached("log moves to another group");
-        let is_home = |member: &Member<W>| home.iter().any(|own| own.uuid == member.uuid);
-        if self
-            .world
-            .planted("old log let go before labels name the new one")
-        {
-            self.store.log.keep_members(is_home);
-            self.store.intents.keep_members(is_home);
-        }
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.check()?;
-        if !home.iter().all(|member| member.is_whole() && member.log()) {
-            // One was lost meanwhile: it is looked at anew who can carry them.
-            return Ok(false);
-        }
-        for member in self.drives.members() {
-            member.set_log(is_home(&member));
-        }
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.store.log.keep_members(Member::log);
-        self.store.intents.keep_members(Member::log);
-        self.check().map(|()| true)
-    }
-
-    /// Gives a drive what is in the logs, and all that comes. False when it can't.
-    async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
-        for ring in [&self.store.log, &self.store.intents] {
-            if let Err(error) = ring.add_member(Rc::clone(next)).await {
-                let text = format!("drive '{}' can't carry the logs: {error}", next.name);
-                // It is tried again and again: told once.
-                if self.background().tells_logs_stay(&text) {
-                    self.drives.event(EventKind::CopyMoved, text);
-                }
-                // All or nothing: the other one may have taken it in.
-                let stays = |member: &Member<W>| member.log() || member.uuid != next.uuid;
-                self.store.log.keep_members(stays);
-                self.store.intents.keep_members(stays);
-                return false;
-            }
-        }
-        self.background().logs_have_moved();
-        true
-    }
-
     /// Has drives of other groups carry what the drives of `leaving` do. False when
     /// that can't be yet.
     pub(super) async fn move_copies_off(
@@ -352,27 +208,8 @@ impl<W: World> LaneState<W> {
         self.check().map(|()| true)
     }
 
-    /// Has drives of another group carry the logs. False when that can't be yet.
-    async fn move_logs_off(self: &Rc<Self>, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
-        if leaving.is_log() && self.world.planted("log group leaves with the logs") {
-            leaving
-                .places()
-                .iter()
-                .for_each(|member| member.set_log(false));
-            return Ok(true);
-        }
-        let mut groups = self.groups_beside(leaving);
-        groups.extend(self.log_group());
-        let planned = self.planned(&groups).logs;
-        let carriers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
-        match carriers.is_empty() {
-            true => Ok(false),
-            false => self.move_logs(&carriers).await,
-        }
-    }
-
     /// Other groups that data can go to.
-    fn groups_beside(&self, leaving: &Rc<Group<W>>) -> Vec<Rc<Group<W>>> {
+    pub(super) fn groups_beside(&self, leaving: &Rc<Group<W>>) -> Vec<Rc<Group<W>>> {
         let mut others = self.drives.groups();
         others.retain(|group| !Rc::ptr_eq(group, leaving) && self.drives.takes_zones(group));
         others

@@ -6,7 +6,7 @@
 //!
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
 //! (converted, added, removed), [`candidates`] (drives judged before any lane takes them), `remains` (the space without a group), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
-//! it), `rebuild`, `scrub` (by command), `scrub_rounds` (by themselves), `steps` (of all these), `copies` (of metadata and logs), [`pace`]. [`health`] is a
+//! it), `rebuild`, `scrub` (by command), `scrub_rounds` (by themselves), `steps` (of all these), `copies` (of the metadata), `logs` (on which drives), [`pace`]. [`health`] is a
 //! task of its own: drives are watched while others are rebuilt ([`crate::drives`] has what it does
 //! about those that do not answer). So is [`fullness`]: who
 //! has to be told that space runs out; and `fill`: pages that lie over others.
@@ -19,6 +19,7 @@ pub mod fullness;
 mod groups;
 pub mod health;
 pub(super) mod lend;
+mod logs;
 mod rebuild;
 pub mod remains;
 mod scrub;
