@@ -29,6 +29,41 @@ pub(super) struct Span {
     pub(super) stays_one: bool,
 }
 
+/// What can carry something.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spans {
+    /// Of groups of data, for the metadata.
+    metadata: Vec<Span>,
+    /// The same, for the logs.
+    data: Vec<Span>,
+    /// Of a log group.
+    log: Vec<Span>,
+}
+
+impl Spans {
+    /// Adds the spans of a group of data, or of a log group.
+    pub(super) fn add(&mut self, is_log: bool, spans: Vec<Span>) {
+        if is_log {
+            return self.log.extend(spans);
+        }
+        self.metadata.extend(spans.iter().cloned());
+        self.data.extend(spans);
+    }
+
+    /// Drives for which `is_able` is false carry nothing.
+    pub(super) fn retain(&mut self, is_able: impl Fn(Place) -> bool) {
+        let spans = self.metadata.iter_mut();
+        spans.for_each(|span| span.places.retain(|place| is_able(*place)));
+        self.retain_for_logs(is_able);
+    }
+
+    /// Drives for which `is_able` is false carry no logs.
+    pub(super) fn retain_for_logs(&mut self, is_able: impl Fn(Place) -> bool) {
+        let spans = self.data.iter_mut().chain(&mut self.log);
+        spans.for_each(|span| span.places.retain(|place| is_able(*place)));
+    }
+}
+
 /// The drives that carry something of one lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Carriers {
@@ -62,22 +97,23 @@ pub(super) fn spans_of(index: usize, level: Level, drives: usize, unit_bytes: u6
     (0..geometry.spans).map(span).collect()
 }
 
-/// The carriers of `lane`, one of so many, where these spans of data are, and those of a log group.
-/// Flash goes first, then drives that carry nothing of the same lane, then those that carry the
+/// The carriers of `lane`, one of so many. Where there is a log group, the logs lie on that. Flash goes first, then drives that carry nothing of the same lane, then those that carry the
 /// least of others. None where no span has enough drives.
 pub(super) fn plan(
-    data: &[Span],
-    log: &[Span],
+    spans: &Spans,
     (lanes, lane): (u16, u16),
     spins: impl Fn(Place) -> bool,
 ) -> Carriers {
     let mut choice = Choice {
-        spans: if log.is_empty() { data } else { log },
+        spans: match spans.log.is_empty() {
+            true => &spans.data,
+            false => &spans.log,
+        },
         spins: &spins,
         loads: BTreeMap::new(),
     };
     let logs: Vec<_> = (0..lanes).map(|_| choice.span(&[], LOG_WEIGHT)).collect();
-    choice.spans = data;
+    choice.spans = &spans.metadata;
     let mut own = Carriers::default();
     for (number, logs) in (0..).zip(logs) {
         let mut metadata = choice.span(&logs, METADATA_WEIGHT);
@@ -156,8 +192,15 @@ mod tests {
     const UNIT: u64 = 64 << 10;
     const RAID10: Level = Level::Raid10 { copies: 2 };
 
-    fn all_lanes(spans: &[Span], lanes: u16, spins: impl Fn(Place) -> bool) -> Vec<Carriers> {
-        let of = |lane| plan(spans, &[], (lanes, lane), &spins);
+    fn of_data(spans: Vec<Span>) -> Spans {
+        let mut all = Spans::default();
+        all.add(false, spans);
+        all
+    }
+
+    fn all_lanes(spans: Vec<Span>, lanes: u16, spins: impl Fn(Place) -> bool) -> Vec<Carriers> {
+        let spans = of_data(spans);
+        let of = |lane| plan(&spans, (lanes, lane), &spins);
         (0..lanes).map(of).collect()
     }
 
@@ -173,7 +216,7 @@ mod tests {
             (Level::Raid50, 12, 4),
             (Level::Raid10 { copies: 3 }, 12, 4),
         ] {
-            let plans = all_lanes(&spans_of(0, level, drives, UNIT), lanes, |_| false);
+            let plans = all_lanes(spans_of(0, level, drives, UNIT), lanes, |_| false);
             for (lane, own) in plans.iter().enumerate() {
                 assert_eq!(shared(&own.logs, &own.metadata), 0, "{level}, {own:?}");
                 for other in &plans[..lane] {
@@ -191,7 +234,7 @@ mod tests {
                     continue;
                 };
                 let spans = spans_of(0, level, drives, UNIT);
-                for own in all_lanes(&spans, 5, |_| false) {
+                for own in all_lanes(spans, 5, |_| false) {
                     let in_span = |places: &[Place], span| {
                         let of_span = places.iter().filter(|(_, at)| shape.span_of(*at) == span);
                         of_span.count()
@@ -214,16 +257,16 @@ mod tests {
         let spans = spans_of(0, RAID10, 6, UNIT);
         let stay: Vec<bool> = spans.iter().map(|span| span.stays_one).collect();
         assert_eq!(stay, [true, false, true]);
-        let own = plan(&spans, &[], (2, 1), |_| false);
+        let own = plan(&of_data(spans), (2, 1), |_| false);
         assert_eq!(own.logs, [(0, 4), (0, 5)]);
         assert_eq!(own.metadata, [(0, 0), (0, 1), (0, 3)]);
     }
 
     #[test]
     fn logs_lie_on_the_log_group_and_metadata_does_not() {
-        let data = spans_of(0, Level::Raid6, 6, UNIT);
-        let log = spans_of(1, RAID10, 4, UNIT);
-        let own = |lane| plan(&data, &log, (2, lane), |(group, _)| group == 0);
+        let mut spans = of_data(spans_of(0, Level::Raid6, 6, UNIT));
+        spans.add(true, spans_of(1, RAID10, 4, UNIT));
+        let own = |lane| plan(&spans, (2, lane), |(group, _)| group == 0);
         assert_eq!(own(0).logs, [(1, 0), (1, 1)]);
         assert_eq!(own(1).logs, [(1, 2), (1, 3)]);
         assert_eq!(own(0).metadata, [(0, 0), (0, 1), (0, 2)]);
@@ -231,13 +274,23 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_that_can_take_no_logs_may_carry_metadata() {
+        let mut spans = of_data(spans_of(0, Level::Raid5, 4, UNIT));
+        spans.retain(|(_, place)| place != 3);
+        spans.retain_for_logs(|(_, place)| place != 0);
+        let own = plan(&spans, (1, 0), |_| false);
+        assert_eq!(own.logs, [(0, 1), (0, 2)]);
+        assert_eq!(own.metadata, [(0, 0), (0, 1), (0, 2)]);
+    }
+
+    #[test]
     fn flash_goes_first_and_one_lane_lies_as_ever() {
         let mut spans = spans_of(0, Level::Raid6, 6, UNIT);
         spans.extend(spans_of(1, RAID10, 2, UNIT));
-        for own in all_lanes(&spans, 3, |(group, _)| group == 0) {
+        for own in all_lanes(spans.clone(), 3, |(group, _)| group == 0) {
             assert_eq!(own.logs, [(1, 0), (1, 1)]);
         }
-        let alone = plan(&spans, &[], (1, 0), |_| false);
+        let alone = plan(&of_data(spans), (1, 0), |_| false);
         assert_eq!(alone.logs, [(0, 0), (0, 1), (0, 2)]);
         assert_eq!(alone.metadata, [(0, 3), (0, 4), (0, 5)]);
     }

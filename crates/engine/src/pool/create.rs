@@ -1,6 +1,6 @@
 //! Creating a pool from drives without labels.
 
-use super::carriers::{self, Carriers, Place, spans_of};
+use super::carriers::{self, Carriers, Place, Spans, spans_of};
 use super::{
     JOURNAL_BYTES_MIN, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind, PoolSpec,
 };
@@ -604,20 +604,16 @@ fn new_drives<W: World>(
 ) -> Drives<W> {
     let spins = |(group, place): Place| groups[group].1[place].drive.geometry().rotational;
     let unit_bytes = u64::from(identity.stripe_unit_bytes);
-    let spans = |(index, group): (usize, &GroupEntry)| {
-        spans_of(index, group.level, usize::from(group.drives), unit_bytes)
-    };
-    let (log, data): (Vec<_>, Vec<_>) = entries
-        .iter()
-        .enumerate()
-        .partition(|(_, group)| group.is_log());
-    let data: Vec<_> = data.into_iter().flat_map(spans).collect();
-    let log: Vec<_> = log.into_iter().flat_map(spans).collect();
+    let mut spans = Spans::default();
+    for (index, group) in entries.iter().enumerate() {
+        let of_group = spans_of(index, group.level, usize::from(group.drives), unit_bytes);
+        spans.add(group.is_log(), of_group);
+    }
     let mut new = NewMembers {
         world,
         prng: drive_names(world, &identity),
         part: identity.part(),
-        carriers: carriers::plan(&data, &log, (identity.lanes, identity.lane), spins),
+        carriers: carriers::plan(&spans, (identity.lanes, identity.lane), spins),
     };
     let groups = (0..)
         .zip(groups)

@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
 
-const RAID10: Level = Level::Raid10 { copies: 2 };
+pub(super) const RAID10: Level = Level::Raid10 { copies: 2 };
 const RAID10X3: Level = Level::Raid10 { copies: 3 };
-const LOG: GroupRole = GroupRole::Log;
+pub(super) const LOG: GroupRole = GroupRole::Log;
 
-type Named = (String, Rc<Media>);
+pub(super) type Named = (String, Rc<Media>);
 
 /// Blank drives of this size.
-fn blank(prefix: &str, count: usize, bytes: u64) -> Vec<Named> {
+pub(super) fn blank(prefix: &str, count: usize, bytes: u64) -> Vec<Named> {
     let drive = |n| {
         (
             format!("{prefix}{n}"),
@@ -25,7 +25,7 @@ fn blank(prefix: &str, count: usize, bytes: u64) -> Vec<Named> {
     (0..count).map(drive).collect()
 }
 
-fn doors(world: &SimWorld, media: &[Named]) -> Vec<NamedDrive<SimWorld>> {
+pub(super) fn doors(world: &SimWorld, media: &[Named]) -> Vec<NamedDrive<SimWorld>> {
     let drive = |(name, media): &Named| NamedDrive {
         name: name.clone(),
         drive: SimDrive::adversarial(world, media),
@@ -33,7 +33,7 @@ fn doors(world: &SimWorld, media: &[Named]) -> Vec<NamedDrive<SimWorld>> {
     media.iter().map(drive).collect()
 }
 
-async fn until(pool: &Lane<SimWorld>, is_so: impl Fn(&Lane<SimWorld>) -> bool) {
+pub(super) async fn until(pool: &Lane<SimWorld>, is_so: impl Fn(&Lane<SimWorld>) -> bool) {
     for _ in 0..1000 {
         if is_so(pool) {
             return;
@@ -43,11 +43,11 @@ async fn until(pool: &Lane<SimWorld>, is_so: impl Fn(&Lane<SimWorld>) -> bool) {
     panic!("{:?}", pool.events(0));
 }
 
-fn carries(pool: &Lane<SimWorld>, drives: &[&str]) -> bool {
+pub(super) fn carries(pool: &Lane<SimWorld>, drives: &[&str]) -> bool {
     pool.info().log_drives == drives
 }
 
-async fn write(pool: &Lane<SimWorld>, page: u64) {
+pub(super) async fn write(pool: &Lane<SimWorld>, page: u64) {
     let volume = pool.volume("v").unwrap();
     let data = content(pool.world(), 100 + page, PAGE);
     let at = VolumeOffset(page * PAGE as u64);
@@ -60,7 +60,7 @@ async fn write(pool: &Lane<SimWorld>, page: u64) {
         .unwrap();
 }
 
-async fn has(pool: &Lane<SimWorld>, page: u64) {
+pub(super) async fn has(pool: &Lane<SimWorld>, page: u64) {
     let volume = pool.volume("v").unwrap();
     let at = VolumeOffset(page * PAGE as u64);
     let read = volume.read(at, PAGE).await.unwrap();
@@ -68,7 +68,7 @@ async fn has(pool: &Lane<SimWorld>, page: u64) {
 }
 
 /// A pool of two drives for data and two for the logs.
-fn with_log_group() -> Shelf {
+pub(super) fn with_log_group() -> Shelf {
     let mut shelf = Shelf::new(2);
     let logs = blank("l", 2, DRIVE_BYTES / 2);
     let world = shelf.world();

@@ -16,6 +16,7 @@ mod hidden;
 mod hung;
 mod lanes;
 mod log_group;
+mod log_moves;
 mod metadata;
 mod moves;
 mod openings;

@@ -6,7 +6,7 @@
 
 use crate::drives::Member;
 use crate::drives::{EventKind, Group};
-use crate::pool::carriers::{self, Carriers, Place, spans_of};
+use crate::pool::carriers::{self, Carriers, Place, Spans, spans_of};
 use crate::pool::{METADATA_COPIES, PoolError};
 use crate::raid::Geometry;
 use crate::space::LaneState;
@@ -83,27 +83,27 @@ impl<W: World> LaneState<W> {
         })
     }
 
-    /// Where metadata and logs of this lane would lie in these groups, on drives that are whole.
+    /// Where metadata and logs of this lane would lie in these groups, on drives that are whole, and
+    /// the logs on none that could not take them.
     pub(super) fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
         let identity = self.identity();
         let unit = u64::from(identity.stripe_unit_bytes);
-        let (mut data, mut log) = (Vec::new(), Vec::new());
+        let mut spans = Spans::default();
         for group in groups {
             let index = usize::from(group.index);
-            let mut spans = spans_of(index, group.level(), group.drives(), unit);
-            for span in &mut spans {
-                span.places.retain(|at| self.member_at(*at).is_whole());
-            }
-            match group.is_log() {
-                true => log.extend(spans),
-                false => data.extend(spans),
-            }
+            let of_group = spans_of(index, group.level(), group.drives(), unit);
+            spans.add(group.is_log(), of_group);
         }
+        spans.retain(|at| self.member_at(at).is_whole());
+        spans.retain_for_logs(|at| {
+            let member = self.member_at(at);
+            member.log() || self.may_carry_logs(&member)
+        });
         let spins = |at: Place| {
             let drive = self.member_at(at).geometry();
             drive.is_some_and(|drive| drive.rotational)
         };
-        carriers::plan(&data, &log, (identity.lanes, identity.lane), spins)
+        carriers::plan(&spans, (identity.lanes, identity.lane), spins)
     }
 
     pub(super) fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {

@@ -48,15 +48,13 @@ impl<W: World> LaneState<W> {
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
         let able = members.filter(|member| member.is_whole() && !member.log());
-        let able = able.filter(|next| !self.background().is_no_carrier(next.uuid));
+        let able = able.filter(|next| self.may_carry_logs(next));
         let spins = |member: &Member<W>| member.geometry().is_some_and(|drive| drive.rotational);
         let next = able.min_by_key(|next| (spins(next), next.metadata()));
         let Some(next) = next else {
-            self.background().try_all_carriers();
             return Ok(false);
         };
         if !self.carry_logs(&next).await {
-            self.background().add_no_carrier(next.uuid);
             return self.check().map(|()| false);
         }
         next.set_log(true);
@@ -85,12 +83,7 @@ impl<W: World> LaneState<W> {
         }
         let planned = self.planned(&[Rc::clone(&group)]).logs;
         let home: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
-        let is_able = |member: &Rc<Member<W>>| !self.background().is_no_carrier(member.uuid);
-        if home.is_empty() || !home.iter().all(is_able) {
-            self.background().try_all_carriers();
-            return Ok(());
-        }
-        if !self.move_logs(&home).await? {
+        if home.is_empty() || !self.move_logs(&home).await? {
             return Ok(());
         }
         self.drives.event(
@@ -107,7 +100,6 @@ impl<W: World> LaneState<W> {
     async fn move_logs(self: &Rc<Self>, home: &[Rc<Member<W>>]) -> Result<bool, PoolError> {
         for member in home.iter().filter(|member| !member.log()) {
             if !self.carry_logs(member).await {
-                self.background().add_no_carrier(member.uuid);
                 return self.check().map(|()| false);
             }
             member.set_log(true);
@@ -138,13 +130,23 @@ impl<W: World> LaneState<W> {
         self.check().map(|()| true)
     }
 
-    /// Gives a drive what is in the logs, and all that comes. False when it can't.
+    /// Whether a drive is tried, or could not take the logs over a while ago.
+    pub(super) fn may_carry_logs(&self, member: &Member<W>) -> bool {
+        let failed = self.background().no_carriers();
+        !failed.has(member.uuid, self.world.now())
+    }
+
+    /// Gives a drive what is in the logs, and all that comes. False when it can't: others are tried
+    /// then.
     async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
+        let failed = self.background().no_carriers();
         for ring in [&self.store.log, &self.store.intents] {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {
-                let text = format!("drive '{}' can't carry the logs: {error}", next.name);
-                // It is tried again and again: told once.
-                if self.background().tells_logs_stay(&text) {
+                if failed.add(next.uuid, self.world.now()) {
+                    let text = format!(
+                        "drive '{}' can't carry the logs: {error}; others are tried, and this one again from time to time",
+                        next.name
+                    );
                     self.drives.event(EventKind::CopyMoved, text);
                 }
                 // All or nothing: the other one may have taken it in.
@@ -154,12 +156,15 @@ impl<W: World> LaneState<W> {
                 return false;
             }
         }
-        self.background().logs_have_moved();
+        failed.remove(next.uuid);
         true
     }
 
     /// Has drives of another group carry the logs. False when that can't be yet.
-    pub(super) async fn move_logs_off(self: &Rc<Self>, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
+    pub(super) async fn move_logs_off(
+        self: &Rc<Self>,
+        leaving: &Rc<Group<W>>,
+    ) -> Result<bool, PoolError> {
         if leaving.is_log() && self.world.planted("log group leaves with the logs") {
             leaving
                 .places()

@@ -7,8 +7,9 @@
 //!   nothing begins any more.
 //! - Work that is tried again and again tells of the same once.
 //!
-//! Rooms: `task` (how far it is), `scrubs`, `told_once`.
+//! Rooms: `task` (how far it is), `scrubs`, `no_carriers` (of the logs), `told_once`.
 
+mod no_carriers;
 mod scrubs;
 mod task;
 mod told_once;
@@ -23,6 +24,7 @@ use crate::drives::Limits;
 use crate::error::PoolError;
 use base::{Time, Uuid};
 use futures_util::lock::{Mutex, MutexGuard};
+use no_carriers::NoCarriers;
 use scrubs::Scrubs;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -40,14 +42,11 @@ pub(crate) struct Background {
     scrubs: Scrubs,
     /// How often pages are looked for that lie over others.
     fill_pause: Cell<Option<Duration>>,
-    /// Drives that could not take the logs over; others are tried first.
-    no_carriers: RefCell<BTreeSet<Uuid>>,
+    no_carriers: NoCarriers,
     /// Why a zone that another lane wants could not be emptied, in this round.
     lending_failure: RefCell<Option<PoolError>>,
     /// Zones can't be emptied: there is no room.
     no_room: ToldOnce<()>,
-    /// Why the logs could not be carried by another drive.
-    logs_stay: ToldOnce<String>,
     /// Drives whose rebuilds have begun, as was told.
     rebuilds: RefCell<BTreeSet<Uuid>>,
     /// Why the last round ended early.
@@ -74,6 +73,11 @@ impl Background {
     /// Sets the limits of drives from now on.
     pub fn set_limits(&self, limits: Limits) {
         self.limits.set(limits);
+    }
+
+    /// Drives that could not take the logs over.
+    pub fn no_carriers(&self) -> &NoCarriers {
+        &self.no_carriers
     }
 
     /// The scrubs since the opening.
@@ -159,21 +163,6 @@ impl Background {
 
 /// What is tried again, and told once.
 impl Background {
-    /// Whether a drive could not take the logs over, since all were tried.
-    pub fn is_no_carrier(&self, drive: Uuid) -> bool {
-        self.no_carriers.borrow().contains(&drive)
-    }
-
-    /// A drive could not take the logs over: others are tried first.
-    pub fn add_no_carrier(&self, drive: Uuid) {
-        self.no_carriers.borrow_mut().insert(drive);
-    }
-
-    /// All drives were tried: from the first one again.
-    pub fn try_all_carriers(&self) {
-        self.no_carriers.borrow_mut().clear();
-    }
-
     /// A zone that another lane wants could not be emptied. What else there is to do in this
     /// round is not held up for it.
     pub fn note_lending_failure(&self, error: PoolError) {
@@ -193,16 +182,6 @@ impl Background {
     /// There is room to empty zones again.
     pub fn has_room(&self) {
         self.no_room.forget();
-    }
-
-    /// Whether it is to be told why the logs can't be carried by another drive.
-    pub fn tells_logs_stay(&self, why: &str) -> bool {
-        self.logs_stay.is_new(why.to_owned())
-    }
-
-    /// Another drive carries the logs.
-    pub fn logs_have_moved(&self) {
-        self.logs_stay.forget();
     }
 
     /// Whether it is to be told that the rebuild of a drive begins.
@@ -243,15 +222,5 @@ mod tests {
         assert!(end.as_mut().now_or_never().is_none());
         drop(filling);
         assert!(end.now_or_never().is_some());
-    }
-
-    #[test]
-    fn drives_that_could_not_carry_the_logs_are_tried_last() {
-        let background = Background::default();
-        let drive = Uuid::from_u128(1);
-        background.add_no_carrier(drive);
-        assert!(background.is_no_carrier(drive));
-        background.try_all_carriers();
-        assert!(!background.is_no_carrier(drive));
     }
 }

@@ -1,0 +1,83 @@
+//! Logs that change their drives: to drives that can't take them, without a drive, and half-way.
+
+use crate::common::{DRIVE_BYTES, Shelf};
+use crate::log_group::{LOG, Named, RAID10, blank, carries, doors, has, until, write};
+use engine::pool::MemberInfo;
+use engine::{Lane, Level, World};
+use std::time::Duration;
+use world_sim::SimWorld;
+
+/// Writes to most of the room of the logs on this drive fail, and no others.
+fn takes_no_logs(pool: &Lane<SimWorld>, (_, media): &Named) {
+    let end = pool.info().data_start / 4096;
+    media.with_faults(|faults| faults.unwritable.extend(end - 100..end));
+}
+
+fn member(pool: &Lane<SimWorld>, name: &str) -> MemberInfo {
+    let members = pool.info().members;
+    members.into_iter().find(|is| is.name == name).unwrap()
+}
+
+/// How many events say all of this.
+fn told(pool: &Lane<SimWorld>, parts: &[&str]) -> usize {
+    let events = pool.events(0);
+    let says = |text: &str| parts.iter().all(|part| text.contains(part));
+    events.iter().filter(|event| says(&event.text)).count()
+}
+
+/// A pool of so many drives, and blank ones for its logs, which are added as a group.
+async fn add_log_group(pool: &Lane<SimWorld>, drives: &[Named]) {
+    let added = pool.add_group((RAID10, LOG), doors(pool.world(), drives));
+    added.await.unwrap();
+}
+
+#[test]
+fn another_pair_carries_the_logs_where_one_cannot() {
+    for bad in [0, 1] {
+        let shelf = Shelf::with_pool(2, RAID10);
+        let logs = blank("l", 4, DRIVE_BYTES / 2);
+        shelf.open(async |pool| {
+            takes_no_logs(&pool, &logs[bad]);
+            write(&pool, 1).await;
+            add_log_group(&pool, &logs).await;
+            until(&pool, |pool| carries(pool, &["l2", "l3"])).await;
+            assert_eq!(told(&pool, &[&logs[bad].0, "can't carry the logs"]), 1);
+            has(&pool, 1).await;
+        });
+    }
+}
+
+#[test]
+fn a_drive_that_cannot_take_the_logs_is_tried_less_and_less_often() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let logs = blank("l", 2, DRIVE_BYTES / 2);
+    shelf.open(async |pool| {
+        takes_no_logs(&pool, &logs[1]);
+        add_log_group(&pool, &logs).await;
+        pool.world().sleep(Duration::from_secs(1200)).await;
+        let tries = member(&pool, "l1").errors;
+        assert!((2..=16).contains(&tries), "{tries}");
+        assert_eq!(told(&pool, &["'l1' can't carry the logs"]), 1);
+        logs[1].1.with_faults(|faults| faults.unwritable.clear());
+        pool.world().sleep(Duration::from_secs(600)).await;
+        assert!(carries(&pool, &["l0", "l1"]), "{:?}", pool.events(0));
+    });
+}
+
+#[test]
+fn logs_leave_their_group_for_drives_that_can_take_them() {
+    let shelf = Shelf::with_pool(4, Level::Raid5);
+    let logs = blank("l", 2, DRIVE_BYTES / 2);
+    shelf.open(async |pool| {
+        add_log_group(&pool, &logs).await;
+        until(&pool, |pool| carries(pool, &["l0", "l1"])).await;
+        write(&pool, 1).await;
+        takes_no_logs(&pool, &shelf.media[0]);
+        pool.remove_group(1).await.unwrap();
+        until(&pool, |pool| pool.info().groups.len() == 1).await;
+        let carriers = pool.info().log_drives;
+        assert_eq!(carriers.len(), 2);
+        assert!(!carriers.contains(&"d0".to_owned()), "{carriers:?}");
+        has(&pool, 1).await;
+    });
+}
