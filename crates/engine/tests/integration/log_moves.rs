@@ -81,3 +81,25 @@ fn logs_leave_their_group_for_drives_that_can_take_them() {
         has(&pool, 1).await;
     });
 }
+
+/// Copies in two groups are no copies of one span: losing one drive of each loses them all.
+#[test]
+fn a_rebuilt_drive_carries_the_logs_though_one_of_another_group_does() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let logs = blank("l", 2, DRIVE_BYTES / 2);
+    shelf.open(async |pool| {
+        takes_no_logs(&pool, &logs[1]);
+        add_log_group(&pool, &logs).await;
+        let is_half_done = |pool: &Lane<SimWorld>| carries(pool, &["d0", "d1", "l0"]);
+        until(&pool, is_half_done).await;
+        pool.fail_drive("d1").await.unwrap();
+        assert!(pool.info().copies_are_short);
+        let spare = doors(pool.world(), &blank("s", 1, DRIVE_BYTES)).remove(0);
+        pool.add_spare(spare).await.unwrap();
+        until(&pool, |pool| {
+            pool.info().log_drives.contains(&"s0".to_owned())
+        })
+        .await;
+        assert!(!pool.info().copies_are_short);
+    });
+}

@@ -37,9 +37,7 @@ impl<W: World> LaneState<W> {
         if metadata.count() < METADATA_COPIES.min(members.len()) || !self.metadata_is_safe() {
             return true;
         }
-        let carriers = self.drives.log_members();
-        let shape = carriers.first().and_then(|first| self.log_geometry(first));
-        shape.is_none_or(|shape| carriers.len() <= shape.redundancy())
+        self.logs_are_short()
     }
 
     /// Groups of data that don't leave; a pool has one.

@@ -1,7 +1,8 @@
 //! The logs on other drives: when theirs fail, when a log group is added, and when a group leaves.
 //!
 //! Invariants:
-//! - As long as all drives are whole, the logs lie on more drives of one span than it can lose.
+//! - As long as all drives are whole, the logs lie on more drives of one span than it can lose. Copies
+//!   in two spans don't add up: with one drive of each the logs are lost, and no data is.
 //! - While they move, labels name the old and the new drives: an opening finds all that was
 //!   acknowledged on either.
 
@@ -13,41 +14,76 @@ use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
 
-impl<W: World> LaneState<W> {
-    /// How many more of the drives that carry the logs can be lost, where this one lies among them.
-    pub(super) fn logs_left_beside(&self, member: &Member<W>) -> Option<usize> {
-        let carriers = self.drives.log_members();
-        let first = carriers.first()?;
-        let geometry = self.log_geometry(first)?;
-        let span_of = |member: &Member<W>| geometry.span_of(usize::from(member.place()));
-        let is_beside = first.group() == member.group() && span_of(first) == span_of(member);
-        is_beside.then(|| carriers.len() - 1)
+/// Drives that carry the logs and are lost together with data, or with a log group, when all are lost.
+struct LogSpan<W: World> {
+    /// Its drives, whether they carry the logs or not.
+    members: Vec<Rc<Member<W>>>,
+    /// How many of them do.
+    carriers: usize,
+    /// How many have to, so that one is left as long as the span is.
+    wanted: usize,
+}
+
+impl<W: World> LogSpan<W> {
+    fn has(&self, member: &Member<W>) -> bool {
+        let at = (member.group(), member.place());
+        let mut members = self.members.iter();
+        members.any(|other| (other.group(), other.place()) == at)
     }
 
-    /// The shape of the group that the logs are in.
-    pub(super) fn log_geometry(&self, carrier: &Member<W>) -> Option<Geometry> {
+    /// How many more drives have to carry the logs.
+    fn missing(&self) -> usize {
+        self.wanted.saturating_sub(self.carriers)
+    }
+}
+
+impl<W: World> LaneState<W> {
+    /// The span on which the logs are safest: while they move, they lie on two.
+    fn log_span(&self) -> Option<LogSpan<W>> {
+        let mut spans: Vec<LogSpan<W>> = Vec::new();
+        for carrier in self.drives.log_members() {
+            match spans.iter_mut().find(|span| span.has(&carrier)) {
+                Some(span) => span.carriers += 1,
+                None => spans.extend(self.span_around(&carrier)),
+            }
+        }
+        spans.into_iter().min_by_key(LogSpan::missing)
+    }
+
+    /// The span of a drive, the only one of it that carries the logs.
+    fn span_around(&self, carrier: &Member<W>) -> Option<LogSpan<W>> {
         let group = self.drives.group(carrier.group());
         let unit = u64::from(self.identity().stripe_unit_bytes);
-        Geometry::of(group.level(), group.drives(), unit).ok()
+        let geometry = Geometry::of(group.level(), group.drives(), unit).ok()?;
+        let span = geometry.span_of(usize::from(carrier.place()));
+        let places = geometry.span_places(span);
+        Some(LogSpan {
+            members: places.map(|place| group.place(place)).collect(),
+            carriers: 1,
+            wanted: geometry.redundancy() + 1,
+        })
+    }
+
+    /// Whether fewer drives carry the logs than should.
+    pub(super) fn logs_are_short(&self) -> bool {
+        self.log_span().is_none_or(|span| span.missing() > 0)
+    }
+
+    /// How many more of the drives that carry the logs can be lost, where this one lies among them.
+    pub(super) fn logs_left_beside(&self, member: &Member<W>) -> Option<usize> {
+        let span = self.log_span()?;
+        span.has(member).then(|| span.carriers.saturating_sub(1))
     }
 
     /// Another drive of the same span carries the logs, when too few do. Whether one does now that
     /// did not.
     pub(super) async fn copy_logs(self: &Rc<Self>) -> Result<bool, PoolError> {
-        let carriers = self.drives.log_members();
-        let Some(first) = carriers.first() else {
+        let short = self.log_span().filter(|span| span.missing() > 0);
+        let Some(span) = short else {
             return Ok(false);
         };
-        let group = self.drives.group(first.group());
-        let Some(geometry) = self.log_geometry(first) else {
-            return Ok(false);
-        };
-        if carriers.len() > geometry.redundancy() {
-            return Ok(false);
-        }
-        let span = geometry.span_of(usize::from(first.place()));
-        let members = geometry.span_places(span).map(|place| group.place(place));
-        let able = members.filter(|member| member.is_whole() && !member.log());
+        let able = span.members.into_iter();
+        let able = able.filter(|member| member.is_whole() && !member.log());
         let able = able.filter(|next| self.may_carry_logs(next));
         let spins = |member: &Member<W>| member.geometry().is_some_and(|drive| drive.rotational);
         let next = able.min_by_key(|next| (spins(next), next.metadata()));
