@@ -44,7 +44,12 @@ impl Spans {
     /// Adds the spans of a group of data, or of a log group.
     pub(super) fn add(&mut self, is_log: bool, spans: Vec<Span>) {
         if is_log {
-            return self.log.extend(spans);
+            // It keeps its level as long as it is there.
+            let stays = |span| Span {
+                stays_one: true,
+                ..span
+            };
+            return self.log.extend(spans.into_iter().map(stays));
         }
         self.metadata.extend(spans.iter().cloned());
         self.data.extend(spans);
@@ -260,6 +265,16 @@ mod tests {
         let own = plan(&of_data(spans), (2, 1), |_| false);
         assert_eq!(own.logs, [(0, 4), (0, 5)]);
         assert_eq!(own.metadata, [(0, 0), (0, 1), (0, 3)]);
+    }
+
+    #[test]
+    fn every_pair_of_a_log_group_carries_logs() {
+        let mut spans = of_data(spans_of(0, RAID10, 2, UNIT));
+        spans.add(true, spans_of(1, RAID10, 6, UNIT));
+        let logs = |lane| plan(&spans, (3, lane), |_| false).logs;
+        assert_eq!(logs(0), [(1, 0), (1, 1)]);
+        assert_eq!(logs(1), [(1, 2), (1, 3)]);
+        assert_eq!(logs(2), [(1, 4), (1, 5)]);
     }
 
     #[test]

@@ -48,6 +48,18 @@ fn another_pair_carries_the_logs_where_one_cannot() {
 }
 
 #[test]
+fn the_middle_pair_of_a_log_group_carries_the_logs_as_any() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let logs = blank("l", 6, DRIVE_BYTES / 2);
+    shelf.open(async |pool| {
+        takes_no_logs(&pool, &logs[0]);
+        takes_no_logs(&pool, &logs[5]);
+        add_log_group(&pool, &logs).await;
+        until(&pool, |pool| carries(pool, &["l2", "l3"])).await;
+    });
+}
+
+#[test]
 fn a_drive_that_cannot_take_the_logs_is_tried_less_and_less_often() {
     let shelf = Shelf::with_pool(2, RAID10);
     let logs = blank("l", 2, DRIVE_BYTES / 2);
