@@ -102,7 +102,7 @@ pub(super) fn spans_of(index: usize, level: Level, drives: usize, unit_bytes: u6
     (0..geometry.spans).map(span).collect()
 }
 
-/// The carriers of `lane`, one of so many. Where there is a log group, the logs lie on that. Flash goes first, then drives that carry nothing of the same lane, then those that carry the
+/// The carriers of `lane`, one of so many. The logs lie on a log group that can carry them. Flash goes first, then drives that carry nothing of the same lane, then those that carry the
 /// least of others. None where no span has enough drives.
 pub(super) fn plan(
     spans: &Spans,
@@ -110,14 +110,21 @@ pub(super) fn plan(
     spins: impl Fn(Place) -> bool,
 ) -> Carriers {
     let mut choice = Choice {
-        spans: match spans.log.is_empty() {
-            true => &spans.data,
-            false => &spans.log,
-        },
+        spans: &spans.log,
         spins: &spins,
         loads: BTreeMap::new(),
     };
-    let logs: Vec<_> = (0..lanes).map(|_| choice.span(&[], LOG_WEIGHT)).collect();
+    let logs: Vec<_> = (0..lanes)
+        .map(|_| {
+            choice.spans = &spans.log;
+            let on_log_group = choice.span(&[], LOG_WEIGHT);
+            if !on_log_group.is_empty() {
+                return on_log_group;
+            }
+            choice.spans = &spans.data;
+            choice.span(&[], LOG_WEIGHT)
+        })
+        .collect();
     choice.spans = &spans.metadata;
     let mut own = Carriers::default();
     for (number, logs) in (0..).zip(logs) {
@@ -286,6 +293,15 @@ mod tests {
         assert_eq!(own(1).logs, [(1, 2), (1, 3)]);
         assert_eq!(own(0).metadata, [(0, 0), (0, 1), (0, 2)]);
         assert_eq!(own(1).metadata, [(0, 3), (0, 4), (0, 5)]);
+    }
+
+    #[test]
+    fn logs_lie_on_drives_of_data_where_the_log_group_lacks_one() {
+        let mut spans = of_data(spans_of(0, RAID10, 4, UNIT));
+        spans.add(true, spans_of(1, RAID10, 2, UNIT));
+        spans.retain(|at| at != (1, 1));
+        let own = plan(&spans, (2, 1), |_| false);
+        assert_eq!(own.logs, [(0, 2), (0, 3)]);
     }
 
     #[test]

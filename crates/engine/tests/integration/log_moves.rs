@@ -3,7 +3,7 @@
 use crate::common::{DRIVE_BYTES, Shelf};
 use crate::log_group::{LOG, Named, RAID10, blank, carries, doors, has, until, write};
 use engine::pool::MemberInfo;
-use engine::{Lane, Level, World};
+use engine::{GroupRole, Lane, Level, World};
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -113,5 +113,51 @@ fn a_rebuilt_drive_carries_the_logs_though_one_of_another_group_does() {
         })
         .await;
         assert!(!pool.info().copies_are_short);
+    });
+}
+
+#[test]
+fn a_group_with_the_logs_leaves_while_the_log_group_lacks_a_drive() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let (more, logs) = (blank("e", 2, DRIVE_BYTES), blank("l", 2, DRIVE_BYTES / 2));
+    shelf.open(async |pool| {
+        let data = (RAID10, GroupRole::Data);
+        let added = pool.add_group(data, doors(pool.world(), &more));
+        added.await.unwrap();
+        takes_no_logs(&pool, &logs[1]);
+        add_log_group(&pool, &logs).await;
+        pool.fail_drive("l1").await.unwrap();
+        pool.remove_group(0).await.unwrap();
+        until(&pool, |pool| pool.info().groups.len() == 2).await;
+        assert!(
+            carries(&pool, &["e0", "e1"]),
+            "{:?}",
+            pool.info().log_drives
+        );
+    });
+}
+
+#[test]
+fn a_group_says_why_it_cannot_leave() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let more = blank("e", 2, DRIVE_BYTES);
+    shelf.open(async |pool| {
+        let data = (RAID10, GroupRole::Data);
+        let added = pool.add_group(data, doors(pool.world(), &more));
+        added.await.unwrap();
+        pool.fail_drive("e1").await.unwrap();
+        pool.remove_group(0).await.unwrap();
+        let why = ["group 0 can't leave yet", "carry the logs", "replace"];
+        until(&pool, |pool| told(pool, &why) > 0).await;
+        pool.world().sleep(Duration::from_secs(60)).await;
+        assert_eq!(told(&pool, &why), 1);
+        let spare = doors(pool.world(), &blank("s", 1, DRIVE_BYTES)).remove(0);
+        pool.add_spare(spare).await.unwrap();
+        until(&pool, |pool| pool.info().groups.len() == 1).await;
+        assert!(
+            carries(&pool, &["e0", "s0"]),
+            "{:?}",
+            pool.info().log_drives
+        );
     });
 }

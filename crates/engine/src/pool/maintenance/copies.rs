@@ -169,29 +169,8 @@ impl<W: World> LaneState<W> {
         if !here.iter().any(carries) {
             return Ok(true);
         }
-        let mut elsewhere = self.drives.members();
-        elsewhere.retain(|member| {
-            let group = self.drives.group(member.group());
-            !Rc::ptr_eq(&group, leaving) && !group.is_log() && member.is_whole()
-        });
-        if here.iter().any(|member| member.metadata()) {
-            if elsewhere.is_empty() {
-                return Ok(false);
-            }
-            // As in `copy_metadata`.
-            let planned = self.planned(&self.groups_beside(leaving)).metadata;
-            let mut takers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
-            if takers.is_empty() {
-                takers = elsewhere;
-                takers.truncate(METADATA_COPIES);
-            }
-            takers.iter().for_each(|member| member.take_metadata());
-            self.checkpoint_to_all().await?;
-            let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
-            takers.iter().for_each(fill);
-            if !takers.iter().any(|member| member.metadata()) {
-                return Ok(false);
-            }
+        if here.iter().any(|member| member.metadata()) && !self.move_metadata_off(leaving).await? {
+            return Ok(false);
         }
         if here.iter().any(|member| member.log()) && !self.move_logs_off(leaving).await? {
             return Ok(false);
@@ -203,7 +182,45 @@ impl<W: World> LaneState<W> {
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.world.reached("log copy moved");
+        self.background().group_is_free(leaving.index);
         self.check().map(|()| true)
+    }
+
+    /// Has drives of other groups carry the metadata, too. False when that can't be yet.
+    async fn move_metadata_off(self: &Rc<Self>, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
+        let mut elsewhere = self.drives.members();
+        elsewhere.retain(|member| {
+            let group = self.drives.group(member.group());
+            !Rc::ptr_eq(&group, leaving) && !group.is_log() && member.is_whole()
+        });
+        if elsewhere.is_empty() {
+            self.tell_group_kept(leaving, "the metadata");
+            return Ok(false);
+        }
+        // As in `copy_metadata`.
+        let planned = self.planned(&self.groups_beside(leaving)).metadata;
+        let mut takers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
+        if takers.is_empty() {
+            takers = elsewhere;
+            takers.truncate(METADATA_COPIES);
+        }
+        takers.iter().for_each(|member| member.take_metadata());
+        self.checkpoint_to_all().await?;
+        let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
+        takers.iter().for_each(fill);
+        Ok(takers.iter().any(|member| member.metadata()))
+    }
+
+    /// Tells, once, that a group can't leave yet since nobody can carry `what` lies on it.
+    pub(super) fn tell_group_kept(&self, leaving: &Group<W>, what: &'static str) {
+        if !self.background().tells_group_kept(leaving.index, what) {
+            return;
+        }
+        let text = format!(
+            "group {} can't leave yet: no other group has enough drives to carry {what}; replace those that are out of use, or add a group",
+            leaving.index
+        );
+        self.drives.event(EventKind::Trouble, text);
     }
 
     /// Other groups that data can go to.

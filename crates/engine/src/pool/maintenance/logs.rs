@@ -213,7 +213,10 @@ impl<W: World> LaneState<W> {
         let planned = self.planned(&groups).logs;
         let carriers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
         match carriers.is_empty() {
-            true => Ok(false),
+            true => {
+                self.tell_group_kept(leaving, "the logs");
+                Ok(false)
+            }
             false => self.move_logs(&carriers).await,
         }
     }

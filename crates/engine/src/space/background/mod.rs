@@ -47,6 +47,8 @@ pub(crate) struct Background {
     lending_failure: RefCell<Option<PoolError>>,
     /// Zones can't be emptied: there is no room.
     no_room: ToldOnce<()>,
+    /// Groups that can't leave yet, as was told: by number, and what keeps them.
+    groups_kept: RefCell<BTreeSet<(u16, &'static str)>>,
     /// Drives whose rebuilds have begun, as was told.
     rebuilds: RefCell<BTreeSet<Uuid>>,
     /// Why the last round ended early.
@@ -182,6 +184,16 @@ impl Background {
     /// There is room to empty zones again.
     pub fn has_room(&self) {
         self.no_room.forget();
+    }
+
+    /// Whether it is to be told that a group can't leave yet, since nobody can carry this.
+    pub fn tells_group_kept(&self, group: u16, what: &'static str) -> bool {
+        self.groups_kept.borrow_mut().insert((group, what))
+    }
+
+    /// A group carries nothing any more that would keep it.
+    pub fn group_is_free(&self, group: u16) {
+        self.groups_kept.borrow_mut().retain(|kept| kept.0 != group);
     }
 
     /// Whether it is to be told that the rebuild of a drive begins.
