@@ -1,7 +1,9 @@
 //! Logs that change their drives: to drives that can't take them, without a drive, and half-way.
 
 use crate::common::{DRIVE_BYTES, Shelf};
-use crate::log_group::{LOG, Named, RAID10, blank, carries, doors, has, until, write};
+use crate::log_group::{
+    LOG, Named, RAID10, blank, carries, doors, has, until, with_log_group, write,
+};
 use engine::pool::MemberInfo;
 use engine::{GroupRole, Lane, Level, World};
 use std::time::Duration;
@@ -113,6 +115,61 @@ fn a_rebuilt_drive_carries_the_logs_though_one_of_another_group_does() {
         })
         .await;
         assert!(!pool.info().copies_are_short);
+    });
+}
+
+#[test]
+fn logs_go_to_a_whole_pair_of_their_group_first() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    let logs = blank("l", 4, DRIVE_BYTES / 2);
+    shelf.open(async |pool| {
+        add_log_group(&pool, &logs).await;
+        until(&pool, |pool| carries(pool, &["l0", "l1"])).await;
+        write(&pool, 1).await;
+        pool.fail_drive("l0").await.unwrap();
+        until(&pool, |pool| carries(pool, &["l2", "l3"])).await;
+        has(&pool, 1).await;
+    });
+}
+
+#[test]
+fn logs_lie_on_drives_of_data_while_their_group_has_one_drive_left() {
+    let mut shelf = with_log_group();
+    shelf.open(async |pool| {
+        write(&pool, 1).await;
+        pool.fail_drive("l0").await.unwrap();
+        until(&pool, |pool| carries(pool, &["d0", "d1"])).await;
+        assert!(!pool.info().copies_are_short);
+        assert_eq!(told(&pool, &["carry the logs now"]), 1);
+        write(&pool, 2).await;
+        // What it has is of no use any more.
+        pool.fail_drive("l1").await.unwrap();
+    });
+    let logs = shelf.media.split_off(2);
+    shelf.open(async |pool| {
+        has(&pool, 1).await;
+        has(&pool, 2).await;
+        write(&pool, 3).await;
+        for (old, new) in logs
+            .iter()
+            .zip(doors(pool.world(), &blank("n", 2, DRIVE_BYTES)))
+        {
+            pool.replace_drive(&old.0, new).await.unwrap();
+        }
+        until(&pool, |pool| carries(pool, &["n0", "n1"])).await;
+        has(&pool, 3).await;
+    });
+}
+
+#[test]
+fn logs_stay_in_their_group_where_a_spare_stands_in() {
+    let shelf = with_log_group();
+    shelf.open(async |pool| {
+        let spare = doors(pool.world(), &blank("s", 1, DRIVE_BYTES)).remove(0);
+        pool.add_spare(spare).await.unwrap();
+        pool.fail_drive("l0").await.unwrap();
+        until(&pool, |pool| carries(pool, &["s0", "l1"])).await;
+        assert_eq!(told(&pool, &["drives of data"]), 0);
     });
 }
 

@@ -41,7 +41,7 @@ impl<W: World> LaneState<W> {
     }
 
     /// Groups of data that don't leave; a pool has one.
-    fn staying_groups(&self) -> Vec<Rc<Group<W>>> {
+    pub(super) fn staying_groups(&self) -> Vec<Rc<Group<W>>> {
         let mut groups = self.drives.groups();
         groups.retain(|group| group.drives() > 0 && !group.leaves() && !group.is_log());
         groups

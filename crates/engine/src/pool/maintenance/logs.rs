@@ -1,4 +1,5 @@
-//! The logs on other drives: when theirs fail, when a log group is added, and when a group leaves.
+//! The logs on other drives: when theirs fail, when a log group is added or lacks drives, and when a
+//! group leaves.
 //!
 //! Invariants:
 //! - As long as all drives are whole, the logs lie on more drives of one span than it can lose. Copies
@@ -8,7 +9,7 @@
 
 use crate::drives::Member;
 use crate::drives::{EventKind, Group};
-use crate::pool::PoolError;
+use crate::pool::{MemberState, PoolError};
 use crate::raid::Geometry;
 use crate::space::LaneState;
 use crate::world::World;
@@ -105,29 +106,54 @@ impl<W: World> LaneState<W> {
         self.check().map(|()| next.log())
     }
 
-    /// Has the logs lie on the log group, where there is one that can carry them.
+    /// Has the logs lie where they should, where there is a log group.
     pub(super) async fn bring_logs_home(self: &Rc<Self>) -> Result<(), PoolError> {
-        let Some(group) = self.log_group() else {
+        let Some((home, text)) = self.next_home() else {
             return Ok(());
         };
-        let is_home = |member: &Rc<Member<W>>| member.group() == group.index;
-        let mut all = self.drives.members();
-        all.retain(|member| member.log());
-        if all.iter().all(is_home) {
-            // A drive that is missing there is replaced, and then it carries them: `copy_logs`.
+        if !self.move_logs(&home).await? {
             return Ok(());
         }
-        let planned = self.planned(&[Rc::clone(&group)]).logs;
-        let home: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
-        if home.is_empty() || !self.move_logs(&home).await? {
-            return Ok(());
-        }
-        self.drives.event(
-            EventKind::CopyMoved,
-            format!("log group {} carries the logs now", group.index),
-        );
+        self.drives.event(EventKind::CopyMoved, text);
         self.wake_background();
         self.check()
+    }
+
+    /// The drives that should carry the logs instead of those that do, and what is told then: drives
+    /// of the log group, or of data while only one copy is left.
+    fn next_home(&self) -> Option<(Vec<Rc<Member<W>>>, String)> {
+        let (group, span) = (self.log_group()?, self.log_span()?);
+        let carriers = self.drives.log_members();
+        let is_home = carriers.iter().all(|member| member.group() == group.index);
+        let is_one_span = carriers.iter().all(|member| span.has(member));
+        let is_complete = span.missing() == 0;
+        if is_home && is_one_span && (is_complete || self.is_mended_soon(&span)) {
+            return None;
+        }
+        let planned = |groups: &[Rc<Group<W>>]| {
+            let places = self.planned(groups).logs.into_iter();
+            places.map(|at| self.member_at(at)).collect::<Vec<_>>()
+        };
+        let index = group.index;
+        let home = planned(&[group]);
+        if !home.is_empty() {
+            return Some((home, format!("log group {index} carries the logs now")));
+        }
+        if is_complete || span.carriers > 1 {
+            return None;
+        }
+        let data = planned(&self.staying_groups());
+        let text = format!(
+            "drives of data carry the logs now, since log group {index} lacks drives: replace those that are out of use"
+        );
+        (!data.is_empty()).then_some((data, text))
+    }
+
+    /// Whether a drive that stands in is about to carry the logs, or whether that is not known yet.
+    fn is_mended_soon(&self, span: &LogSpan<W>) -> bool {
+        let mut states = span.members.iter().map(|member| member.state());
+        let is_mended = states.any(|state| state == MemberState::Rebuilding);
+        is_mended || !self.drives.lane().registry.all_opened()
     }
 
     /// Has these drives carry the logs, and no others. False when they can't.
