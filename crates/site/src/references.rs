@@ -357,7 +357,9 @@ fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
     planned(rows, pool, pool.item.pool.log_bytes)?.ok()
 }
 
-/// As [`capacity_bytes`], with a log of this size, or why the pool can't be made.
+/// As [`capacity_bytes`], with a log of this size, or why the pool can't be made. Without a size
+/// it is said what fits at least with one default, that with a log group or that without: the file
+/// does not say whether the pool was there before its log group.
 pub(crate) fn planned(
     rows: &Rows,
     pool: &Row<PoolRow>,
@@ -374,7 +376,14 @@ pub(crate) fn planned(
     spec.page_bytes = item.page_bytes;
     spec.log_bytes = log_bytes;
     spec.log_group = item.log_group();
-    Some(planned_capacity_bytes(&spec, item.lanes, &groups))
+    let planned = planned_capacity_bytes(&spec, item.lanes, &groups);
+    let (Ok(bytes), None, Some(log)) = (&planned, log_bytes, spec.log_group.take()) else {
+        return Some(planned);
+    };
+    // A pool that is older than its log group has a smaller log, and more room for data.
+    groups.remove(log);
+    let before = planned_capacity_bytes(&spec, item.lanes, &groups);
+    Some(before.map(|before| before.max(*bytes)).or(planned))
 }
 
 /// Level, number of drives and capacity of the smallest.

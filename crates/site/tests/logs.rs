@@ -113,3 +113,38 @@ fn a_log_fits_on_the_drives() {
         "drives of 64 MiB are too small for the log of pool 'p'",
     );
 }
+
+/// Whether the pool is there already, with the log that it was made with, the file does not say.
+#[test]
+fn a_log_group_fits_where_the_log_of_a_pool_without_one_does() {
+    let small = site("6", FOUR, &log_group("10x3", THREE));
+    let small = ["d0", "d1", "d2", "d3", "d7"]
+        .iter()
+        .fold(small, |text, drive| {
+            let size = |size: &str| format!("file = \"{drive}.img\"\nsize = \"{size}\"");
+            text.replace(&size("256 MiB"), &size("4 GiB"))
+        });
+    assert!(parse("t.toml", &small).is_ok(), "{:#?}", refusals(&small));
+    let wide = small.replace("[[pool.group]]", "log = \"256 MiB\"\n[[pool.group]]");
+    is_refused(&wide, "are too small for the log of pool 'p'");
+}
+
+#[test]
+fn what_a_pool_holds_is_not_said_to_be_less_with_a_log_group() {
+    let most = |of_pool: &str, behind: &str| {
+        let volume =
+            "[[volume]]\nname = \"v\"\npool = \"p\"\nprovisioning = \"thick\"\nsize = \"1 TiB\"\n";
+        let text = site(
+            "10",
+            &format!("{FOUR}{of_pool}"),
+            &format!("{behind}{volume}"),
+        );
+        let refusals = refusals(&text.replace("256 MiB", "8 GiB"));
+        assert_eq!(refusals.len(), 1, "{refusals:#?}");
+        let (_, most) = refusals[0].split_once("at most").unwrap();
+        most.to_owned()
+    };
+    let log = log_group("10", "\"d4\", \"d5\"");
+    assert_eq!(most("", &log), most("", ""));
+    assert_ne!(most("\nlog = \"512 MiB\"", &log), most("", ""));
+}

@@ -35,7 +35,8 @@ const GROWTH: u64 = 4;
 const LOG_BYTES: u64 = 64 << 20;
 const LOG_BYTES_MIN: u64 = 256 << 10;
 
-/// What the data log takes at most when nobody says otherwise and a log group carries it.
+/// What the data log takes at most when nobody says otherwise and a log group carries it that has
+/// the room.
 const LOG_BYTES_OF_GROUP: u64 = 256 << 20;
 
 /// The largest zone that is chosen unasked.
@@ -154,14 +155,6 @@ fn log_bytes(asked: Option<u64>, capacity_bytes: u64, (least, most): (u64, u64))
     asked.unwrap_or(usual).max(least).next_multiple_of(block)
 }
 
-/// What the data log takes at most when nobody says how much.
-fn log_most(spec: &PoolSpec) -> u64 {
-    match spec.log_group {
-        Some(_) => LOG_BYTES_OF_GROUP,
-        None => LOG_BYTES,
-    }
-}
-
 /// An eighth of the largest map of `pages`, within limits.
 fn journal_bytes(pages: u64) -> u32 {
     let map_bytes = pages.saturating_mul(MAP_BYTES as u64);
@@ -246,18 +239,32 @@ fn lay_out(
     let of_data = |at: usize| Some(at) != spec.log_group;
     let data = groups.iter().enumerate().filter(|(at, _)| of_data(*at));
     let data: Vec<Planned> = data.map(|(_, group)| *group).collect();
-    let identity = identity_of(names, lane, spec, &data)?;
+    let with_log_of = |most| identity_of(names, lane, spec, &data, most);
+    let log = spec.log_group.and_then(|at| groups.get(at));
+    let identity = match log {
+        None => with_log_of(LOG_BYTES)?,
+        Some((_, _, capacity)) => {
+            let large = with_log_of(LOG_BYTES_OF_GROUP)?;
+            // What nobody asked for is no reason to refuse drives that could be added later.
+            match check_log_room(&large, *capacity) {
+                Ok(()) => large,
+                Err(_) => with_log_of(LOG_BYTES)?,
+            }
+        }
+    };
     let entries = entries_of(&identity, spec.log_group, groups)?;
     Ok((identity, entries))
 }
 
 /// What the labels say of such a pool: the sizes of everything in front of the data. They count
-/// for all drives, so that logs can go to any.
+/// for all drives, so that logs can go to any. The data log has `log_most` bytes at most if nobody says
+/// how much.
 fn identity_of(
     (uuid, salt): (Uuid, u64),
     (lanes, lane): (u16, u16),
     spec: &PoolSpec,
     groups: &[Planned],
+    log_most: u64,
 ) -> Result<PoolIdentity, PoolError> {
     let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
     let smallest = capacities.clone().min().unwrap_or(0);
@@ -276,7 +283,7 @@ fn identity_of(
         journal_bytes,
         volumes_max: spec.volumes_max,
         checkpoint_bytes: checkpoint_bytes(spec, journal_bytes, pages, zones),
-        log_bytes: log_bytes(spec.log_bytes, share, (LOG_BYTES_MIN / 2, log_most(spec))),
+        log_bytes: log_bytes(spec.log_bytes, share, (LOG_BYTES_MIN / 2, log_most)),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
             spec.intent_bytes,
