@@ -21,6 +21,7 @@ mod metadata;
 mod moves;
 mod openings;
 mod overlays;
+mod rebuild_order;
 mod ring;
 mod scrub_rounds;
 mod shared_reads;

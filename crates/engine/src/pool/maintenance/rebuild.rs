@@ -6,7 +6,8 @@
 //! Invariants:
 //! - A zone counts as whole on a drive once all its stripes and its sums are durable there, and that
 //!   is recorded: so a rebuild goes on after a restart where it was.
-//! - Of the zones of a group, those with the least redundancy left are first.
+//! - Of the zones of a group, those with the least redundancy left are first, and of these the ones
+//!   of the drive that lacks the least.
 //! - While a zone is lent, or a spare taken, no zone is being rebuilt.
 //!
 //! A rebuild ends in [`Rates::rebuild_within`](super::Rates), counted over the time that the pool is
@@ -191,7 +192,8 @@ impl<W: World> LaneState<W> {
         zones
     }
 
-    /// The zone of a group that has the least redundancy left, and the drives that lack it.
+    /// The zone of a group that has the least redundancy left, and the drives that lack it. Of several
+    /// the one that the drive lacks which is whole the soonest: its span has its redundancy again then.
     fn next_pass(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Option<Pass<W>> {
         let lacks = |progress: &Rc<Progress<W>>, zone: &Zone<W>| {
             let member = &progress.member;
@@ -210,7 +212,11 @@ impl<W: World> LaneState<W> {
         });
         passes
             .filter(|pass| !pass.targets.is_empty())
-            .min_by_key(|pass| self.redundancy_left(&pass.zone, &pass.places()))
+            .min_by_key(|pass| {
+                let left = pass.targets.iter().map(|target| target.task.left_bytes());
+                let redundancy_left = self.redundancy_left(&pass.zone, &pass.places());
+                (redundancy_left, left.min())
+            })
     }
 
     /// As [`LaneState::redundancy_left`], the worst of all zones, and of the logs.
