@@ -12,6 +12,13 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// One that takes so many bytes without moving them.
+    pub fn with_room(bytes: usize) -> Self {
+        Writer {
+            bytes: Vec::with_capacity(bytes),
+        }
+    }
+
     pub fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }

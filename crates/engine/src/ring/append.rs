@@ -1,6 +1,6 @@
 //! Appending: entries to batches, batches to drives, in order to those who wait.
 
-use super::format::{BatchId, encode_header, header_bytes};
+use super::format::{BatchId, data_crc, encode_header, header_bytes};
 use super::{
     Appended, BLOCK, Batch, Entry, Hold, IN_FLIGHT_MAX, Outcome, Pending, Ring, RingError,
     RingErrorKind, State,
@@ -98,8 +98,9 @@ impl<W: World> Ring<W> {
         let buffers = self.world.buffers();
         let mut batch = buffers.data(bytes);
         let mut to = header_bytes(entries.iter());
+        let crcs: Vec<Option<u32>> = entries.iter().map(data_crc).collect();
         if let Some(bytes) = batch.bytes_mut() {
-            bytes[..to].copy_from_slice(&encode_header(&self.spec, id, &entries));
+            bytes[..to].copy_from_slice(&encode_header(&self.spec, id, &entries, &crcs));
         }
         for slice in entries.iter().flat_map(|entry| &entry.data) {
             assert!(
@@ -111,8 +112,9 @@ impl<W: World> Ring<W> {
             to += slice.len();
         }
         let live = Rc::new(Cell::new(0));
-        let appended = (first_stamp..).map(|stamp| Appended {
+        let appended = (first_stamp..).zip(crcs).map(|(stamp, data_crc)| Appended {
             stamp,
+            data_crc,
             hold: Hold::new(&live),
         });
         let waiting = done.into_iter().zip(appended).collect();

@@ -4,6 +4,7 @@ use super::{BLOCK, Entry, RingSpec};
 use crate::codec::{Reader, Writer};
 use base::checksum::crc32c_of;
 use base::{BLOCK_BYTES, Slice, crc32c};
+use smallvec::SmallVec;
 
 /// Two superblocks, a block each.
 pub const SUPERBLOCKS_BYTES: u64 = 2 * BLOCK;
@@ -111,11 +112,23 @@ pub fn header_bytes<'a>(entries: impl Iterator<Item = &'a Entry>) -> usize {
     (FIXED_BYTES + bytes).next_multiple_of(BLOCK_BYTES)
 }
 
-/// The header of a batch.
-pub fn encode_header(spec: &RingSpec, id: BatchId, entries: &[Entry]) -> Vec<u8> {
+/// The checksum of an entry's data; nothing where data has no bytes.
+pub fn data_crc(entry: &Entry) -> Option<u32> {
+    let runs: Option<SmallVec<[&[u8]; 4]>> = entry.data.iter().map(Slice::bytes).collect();
+    runs.map(crc32c_of)
+}
+
+/// The header of a batch, whose entries' data has these checksums ([`data_crc`]).
+pub fn encode_header(
+    spec: &RingSpec,
+    id: BatchId,
+    entries: &[Entry],
+    crcs: &[Option<u32>],
+) -> Vec<u8> {
+    assert_eq!(entries.len(), crcs.len(), "each entry has a checksum");
     let header = header_bytes(entries.iter());
     let data: usize = entries.iter().map(Entry::data_bytes).sum();
-    let mut w = Writer::default();
+    let mut w = Writer::with_room(header);
     w.bytes.extend_from_slice(BATCH_MAGIC);
     w.u32(0);
     w.uuid(spec.pool);
@@ -128,10 +141,10 @@ pub fn encode_header(spec: &RingSpec, id: BatchId, entries: &[Entry]) -> Vec<u8>
     w.u32(header as u32);
     w.u32((data / BLOCK_BYTES) as u32);
     w.pad_to(FIXED_BYTES);
-    for entry in entries {
+    for (entry, crc) in entries.iter().zip(crcs) {
         w.u32(entry.head.len() as u32);
         w.u32((entry.data_bytes() / BLOCK_BYTES) as u32);
-        w.u32(crc32c_of(entry.data.iter().filter_map(Slice::bytes)));
+        w.u32(crc.unwrap_or(0));
     }
     entries
         .iter()
@@ -258,7 +271,7 @@ mod tests {
             first_stamp: 3,
             at: 4096,
         };
-        let mut bytes = encode_header(&spec(), id, &entries);
+        let mut bytes = encode_header(&spec(), id, &entries, &entries.each_ref().map(data_crc));
         assert_eq!(bytes.len(), header_bytes(entries.iter()));
         bytes.extend_from_slice(&[7; 8192]);
         assert_eq!(lengths(&bytes), Some((bytes.len() - 8192, bytes.len())));

@@ -97,6 +97,8 @@ impl Entry {
 pub struct Appended {
     /// Its place in the order of all entries of all rings that share the counter.
     pub stamp: u64,
+    /// CRC-32C of all its data, where data has bytes.
+    pub data_crc: Option<u32>,
     /// Keeps it in the ring.
     pub hold: Hold,
 }

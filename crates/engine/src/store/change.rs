@@ -154,7 +154,7 @@ impl<W: World> Store<W> {
         changes: &[Change<W>],
     ) -> (Vec<Rc<Member<W>>>, Vec<DriveFault<W>>) {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
-        let mut writes = Vec::new();
+        let mut writes = Vec::with_capacity(changes.iter().map(|change| change.writes.len()).sum());
         for change in changes {
             for write in &change.writes {
                 let member = change.zone.group.place(write.place);

@@ -9,17 +9,37 @@
 //!   unknown, because the destaging of an earlier one may have been cut short.
 
 use super::address::{InStripe, StripeRef};
+use crate::integrity::Sum;
 use crate::ring::Hold;
 use base::{Slice, Time};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+/// 4 KiB of data that a block is to hold.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub data: Slice,
+    /// Their sum, where the log had to reckon it.
+    known: Option<Sum>,
+}
+
+impl Block {
+    pub fn new(data: Slice, known: Option<Sum>) -> Self {
+        Block { data, known }
+    }
+
+    /// The sum of the data.
+    pub fn sum(&self) -> Sum {
+        self.known.unwrap_or_else(|| Sum::of(&self.data))
+    }
+}
+
 /// What a block is to hold.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// These 4 KiB of data.
-    Data(Slice),
+    /// This data.
+    Data(Block),
     /// Zeroes, as if never written.
     Zero,
 }

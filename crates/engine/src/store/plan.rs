@@ -111,18 +111,19 @@ impl<W: World> Store<W> {
     /// A mirror: every copy gets what is new.
     fn plan_copies(&self, job: &Job<W>, change: &mut Change<W>) {
         let first = job.zone.blocks_of(job.stripe).start;
-        let mut run: Vec<(u32, Slice)> = Vec::new();
+        let mut run = Vec::with_capacity(job.entries.len());
+        change.sums.reserve(job.entries.len());
         for (index, logged) in &job.entries {
             let block = first + u64::from(*index);
             match &logged.content {
                 Content::Zero if self.world.planted("sums kept where blocks are zeroed") => {}
                 Content::Zero => change.sums.push((block, self.sum_of_zeros())),
-                Content::Data(data) => {
-                    change.sums.push((block, Sum::of(data)));
+                Content::Data(new) => {
+                    change.sums.push((block, new.sum()));
                     if run.last().is_some_and(|(last, _)| last + 1 != *index) {
                         self.put_copies(job, change, &mut run);
                     }
-                    run.push((*index, data.clone()));
+                    run.push((*index, new.data.clone()));
                 }
             }
         }
@@ -303,7 +304,7 @@ impl<W: World> Store<W> {
         let blocks: Vec<Option<Slice>> = (first..first + run.rows)
             .map(
                 |index| match job.entries.get(&index).map(|logged| &logged.content) {
-                    Some(Content::Data(data)) => Some(data.clone()),
+                    Some(Content::Data(new)) => Some(new.data.clone()),
                     _ => None,
                 },
             )

@@ -194,7 +194,7 @@ impl<W: World> Store<W> {
     fn source_now(&self, zone: &Zone<W>, block: u64) -> Option<Source> {
         if let Some(logged) = self.index.borrow().get(zone.locate(block)) {
             return Some(match &logged.content {
-                Content::Data(slice) => Source::Here(slice.clone()),
+                Content::Data(new) => Source::Here(new.data.clone()),
                 Content::Zero => Source::Here(self.zeros(1)),
             });
         }

@@ -11,7 +11,7 @@ use super::address::ZoneAddress;
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::entry::{Intent, Item, decode_intents, decode_items};
-use super::index::Content;
+use super::index::{Block, Content};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::Sum;
 use crate::ring::{Hold, Recovered};
@@ -88,7 +88,7 @@ impl<W: World> Store<W> {
                 Item::Data { at, blocks } => {
                     for at in at..at + u64::from(blocks) {
                         let slice = data.next().ok_or_else(no_head)?;
-                        redo.push(block(at, Content::Data(slice)));
+                        redo.push(block(at, Content::Data(Block::new(slice, None))));
                     }
                 }
                 Item::Zero { at, blocks } => {

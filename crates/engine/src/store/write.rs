@@ -6,7 +6,7 @@ use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::entry::{Item, encode_items};
-use super::index::Content;
+use super::index::{Block, Content};
 use super::{BLOCK, Store};
 use crate::drives::Zone;
 use crate::error::PoolError;
@@ -103,6 +103,9 @@ impl<W: World> Store<W> {
 
     /// What is durable in the log is what reads see.
     fn take_up_writes(&self, batch: &[Write], appended: Appended) {
+        // The log's checksum is over all of the entry: that of a block, where it is the only one.
+        let only = matches!(batch, [Write::Data(_, data)] if data.len() == BLOCK_BYTES);
+        let known = appended.data_crc.filter(|_| only).map(Sum::of_crc);
         let hold = Rc::new(appended.hold);
         let now = self.world.now();
         let mut index = self.index.borrow_mut();
@@ -115,7 +118,8 @@ impl<W: World> Store<W> {
             for offset in 0..blocks {
                 let content = match write {
                     Write::Data(_, data) => {
-                        Content::Data(data.slice(offset as usize * BLOCK_BYTES, BLOCK_BYTES))
+                        let data = data.slice(offset as usize * BLOCK_BYTES, BLOCK_BYTES);
+                        Content::Data(Block::new(data, known))
                     }
                     Write::Zero(..) => Content::Zero,
                 };
