@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::pool_changes::{Door, pool_over};
 use crate::shards::in_one_task;
+use array::control::{OneThread, STANDSTILL_MAX, SnapshotBarrier};
 use array::pool::Pool;
 use array::pool::opening::{NotOpened, Opening};
 use array::shard::ShardState;
@@ -15,12 +16,11 @@ use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChang
 use engine::volume::VolumeProperties;
 use engine::{
     Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
-    World,
 };
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
 use world_sim::{Media, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
@@ -405,17 +405,14 @@ impl Lanes {
         };
         let lanes = self.lanes.iter().map(|pool| (pool, of(pool)));
         let lanes: Vec<_> = lanes.filter(|(_, pairs)| !pairs.is_empty()).collect();
-        let (still, failed) = (Cell::new(0), Cell::new(false));
-        let all_still = async || {
-            still.set(still.get() + 1);
-            while still.get() < lanes.len() && !failed.get() {
-                world.sleep(Duration::from_micros(1)).await;
-            }
-            !failed.get()
-        };
+        let runtime = Arc::new(OneThread::new(world.clone(), at_unix_s));
+        let barrier = SnapshotBarrier::of(lanes.len(), runtime, STANDSTILL_MAX);
         let take = async |(pool, pairs): &(&Lane<SimWorld>, Vec<(&str, &str)>)| {
-            let made = pool.snapshot_together(pairs, at_unix_s, all_still()).await;
-            failed.set(failed.get() || made.is_err());
+            let made = pool.snapshot_together(pairs, at_unix_s, barrier.arrive());
+            let made = made.await;
+            if made.is_err() {
+                barrier.call_off();
+            }
             made
         };
         let mut made = Vec::new();

@@ -5,8 +5,9 @@ use crate::answers::WRONG;
 use crate::oracle::WriteEnd;
 use crate::oracle::volume::{Change, VolumeModel};
 use crate::session::Session;
+use array::control::STANDSTILL_MAX;
 use base::Prng;
-use engine::{PoolError, PoolErrorKind, Volume};
+use engine::{PoolError, PoolErrorKind, Volume, World};
 use world_sim::SimWorld;
 
 /// The most that are taken together.
@@ -88,8 +89,10 @@ async fn together(session: &Session, prng: &mut Prng) {
         .iter()
         .map(|(_, source, name)| (source.as_str(), name.as_str()));
     let pairs: Vec<_> = pairs.collect();
+    let asked_at = session.world.now();
     let made = session.pool.snapshot_together(&session.world, &pairs, at_s);
     let made = session.ask("snapshots", format!("{begun:?}"), made).await;
+    let waited = session.world.now().since(asked_at);
     // Lane by lane, and not in the order asked for.
     let made = made.map(|volumes| {
         let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
@@ -98,7 +101,16 @@ async fn together(session: &Session, prng: &mut Prng) {
             .filter_map(|(_, name)| of_name(name).cloned())
             .collect()
     });
-    made_or_not(session, &begun, made);
+    match made {
+        // A lane did not come to a stand in time, and the others do not wait longer.
+        Err(error) if error.kind == PoolErrorKind::Busy && waited >= STANDSTILL_MAX => {
+            session
+                .world
+                .note(|| format!("snapshots {begun:?} are called off"));
+            refused(session, &begun);
+        }
+        made => made_or_not(session, &begun, made),
+    }
 }
 
 fn begin(session: &Session, of: &[(u64, &str)], read_only: bool, at_s: u64) -> Vec<u64> {
@@ -112,18 +124,12 @@ fn begin(session: &Session, of: &[(u64, &str)], read_only: bool, at_s: u64) -> V
 
 /// What came of clones that were begun.
 fn made_or_not(session: &Session, begun: &[u64], made: Result<Vec<Volume<SimWorld>>, PoolError>) {
-    let end = |id: u64, change: Change| {
-        session
-            .world
-            .note(|| format!("clone {id} ends: {change:?}"));
-        session.books.oracle.borrow_mut().end_change(id, change);
-    };
     match made {
         Ok(volumes) if volumes.len() == begun.len() => {
             for (id, volume) in begun.iter().zip(volumes) {
                 let uuid = volume.info().uuid;
                 session.volumes.borrow_mut().insert(*id, volume);
-                end(*id, Change::Done(uuid));
+                end(session, *id, Change::Done(uuid));
             }
         }
         Ok(volumes) => session.fail(format!("{} clones of {}", volumes.len(), begun.len())),
@@ -131,9 +137,23 @@ fn made_or_not(session: &Session, begun: &[u64], made: Result<Vec<Volume<SimWorl
             if error.kind != PoolErrorKind::Full {
                 session.fail(format!("clones {begun:?}: {error}"));
             }
-            begun.iter().for_each(|id| end(*id, Change::Refused));
+            refused(session, begun);
         }
     }
+}
+
+/// None of these clones was made.
+fn refused(session: &Session, begun: &[u64]) {
+    begun
+        .iter()
+        .for_each(|id| end(session, *id, Change::Refused));
+}
+
+fn end(session: &Session, id: u64, change: Change) {
+    session
+        .world
+        .note(|| format!("clone {id} ends: {change:?}"));
+    session.books.oracle.borrow_mut().end_change(id, change);
 }
 
 /// A volume and one of the snapshots of its family.

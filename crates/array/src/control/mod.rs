@@ -76,7 +76,7 @@ pub use roster::{Failure, KnownDrive, Roster, RosterRecord};
 pub use runtime::Runtime;
 pub use schedule::Schedule;
 pub use scrubs::{EndNote, FoundNote, ScrubNote, ScrubRecord};
-pub use snapshot_barrier::{Present, Restoring};
+pub use snapshot_barrier::{Present, Restoring, STANDSTILL_MAX, SnapshotBarrier};
 pub use space_warnings::SentWarnings;
 pub use trash::{Deleted, Deletion};
 pub use unfinished::{AttributeChange, TakeBack};

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Volumes stand still for no longer than this while others come to a stand.
-const STILL: Duration = Duration::from_secs(5);
+pub const STANDSTILL_MAX: Duration = Duration::from_secs(5);
 
 /// What becomes of the present state of a volume that is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Restoring {
 }
 
 /// Where lanes meet: all of them are still, or one of them can't be.
-struct SnapshotBarrier {
+pub struct SnapshotBarrier {
     meeting: Mutex<Meeting>,
     changed: Event,
     lanes: usize,
@@ -51,7 +51,8 @@ enum Meeting {
 }
 
 impl SnapshotBarrier {
-    fn of(lanes: usize, runtime: Arc<dyn Runtime>, still: Duration) -> Arc<SnapshotBarrier> {
+    /// For so many lanes, each of which waits no longer than `still` for the others.
+    pub fn of(lanes: usize, runtime: Arc<dyn Runtime>, still: Duration) -> Arc<SnapshotBarrier> {
         Arc::new(SnapshotBarrier {
             meeting: Mutex::new(Meeting::Arrived(0)),
             changed: Event::new(),
@@ -67,7 +68,7 @@ impl SnapshotBarrier {
     }
 
     /// The volumes of a lane stand still. False when those of another can't.
-    async fn arrive(&self) -> bool {
+    pub async fn arrive(&self) -> bool {
         if let Meeting::Arrived(there) = &mut *self.meeting() {
             *there += 1;
         }
@@ -92,7 +93,7 @@ impl SnapshotBarrier {
     }
 
     /// Nothing comes of it, unless all are there. Whether that is so.
-    fn call_off(&self) -> bool {
+    pub fn call_off(&self) -> bool {
         let is_open = {
             let mut meeting = self.meeting();
             let is_open = *meeting != Meeting::Arrived(self.lanes);
@@ -164,7 +165,7 @@ impl<W: World> ControlPlane<W> {
         at_unix_s: u64,
         attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime), STILL);
+        let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime), STANDSTILL_MAX);
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
             let (theirs, attributes) = (Arc::clone(&barrier), attributes.to_vec());
             let visit = move |_, pool: Lane<W>| async move {
@@ -300,7 +301,7 @@ fn all_or_none(
             let context = format!(
                 "the volumes did not come to a stand at one instant in {} s, so no snapshot \
                  is taken: try again",
-                STILL.as_secs()
+                STANDSTILL_MAX.as_secs()
             );
             Err(ArrayError::new(ArrayErrorKind::Busy, context))
         }
@@ -377,11 +378,11 @@ mod tests {
     #[test]
     fn all_lanes_go_through_or_none() {
         in_a_world(async |runtime| {
-            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STILL);
+            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STANDSTILL_MAX);
             let (one, other) = join(barrier.arrive(), barrier.arrive()).await;
             assert!(one && other);
             assert!(!barrier.call_off(), "they are through");
-            let barrier = SnapshotBarrier::of(2, runtime, STILL);
+            let barrier = SnapshotBarrier::of(2, runtime, STANDSTILL_MAX);
             let (one, off) = join(barrier.arrive(), async { barrier.call_off() }).await;
             assert!(!one && off);
             assert!(!barrier.arrive().await, "who comes late goes nowhere");
@@ -391,10 +392,10 @@ mod tests {
     #[test]
     fn nobody_waits_for_long_and_then_all_go_nowhere() {
         in_a_world(async |runtime| {
-            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STILL);
+            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STANDSTILL_MAX);
             let began = runtime.now();
             assert!(!barrier.arrive().await);
-            assert_eq!(runtime.now().since(began), STILL);
+            assert_eq!(runtime.now().since(began), STANDSTILL_MAX);
             assert!(!barrier.arrive().await);
         });
     }
