@@ -28,7 +28,7 @@ impl Image {
     /// The kernel, and an archive made from what was unpacked beside it.
     pub(super) fn with(archive: impl FnOnce(&Path) -> Vec<u8>) -> Self {
         let kernel_home = target_directory().join("guest-kernel");
-        let kernel = kernel_home.join("vmlinuz");
+        let kernel = kernel_home.join("kernel");
         assert!(
             kernel.is_file(),
             "no kernel for the guest at {}; run: make setup",
