@@ -90,7 +90,25 @@ fn changed(command: &Command) -> Option<Range<u64>> {
         Command::WriteSame(_) | Command::Unmap { .. } | Command::Sanitize(_) => {
             return Some(0..u64::MAX);
         }
-        _ => return None,
+        // Each by its name, so that a new one is decided.
+        Command::TestUnitReady
+        | Command::ModeSense(_)
+        | Command::Read(_)
+        | Command::Verify { .. }
+        | Command::Prefetch(_)
+        | Command::SanitizeExit
+        | Command::SynchronizeCache(_)
+        | Command::GetLbaStatus { .. }
+        | Command::StartStopUnit { .. }
+        | Command::PreventAllowMediumRemoval { .. }
+        | Command::ModeSelect(_)
+        | Command::LogSense(_)
+        | Command::SendDiagnostic(_)
+        | Command::Reserve
+        | Command::Release
+        | Command::ReserveOut(_)
+        | Command::Inform { .. }
+        | Command::Offload(_) => return None,
     };
     let end = extent.lba.0.saturating_add(u64::from(extent.blocks));
     Some(extent.lba.0..end)
