@@ -95,22 +95,8 @@ impl<W: World> Ring<W> {
             first_stamp,
             at,
         };
-        let buffers = self.world.buffers();
-        let mut batch = buffers.data(bytes);
-        let mut to = header_bytes(entries.iter());
         let crcs: Vec<Option<u32>> = entries.iter().map(data_crc).collect();
-        if let Some(bytes) = batch.bytes_mut() {
-            bytes[..to].copy_from_slice(&encode_header(&self.spec, id, &entries, &crcs));
-        }
-        for slice in entries.iter().flat_map(|entry| &entry.data) {
-            assert!(
-                slice.len().is_multiple_of(BLOCK_BYTES),
-                "an entry of {} bytes",
-                slice.len()
-            );
-            batch.put(to, slice);
-            to += slice.len();
-        }
+        let batch = self.encode(id, &entries, &crcs, bytes);
         let live = Rc::new(Cell::new(0));
         let appended = (first_stamp..).zip(crcs).map(|(stamp, data_crc)| Appended {
             stamp,
@@ -132,7 +118,26 @@ impl<W: World> Ring<W> {
             waiting,
             acknowledged: false,
         });
-        (at, id.sequence, batch.freeze())
+        (at, id.sequence, batch)
+    }
+
+    /// The bytes of a batch, so many, of whose entries the data has these checksums.
+    fn encode(&self, id: BatchId, entries: &[Entry], crcs: &[Option<u32>], bytes: usize) -> Slice {
+        let mut batch = self.world.buffers().data(bytes);
+        let mut to = header_bytes(entries.iter());
+        if let Some(bytes) = batch.bytes_mut() {
+            bytes[..to].copy_from_slice(&encode_header(&self.spec, id, entries, crcs));
+        }
+        for slice in entries.iter().flat_map(|entry| &entry.data) {
+            assert!(
+                slice.len().is_multiple_of(BLOCK_BYTES),
+                "an entry of {} bytes",
+                slice.len()
+            );
+            batch.put(to, slice);
+            to += slice.len();
+        }
+        batch.freeze()
     }
 
     async fn send(self: Rc<Self>, at: u64, sequence: u64, batch: Slice) {

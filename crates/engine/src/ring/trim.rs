@@ -118,12 +118,18 @@ impl<W: World> Ring<W> {
     }
 
     /// Takes in a drive: it gets all that is in the ring, and everything from then
-    /// on. Appends wait meanwhile.
+    /// on. Appends wait for the last part of that.
     ///
     /// # Errors
     /// `Drive` when the new drive can't be written or nobody can be read; the ring is
     /// as before then.
     pub async fn add_member(self: &Rc<Self>, member: Rc<Member<W>>) -> Result<(), RingError> {
+        let copies = !self.world.planted("log moved without what is in it");
+        self.check()?;
+        let next = match copies {
+            true => self.copy_beside_appends(&member).await?,
+            false => 0,
+        };
         let _alone = self.trimming.lock().await;
         self.check()?;
         let quiet = {
@@ -138,9 +144,9 @@ impl<W: World> Ring<W> {
         if let Some(quiet) = quiet {
             let _ = quiet.await;
         }
-        let copied = match self.world.planted("log moved without what is in it") {
-            true => Ok(()),
-            false => self.copy_to(&member).await,
+        let copied = match copies {
+            true => self.copy_rest(next, &member).await,
+            false => Ok(()),
         };
         if copied.is_ok() {
             let mut members = self.members.borrow_mut();

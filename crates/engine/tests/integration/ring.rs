@@ -10,7 +10,7 @@ use engine::layout::Layout;
 use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
 use engine::{DriveError, MemberState, World};
 use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{LocalBoxFuture, join};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -140,6 +140,11 @@ impl Run {
             true => Layout::Adjacent,
             false => Layout::Apart,
         };
+        Run::with(copies, blocks, layout, prng)
+    }
+
+    /// So many copies of a ring of so many blocks.
+    fn with(copies: usize, blocks: u64, layout: Layout, prng: &Prng) -> Run {
         let media = |copy: usize| {
             let spec = MediaSpec::new(format!("copy{copy}"), (blocks + 8) * BLOCK_BYTES as u64);
             Rc::new(Media::new(
@@ -160,6 +165,17 @@ impl Run {
             failed: RefCell::new(vec![false; copies]),
             formatted: Cell::new(false),
             books: Rc::default(),
+        }
+    }
+
+    /// Another drive that can take the same ring.
+    fn beside(&self, media: Rc<Media>) -> Run {
+        Run {
+            spec: self.spec.clone(),
+            media: vec![media],
+            failed: RefCell::new(vec![false]),
+            formatted: Cell::new(true),
+            books: Rc::clone(&self.books),
         }
     }
 
@@ -337,6 +353,30 @@ fn bugs_of_the_log_are_noticed() {
     }
 }
 
+/// Appends an entry and holds it.
+async fn append_held(world: &SimWorld, ring: &Rc<Ring<SimWorld>>, run: &Run, id: u64) {
+    let (head, data) = content(id);
+    let data = data.chunks(BLOCK_BYTES);
+    let data = data.map(|block| world.buffers().copy_of(block).freeze());
+    let entry = Entry {
+        head,
+        data: data.collect(),
+    };
+    let appended = ring.append(entry).await.expect("it is durable");
+    run.books.fates.borrow_mut().insert(id, Fate::Held);
+    run.books.holds.borrow_mut().push((id, appended.hold));
+}
+
+/// Compares what these drives alone have with what must be there.
+async fn recover_from(world: &SimWorld, run: &Run, drives: Vec<Rc<Member<SimWorld>>>) {
+    let losses = Rc::new(Expel(drives.clone()));
+    let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
+    match Ring::recover(world.clone(), spec, drives, stamps, losses).await {
+        Ok((_, entries)) => run.books.take_up(entries),
+        Err(error) => run.books.fail(error.to_string()),
+    }
+}
+
 /// Appends to a ring over two copies, damages all that the first has of it, takes in a
 /// third drive, and recovers from that one alone.
 fn copied_from_a_damaged_copy(planted: Option<&str>) -> Option<String> {
@@ -359,36 +399,15 @@ fn copied_from_a_damaged_copy(planted: Option<&str>) -> Option<String> {
         let ring = Ring::format(world.clone(), spec, members, stamps, losses).await;
         let ring = ring.expect("a ring is made");
         for id in 1..=5 {
-            let (head, data) = content(id);
-            let data = data.chunks(BLOCK_BYTES);
-            let data = data.map(|block| world.buffers().copy_of(block).freeze());
-            let entry = Entry {
-                head,
-                data: data.collect(),
-            };
-            let appended = ring.append(entry).await.expect("it is durable");
-            run.books.fates.borrow_mut().insert(id, Fate::Held);
-            run.books.holds.borrow_mut().push((id, appended.hold));
+            append_held(&world, &ring, &run, id).await;
         }
         let first = run.spec.at.0 / BLOCK_BYTES as u64;
         let end = first + run.spec.len_bytes / BLOCK_BYTES as u64;
         (first + 2..end).for_each(|block| run.media[0].corrupt(block));
-        let of_third = Run {
-            spec: run.spec.clone(),
-            media: vec![third],
-            failed: RefCell::new(vec![false]),
-            formatted: Cell::new(true),
-            books: Rc::clone(&run.books),
-        };
-        let taken_in = of_third.members(&world);
+        let taken_in = run.beside(third).members(&world);
         let added = ring.add_member(Rc::clone(&taken_in[0])).await;
         added.expect("the drive takes the log");
-        let losses = Rc::new(Expel(taken_in.clone()));
-        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
-        match Ring::recover(world.clone(), spec, taken_in, stamps, losses).await {
-            Ok((_, entries)) => run.books.take_up(entries),
-            Err(error) => run.books.fail(error.to_string()),
-        }
+        recover_from(&world, &run, taken_in).await;
     });
     world.power_off();
     assert!(matches!(outcome, Ok(Outcome::Done(()))), "it has an end");
@@ -400,4 +419,59 @@ fn another_drive_gets_whole_batches_only() {
     assert_eq!(copied_from_a_damaged_copy(None), None);
     let bug = Some("log copied unverified");
     assert!(copied_from_a_damaged_copy(bug).is_some(), "nobody noticed");
+}
+
+/// How long it took a slow drive to take a ring in, the longest append meanwhile, and what was wrong
+/// with what that drive has afterwards.
+fn copied_beside_appends(planted: Option<&str>) -> (Duration, Duration, Option<String>) {
+    const BLOCKS: u64 = 2000;
+    let mut run = Run::with(2, BLOCKS, Layout::Apart, &Prng::from_seed(7));
+    let slow = Run::with(1, BLOCKS, Layout::Apart, &Prng::from_seed(8)).media;
+    slow[0].with_faults(|faults| faults.slowdown = 10);
+    let slow = run.beside(Rc::clone(&slow[0]));
+    run.failed = RefCell::new(vec![false; 2]);
+    let world = SimWorld::new(Prng::from_seed(9), Order::Shuffled, BufPool::new(), Time(0));
+    world.plant(planted);
+    let (took, longest) = (Cell::new(Duration::ZERO), Cell::new(Duration::ZERO));
+    let outcome = world.run(u64::MAX, async {
+        let members = run.members(&world);
+        let losses = Rc::new(Expel(members.clone()));
+        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
+        let ring = Ring::format(world.clone(), spec, members, stamps, losses).await;
+        let ring = ring.expect("a ring is made");
+        for id in 1..=200 {
+            append_held(&world, &ring, &run, id).await;
+        }
+        let (taken_in, is_added) = (slow.members(&world), Cell::new(false));
+        let add = async {
+            let begin = world.now();
+            let added = ring.add_member(Rc::clone(&taken_in[0])).await;
+            added.expect("the drive takes the log");
+            took.set(world.now().since(begin));
+            is_added.set(true);
+        };
+        let append = async {
+            for id in (201..=700).take_while(|_| !is_added.get()) {
+                let begin = world.now();
+                append_held(&world, &ring, &run, id).await;
+                longest.set(longest.get().max(world.now().since(begin)));
+                world.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        join(add, append).await;
+        recover_from(&world, &run, taken_in).await;
+    });
+    world.power_off();
+    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it has an end");
+    (took.get(), longest.get(), run.books.wrong.take())
+}
+
+#[test]
+fn appends_wait_for_the_last_part_of_a_copy_only() {
+    let (took, longest, wrong) = copied_beside_appends(None);
+    assert_eq!(wrong, None);
+    assert!(longest < took / 4, "{longest:?} of {took:?}");
+    let bug = Some("log moved without what came meanwhile");
+    let (_, _, wrong) = copied_beside_appends(bug);
+    assert!(wrong.is_some(), "nobody noticed");
 }
