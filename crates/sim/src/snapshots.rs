@@ -61,11 +61,12 @@ async fn clone(session: &Session, prng: &mut Prng) {
     made_or_not(session, &begun, made);
 }
 
-async fn together(session: &Session, prng: &mut Prng) {
+/// Volumes and names of their snapshots, `(volume's id, volume, name)`: some that are free.
+fn group(session: &Session, prng: &mut Prng) -> Vec<(u64, String, String)> {
     let mut group: Vec<(u64, String, String)> = Vec::new();
     for _ in 0..prng.between(2, TOGETHER) {
         let Some((of, _)) = session.pick_volume(prng) else {
-            return;
+            return Vec::new();
         };
         let source = model(session, of).name;
         let (name, taken) = name(session, &source, true, prng);
@@ -73,6 +74,11 @@ async fn together(session: &Session, prng: &mut Prng) {
             group.push((of, source, name));
         }
     }
+    group
+}
+
+async fn together(session: &Session, prng: &mut Prng) {
+    let group = group(session, prng);
     if group.is_empty() {
         return;
     }
@@ -93,14 +99,6 @@ async fn together(session: &Session, prng: &mut Prng) {
     let made = session.pool.snapshot_together(&session.world, &pairs, at_s);
     let made = session.ask("snapshots", format!("{begun:?}"), made).await;
     let waited = session.world.now().since(asked_at);
-    // Lane by lane, and not in the order asked for.
-    let made = made.map(|volumes| {
-        let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
-        pairs
-            .iter()
-            .filter_map(|(_, name)| of_name(name).cloned())
-            .collect()
-    });
     match made {
         // A lane did not come to a stand in time, and the others do not wait longer.
         Err(error) if error.kind == PoolErrorKind::Busy && waited >= STANDSTILL_MAX => {
@@ -109,8 +107,18 @@ async fn together(session: &Session, prng: &mut Prng) {
                 .note(|| format!("snapshots {begun:?} are called off"));
             refused(session, &begun);
         }
-        made => made_or_not(session, &begun, made),
+        made => {
+            let made = made.map(|volumes| in_order(&pairs, &volumes));
+            made_or_not(session, &begun, made);
+        }
     }
+}
+
+/// The snapshots in the order asked for: they come lane by lane.
+fn in_order(pairs: &[(&str, &str)], made: &[Volume<SimWorld>]) -> Vec<Volume<SimWorld>> {
+    let of_name = |name: &str| made.iter().find(|volume| volume.info().name == name);
+    let names = pairs.iter().map(|(_, name)| *name);
+    names.filter_map(|name| of_name(name).cloned()).collect()
 }
 
 fn begin(session: &Session, of: &[(u64, &str)], read_only: bool, at_s: u64) -> Vec<u64> {

@@ -183,7 +183,9 @@ fn qemu(image: &Image, memory_mib: u32, words: &str) -> Command {
         .arg("-initrd")
         .arg(&image.initramfs)
         .arg("-append")
-        .arg(format!("console=ttyS0 panic=-1 quiet {FAST} {BUSY_HOST} {words}"))
+        .arg(format!(
+            "console=ttyS0 panic=-1 quiet {FAST} {BUSY_HOST} {words}"
+        ))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
