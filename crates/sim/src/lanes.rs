@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::pool_changes::{Door, pool_over};
 use crate::shards::in_one_task;
-use array::control::{OneThread, STANDSTILL_MAX, SnapshotBarrier};
+use array::control::{OneThread, SnapshotBarrier};
 use array::pool::Pool;
 use array::pool::opening::{NotOpened, Opening};
 use array::shard::ShardState;
@@ -406,10 +406,10 @@ impl Lanes {
         let lanes = self.lanes.iter().map(|pool| (pool, of(pool)));
         let lanes: Vec<_> = lanes.filter(|(_, pairs)| !pairs.is_empty()).collect();
         let runtime = Arc::new(OneThread::new(world.clone(), at_unix_s));
-        let barrier = SnapshotBarrier::of(lanes.len(), runtime, STANDSTILL_MAX);
+        let barrier = SnapshotBarrier::of(lanes.len(), runtime);
         let take = async |(pool, pairs): &(&Lane<SimWorld>, Vec<(&str, &str)>)| {
-            let made = pool.snapshot_together(pairs, at_unix_s, barrier.arrive());
-            let made = made.await;
+            let taking = pool.snapshot_together(pairs, at_unix_s, barrier.arrive());
+            let made = taking.await;
             if made.is_err() {
                 barrier.call_off();
             }

@@ -357,9 +357,9 @@ fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
     planned(rows, pool, pool.item.pool.log_bytes)?.ok()
 }
 
-/// As [`capacity_bytes`], with a log of this size, or why the pool can't be made. Without a size
-/// it is said what fits at least with one default, that with a log group or that without: the file
-/// does not say whether the pool was there before its log group.
+/// As [`capacity_bytes`], with a log of this size, or why the pool can't be made. The file does not
+/// say whether the pool was there before its log group. So without a size both defaults are tried,
+/// with the group and without, and the one that leaves more room counts.
 pub(crate) fn planned(
     rows: &Rows,
     pool: &Row<PoolRow>,

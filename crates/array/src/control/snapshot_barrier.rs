@@ -40,8 +40,6 @@ pub struct SnapshotBarrier {
     changed: Event,
     lanes: usize,
     runtime: Arc<dyn Runtime>,
-    /// How long one waits for the others.
-    still: Duration,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,14 +49,13 @@ enum Meeting {
 }
 
 impl SnapshotBarrier {
-    /// For so many lanes, each of which waits no longer than `still` for the others.
-    pub fn of(lanes: usize, runtime: Arc<dyn Runtime>, still: Duration) -> Arc<SnapshotBarrier> {
+    /// For so many lanes, each of which waits no longer than [`STANDSTILL_MAX`] for the others.
+    pub fn of(lanes: usize, runtime: Arc<dyn Runtime>) -> Arc<SnapshotBarrier> {
         Arc::new(SnapshotBarrier {
             meeting: Mutex::new(Meeting::Arrived(0)),
             changed: Event::new(),
             lanes,
             runtime,
-            still,
         })
     }
 
@@ -73,7 +70,7 @@ impl SnapshotBarrier {
             *there += 1;
         }
         self.changed.notify(usize::MAX);
-        match self.runtime.in_time(self.still, self.over()).await {
+        match self.runtime.in_time(STANDSTILL_MAX, self.over()).await {
             Some(all_are_there) => all_are_there,
             None => !self.call_off(),
         }
@@ -165,7 +162,7 @@ impl<W: World> ControlPlane<W> {
         at_unix_s: u64,
         attributes: &[(String, String)],
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime), STANDSTILL_MAX);
+        let barrier = SnapshotBarrier::of(lanes.len(), Arc::clone(&self.runtime));
         let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
             let (theirs, attributes) = (Arc::clone(&barrier), attributes.to_vec());
             let visit = move |_, pool: Lane<W>| async move {
@@ -378,11 +375,11 @@ mod tests {
     #[test]
     fn all_lanes_go_through_or_none() {
         in_a_world(async |runtime| {
-            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STANDSTILL_MAX);
+            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime));
             let (one, other) = join(barrier.arrive(), barrier.arrive()).await;
             assert!(one && other);
             assert!(!barrier.call_off(), "they are through");
-            let barrier = SnapshotBarrier::of(2, runtime, STANDSTILL_MAX);
+            let barrier = SnapshotBarrier::of(2, runtime);
             let (one, off) = join(barrier.arrive(), async { barrier.call_off() }).await;
             assert!(!one && off);
             assert!(!barrier.arrive().await, "who comes late goes nowhere");
@@ -392,7 +389,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_long_and_then_all_go_nowhere() {
         in_a_world(async |runtime| {
-            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime), STANDSTILL_MAX);
+            let barrier = SnapshotBarrier::of(2, Arc::clone(&runtime));
             let began = runtime.now();
             assert!(!barrier.arrive().await);
             assert_eq!(runtime.now().since(began), STANDSTILL_MAX);

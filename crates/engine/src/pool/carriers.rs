@@ -102,8 +102,9 @@ pub(super) fn spans_of(index: usize, level: Level, drives: usize, unit_bytes: u6
     (0..geometry.spans).map(span).collect()
 }
 
-/// The carriers of `lane`, one of so many. The logs lie on a log group that can carry them. Flash goes first, then drives that carry nothing of the same lane, then those that carry the
-/// least of others. None where no span has enough drives.
+/// The carriers of `lane`, one of so many. The logs lie on a log group that can carry them. Flash
+/// goes first, then drives that carry nothing of the same lane, then those that carry the least of
+/// others. None where no span has enough drives.
 pub(super) fn plan(
     spans: &Spans,
     (lanes, lane): (u16, u16),

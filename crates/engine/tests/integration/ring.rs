@@ -206,10 +206,23 @@ impl Run {
         self.media.iter().enumerate().map(member).collect()
     }
 
+    /// A new ring.
+    async fn format(
+        &self,
+        world: &SimWorld,
+        members: Vec<Rc<Member<SimWorld>>>,
+    ) -> Rc<Ring<SimWorld>> {
+        let (stamps, losses) = (Rc::new(Cell::new(0)), Rc::new(Expel(members.clone())));
+        let made = Ring::format(world.clone(), self.spec.clone(), members, stamps, losses);
+        let ring = made.await.expect("a ring is made");
+        self.formatted.set(true);
+        ring
+    }
+
     /// From format or recovery to the end, or to the cut.
     async fn boot(&self, world: &SimWorld, members: Vec<Rc<Member<SimWorld>>>) {
-        let (stamps, losses) = (Rc::new(Cell::new(0)), Rc::new(Expel(members.clone())));
         let ring = if self.formatted.get() {
+            let (stamps, losses) = (Rc::new(Cell::new(0)), Rc::new(Expel(members.clone())));
             // As the pool does: what a killed owner left in caches may be given out.
             for member in &members {
                 if let Err(error) = member.flush().await {
@@ -224,10 +237,7 @@ impl Run {
             self.books.take_up(entries);
             ring
         } else {
-            let made = Ring::format(world.clone(), self.spec.clone(), members, stamps, losses);
-            let ring = made.await.expect("a ring is made");
-            self.formatted.set(true);
-            ring
+            self.format(world, members).await
         };
         let left = Rc::new(Cell::new(40));
         let clients = (0..3).map(|client| {
@@ -393,11 +403,7 @@ fn copied_from_a_damaged_copy(planted: Option<&str>) -> Option<String> {
     let world = SimWorld::new(Prng::from_seed(6), Order::Shuffled, BufPool::new(), Time(0));
     world.plant(planted);
     let outcome = world.run(u64::MAX, async {
-        let members = run.members(&world);
-        let losses = Rc::new(Expel(members.clone()));
-        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
-        let ring = Ring::format(world.clone(), spec, members, stamps, losses).await;
-        let ring = ring.expect("a ring is made");
+        let ring = run.format(&world, run.members(&world)).await;
         for id in 1..=5 {
             append_held(&world, &ring, &run, id).await;
         }
@@ -434,11 +440,7 @@ fn copied_beside_appends(planted: Option<&str>) -> (Duration, Duration, Option<S
     world.plant(planted);
     let (took, longest) = (Cell::new(Duration::ZERO), Cell::new(Duration::ZERO));
     let outcome = world.run(u64::MAX, async {
-        let members = run.members(&world);
-        let losses = Rc::new(Expel(members.clone()));
-        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
-        let ring = Ring::format(world.clone(), spec, members, stamps, losses).await;
-        let ring = ring.expect("a ring is made");
+        let ring = run.format(&world, run.members(&world)).await;
         for id in 1..=200 {
             append_held(&world, &ring, &run, id).await;
         }

@@ -147,15 +147,18 @@ impl<W: World> LaneState<W> {
         next.take_metadata();
         self.checkpoint_to_all().await?;
         next.set_metadata(next.is_whole());
+        let text = format!("drive '{}' carries the metadata now", next.name);
+        self.tell_carrier(text, "metadata copy moved").await;
+        self.check().map(|()| next.metadata())
+    }
+
+    /// Has the labels say what drives carry, and then tells of the one that is new.
+    pub(super) async fn tell_carrier(self: &Rc<Self>, text: String, mark: &'static str) {
         self.drives.want_labels();
         self.drives.settle_labels().await;
-        self.world.reached("metadata copy moved");
-        self.drives.event(
-            EventKind::CopyMoved,
-            format!("drive '{}' carries the metadata now", next.name),
-        );
+        self.world.reached(mark);
+        self.drives.event(EventKind::CopyMoved, text);
         self.wake_background();
-        self.check().map(|()| next.metadata())
     }
 
     /// Has drives of other groups carry what the drives of `leaving` do. False when

@@ -95,14 +95,8 @@ impl<W: World> LaneState<W> {
             return self.check().map(|()| false);
         }
         next.set_log(true);
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.world.reached("log copy moved");
-        self.drives.event(
-            EventKind::CopyMoved,
-            format!("drive '{}' carries the logs now", next.name),
-        );
-        self.wake_background();
+        let text = format!("drive '{}' carries the logs now", next.name);
+        self.tell_carrier(text, "log copy moved").await;
         self.check().map(|()| next.log())
     }
 

@@ -1,7 +1,8 @@
 //! Drives that could not take the logs over.
 //!
-//! Invariant: all writes of a lane wait while a drive gets a copy of its logs. So a drive that has
-//! failed at that is left out for a while, for twice as long each time, and others are tried.
+//! Invariant: a drive that has failed to take a copy of the logs is left out for a while, for twice as
+//! long each time, and others are tried: a copy takes time of the drives, and writes of the lane wait
+//! for its last part.
 
 use base::{Time, Uuid};
 use std::cell::RefCell;
