@@ -71,7 +71,7 @@ async fn look(
     for pool in found {
         let progress = Rc::new(Progress::default());
         let shown = Shown::start(world, &pool.name, &progress);
-        let report = engine::fsck::check_watched(world, pool.drives, options, progress).await;
+        let report = server::offline::check(world, pool.drives, options, progress).await;
         shown.end();
         reports
             .push(report.map_err(|error| Failure::Wrong(format!("pool {}: {error}", pool.name)))?);

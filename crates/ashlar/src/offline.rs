@@ -6,8 +6,9 @@
 use crate::failure::Failure;
 use crate::fsck_report::Remark;
 use crate::site_file;
-use engine::{LabelSummary, Lane, NamedDrive};
+use engine::{LabelSummary, NamedDrive};
 use server::bringup::Patience;
+use server::offline::{probe, probe_beside};
 use site::Site;
 use std::path::{Path, PathBuf};
 use world_real::{OpenErrorKind, RealDrive, RealWorld};
@@ -169,7 +170,7 @@ pub async fn sort(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, 
         }
     }
     for (place, drive) in rest {
-        match Lane::probe_beside(world, &drive, &known).await {
+        match probe_beside(world, &drive, &known).await {
             Ok(Some(label)) => sorted.add(place.name, drive, label),
             _ => {
                 let path = place.path.display();
@@ -226,7 +227,7 @@ async fn label_of(
         }
         Err(error) => return Err(error.to_string()),
     };
-    match Lane::probe(world, &drive).await {
+    match probe(world, &drive).await {
         Ok(Some(label)) => Ok(Seen::Labelled(drive, label)),
         Ok(None) => Ok(Seen::Unlabelled(drive)),
         Err(error) => Err(format!("{path}: {error}")),

@@ -6,7 +6,7 @@ use crate::confirm::typed;
 use crate::failure::Failure;
 use crate::offline::{self, FoundPool, Sorted};
 use crate::output::Format;
-use engine::salvage::{self, Plan};
+use engine::salvage::Plan;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -51,7 +51,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         let sorted = offline::sort(&world, places).await?;
         let found = the_pool(sorted, pool.as_deref())?;
         let wrong = |error: engine::PoolError| Failure::Wrong(error.to_string());
-        let plan = salvage::plan(&world, found.drives).await.map_err(wrong)?;
+        let plan = server::offline::plan_salvage(&world, found.drives)
+            .await
+            .map_err(wrong)?;
         args.format.before_answer(&text(&plan))?;
         write(&world, plan, args.yes, args.format).await
     });
@@ -138,7 +140,9 @@ async fn write(
         }
     }
     let failed = |error: engine::PoolError| Failure::Failed(error.to_string());
-    plan.carry_out(world).await.map_err(failed)?;
+    server::offline::salvage(world, plan)
+        .await
+        .map_err(failed)?;
     let text = format!("the labels of pool {pool} are written; check it with `ashlar fsck`\n");
     outcome(true, &text)?;
     Ok(whole)

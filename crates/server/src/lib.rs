@@ -15,6 +15,7 @@
 //! - `jobs`: which jobs there are, and their record; `images`: their work, volumes from image files
 //!   and image files from volumes.
 //! - `machine_memory`: how much memory there is for this process.
+//! - [`offline`]: the engine's work on drives that no array uses.
 //! - [`offload`]: copies that initiators have the array make.
 //! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - `own_files`: which files are of which data directory.
@@ -39,6 +40,7 @@ pub mod front;
 mod images;
 mod jobs;
 mod machine_memory;
+pub mod offline;
 pub mod offload;
 mod openings;
 pub mod overcommitment;
