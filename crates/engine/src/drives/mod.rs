@@ -10,7 +10,8 @@
 //!
 //! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
 //! mean), `hung` (what waits for it), `zone` (zones and groups), `labels`, `losses`, `departed`
-//! (drives that are free again), `heartbeat` (who has the pool), [`events`].
+//! (drives that are free again), `heartbeat` (who has the pool), `roster` (which there are),
+//! [`events`].
 
 mod departed;
 pub mod doubt;
@@ -22,6 +23,7 @@ mod labels;
 pub(crate) mod limits;
 mod losses;
 pub mod member;
+mod roster;
 pub mod vitals;
 mod zone;
 

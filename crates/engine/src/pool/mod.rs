@@ -256,7 +256,7 @@ impl<W: World> Lane<W> {
             backing_bytes: inner.state().backing_pages() * page_bytes,
             backed_bytes: inner.backed_pages() * page_bytes,
             fullness: self.fullness(),
-            free_zones_bytes: inner.unopened_pages() * page_bytes,
+            free_zones_bytes: inner.drives.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,
             provisioned_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
@@ -321,6 +321,7 @@ impl<W: World> Lane<W> {
                 .count() as u32,
             zones_to_empty: self
                 .inner
+                .drives
                 .zones_to_empty()
                 .iter()
                 .filter(|zone| zone.group.index == group.index)

@@ -73,7 +73,7 @@ impl<W: World> LaneState<W> {
     /// Pages of zones not in use that nobody else can have.
     fn own_unopened(&self) -> u64 {
         match self.drives.lane().registry.lanes() {
-            1 => self.unopened_pages(),
+            1 => self.drives.unopened_pages(),
             _ => 0,
         }
     }

@@ -11,7 +11,7 @@ impl<W: World> LaneState<W> {
             let space = self.space();
             (space.used(), space.free())
         };
-        let kept = promise::kept_of(used + free + self.unopened_pages());
+        let kept = promise::kept_of(used + free + self.drives.unopened_pages());
         // Less than none, where what is kept lies in zones that are not yet in use.
         let pages = (used + free) as i64 - kept as i64;
         let lane = self.drives.lane();

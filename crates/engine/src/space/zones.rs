@@ -4,7 +4,7 @@
 //! was there before is never taken for anything.
 
 use super::{Claim, LaneState};
-use crate::drives::{Group, zone_capacity};
+use crate::drives::Group;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::meta::Record;
 use crate::world::World;
@@ -92,23 +92,7 @@ impl<W: World> LaneState<W> {
 
     /// Pages that could still be given out, zones not yet in use included.
     pub fn free_pages(&self) -> u64 {
-        self.space().free() + self.unopened_pages()
-    }
-
-    /// Pages of zones that are not in use yet.
-    pub(crate) fn unopened_pages(&self) -> u64 {
-        let groups = self.drives.groups();
-        groups.iter().map(|group| self.unopened_of(group)).sum()
-    }
-
-    /// Pages of a group's zones that are not in use yet.
-    pub(crate) fn unopened_of(&self, group: &Group<W>) -> u64 {
-        if !self.drives.takes_zones(group) {
-            return 0;
-        }
-        let zones = group.first_zone..group.first_zone + group.zones;
-        let unopened = self.drives.lane().registry.free_zones(zones);
-        unopened * zone_capacity(group.level(), group.drives(), self.identity())
+        self.space().free() + self.drives.unopened_pages()
     }
 
     /// Takes another zone into use, of the group that has the fewest free pages.

@@ -8,7 +8,11 @@ impl<W: World> Volume<W> {
     pub fn room(&self) -> AvailableSpace {
         let registry = &self.inner.drives.lane().registry;
         let (taken, in_use) = registry.space();
-        let capacity = self.inner.unopened_pages().saturating_add_signed(in_use);
+        let capacity = self
+            .inner
+            .drives
+            .unopened_pages()
+            .saturating_add_signed(in_use);
         let thresholds = registry.with_judged(|judged| judged.info.thresholds);
         let left_percent = u64::from(100u8.saturating_sub(thresholds.warn_percent));
         let page_bytes = self.inner.page_bytes();

@@ -40,16 +40,9 @@ impl<W: World> LaneState<W> {
         self.logs_are_short()
     }
 
-    /// Groups of data that don't leave; a pool has one.
-    pub(super) fn staying_groups(&self) -> Vec<Rc<Group<W>>> {
-        let mut groups = self.drives.groups();
-        groups.retain(|group| group.drives() > 0 && !group.leaves() && !group.is_log());
-        groups
-    }
-
     /// Their drives.
     fn staying(&self) -> Vec<Rc<Member<W>>> {
-        let groups = self.staying_groups().into_iter();
+        let groups = self.drives.staying_groups().into_iter();
         groups.flat_map(|group| group.places()).collect()
     }
 
@@ -63,22 +56,25 @@ impl<W: World> LaneState<W> {
     /// drives that carry the metadata are lost.
     fn spans(&self) -> impl Iterator<Item = Span<W>> {
         let unit = u64::from(self.identity().stripe_unit_bytes);
-        self.staying_groups().into_iter().flat_map(move |group| {
-            let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
-            let spans = geometry.map_or(0, |geometry| geometry.spans);
-            (0..spans).filter_map(move |span| {
-                let places = geometry?.span_places(span);
-                let mut members: Vec<_> = places.map(|place| group.place(place)).collect();
-                members.retain(|member| member.is_whole());
-                let wanted = geometry?.redundancy() + 1;
-                let carriers = members.iter().filter(|member| member.metadata()).count();
-                Some(Span {
-                    missing: wanted.saturating_sub(carriers),
-                    has_enough: members.len() >= wanted,
-                    members,
+        self.drives
+            .staying_groups()
+            .into_iter()
+            .flat_map(move |group| {
+                let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
+                let spans = geometry.map_or(0, |geometry| geometry.spans);
+                (0..spans).filter_map(move |span| {
+                    let places = geometry?.span_places(span);
+                    let mut members: Vec<_> = places.map(|place| group.place(place)).collect();
+                    members.retain(|member| member.is_whole());
+                    let wanted = geometry?.redundancy() + 1;
+                    let carriers = members.iter().filter(|member| member.metadata()).count();
+                    Some(Span {
+                        missing: wanted.saturating_sub(carriers),
+                        has_enough: members.len() >= wanted,
+                        members,
+                    })
                 })
             })
-        })
     }
 
     /// Where metadata and logs of this lane would lie in these groups, on drives that are whole, and
@@ -118,7 +114,7 @@ impl<W: World> LaneState<W> {
         if enough && self.metadata_is_safe() {
             return None;
         }
-        let planned = self.planned(&self.staying_groups()).metadata;
+        let planned = self.planned(&self.drives.staying_groups()).metadata;
         let unsuited = |member: &Member<W>| {
             let place = (usize::from(member.group()), usize::from(member.place()));
             (!planned.contains(&place), member.log())
@@ -201,7 +197,7 @@ impl<W: World> LaneState<W> {
             return Ok(false);
         }
         // As in `copy_metadata`.
-        let planned = self.planned(&self.groups_beside(leaving)).metadata;
+        let planned = self.planned(&self.drives.groups_beside(leaving)).metadata;
         let mut takers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
         if takers.is_empty() {
             takers = elsewhere;
@@ -224,12 +220,5 @@ impl<W: World> LaneState<W> {
             leaving.index
         );
         self.drives.event(EventKind::Trouble, text);
-    }
-
-    /// Other groups that data can go to.
-    pub(super) fn groups_beside(&self, leaving: &Rc<Group<W>>) -> Vec<Rc<Group<W>>> {
-        let mut others = self.drives.groups();
-        others.retain(|group| !Rc::ptr_eq(group, leaving) && self.drives.takes_zones(group));
-        others
     }
 }

@@ -13,14 +13,8 @@ use crate::pool::PoolError;
 use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
-use std::time::Duration;
 
 impl<W: World> LaneState<W> {
-    /// How long a drive is waited for that nobody needs.
-    pub(super) fn patience(&self) -> Duration {
-        self.background().limits().hung
-    }
-
     /// Does what the first lane does about groups, if this one does something else.
     pub(super) async fn follow_first_lane(self: &Rc<Self>) -> Result<(), PoolError> {
         if self.drives.lane().index == 0 {
@@ -46,7 +40,9 @@ impl<W: World> LaneState<W> {
         let mut reserved = self.drives.spares();
         reserved.retain(|spare| spare.is_reserved());
         for spare in reserved {
-            self.drives.part_with_spare(&spare, self.patience()).await?;
+            self.drives
+                .part_with_spare(&spare, self.background().patience())
+                .await?;
         }
         Ok(())
     }
@@ -121,7 +117,7 @@ impl<W: World> LaneState<W> {
 
     /// Lets a group go, when no lane has anything in it.
     async fn part_with(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
-        if !self.zones_of(group).is_empty() || !self.move_copies_off(group).await? {
+        if !self.drives.zones_of(group).is_empty() || !self.move_copies_off(group).await? {
             return Ok(());
         }
         let (lane, index) = (self.drives.lane(), group.index);
@@ -136,7 +132,9 @@ impl<W: World> LaneState<W> {
         self.check()?;
         registry.say_departure(lane.index, index, Departure::Left);
         if hasty {
-            self.drives.wipe_departed(group, self.patience()).await;
+            self.drives
+                .wipe_departed(group, self.background().patience())
+                .await;
             self.tell_free(index);
         }
         Ok(())
@@ -149,7 +147,9 @@ impl<W: World> LaneState<W> {
         if !registry.may_wipe(lane.index, index) {
             return;
         }
-        self.drives.wipe_departed(group, self.patience()).await;
+        self.drives
+            .wipe_departed(group, self.background().patience())
+            .await;
         if registry.say_departure(lane.index, index, Departure::Wiped) {
             self.tell_free(index);
         }

@@ -37,7 +37,7 @@ impl<W: World> LaneState<W> {
     fn judge_fullness(&self) {
         let registry = &self.drives.lane().registry;
         let (taken, in_use) = registry.space();
-        let capacity = self.unopened_pages().saturating_add_signed(in_use);
+        let capacity = self.drives.unopened_pages().saturating_add_signed(in_use);
         let now = self.world.now();
         let judge = |judged: &mut Judged| {
             let crossed = judged.judge(now, taken, capacity);

@@ -9,7 +9,7 @@
 
 use super::candidates::Candidate;
 use crate::drives::Member;
-use crate::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
+use crate::drives::{EventKind, Group, SPARE_GROUP, Zone, stride_bytes, zone_pages};
 use crate::label::{GROUPS_MAX, GroupEntry, GroupRole, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
 use crate::pool::create::{check_log_level, check_log_room, check_name};
@@ -39,7 +39,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let group = inner.found_group(index)?;
+        let group = inner.drives.found_group(index)?;
         if inner.drives.lane().index > 0 {
             return inner.follow().await;
         }
@@ -63,7 +63,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        inner.check_convert(&inner.found_group(index)?, level)
+        inner.check_convert(&inner.drives.found_group(index)?, level)
     }
 
     /// Groups that the first lane of the pool has, and keeps, and this one has not: their
@@ -134,7 +134,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let group = inner.found_group(index)?;
+        let group = inner.drives.found_group(index)?;
         let lane = inner.drives.lane();
         if lane.index > 0 {
             return inner.follow().await;
@@ -154,7 +154,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        inner.check_remove(&inner.found_group(index)?)
+        inner.check_remove(&inner.drives.found_group(index)?)
     }
 
     /// Takes back drives that were to be added to all lanes and could not be added to one
@@ -171,7 +171,7 @@ impl<W: World> Lane<W> {
         let keeps_spares = inner.drives.lane().index == 0 && !others_have;
         for spare in inner.drives.spares() {
             if names.contains(&spare.name) && !keeps_spares {
-                let patience = inner.patience();
+                let patience = inner.background().patience();
                 inner.drives.part_with_spare(&spare, patience).await?;
             }
         }
@@ -192,17 +192,6 @@ impl<W: World> Lane<W> {
 }
 
 impl<W: World> LaneState<W> {
-    pub(super) fn found_group(&self, index: u16) -> Result<Rc<Group<W>>, PoolError> {
-        let groups = self.drives.groups();
-        let found = groups
-            .into_iter()
-            .find(|group| group.index == index && group.drives() > 0);
-        found.ok_or_else(|| {
-            let context = format!("there is no group {index} in pool '{}'", self.drives.name());
-            PoolError::new(PoolErrorKind::NotFound, context)
-        })
-    }
-
     fn check_remove(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
         let (index, name) = (group.index, self.drives.name());
         if group.leaves() && self.drives.lane().registry.lanes() > 1 {
@@ -221,10 +210,10 @@ impl<W: World> LaneState<W> {
             // It holds no pages, and all drives of the pool have room for the logs.
             return Ok(());
         }
-        let of_group = self.zones_of(group);
+        let of_group = self.drives.zones_of(group);
         let used: u64 = of_group
             .iter()
-            .map(|zone| self.space().used_in(*zone))
+            .map(|zone| self.space().used_in(zone.shape.zone))
             .sum();
         let free_here = self.free_in(group);
         let free_elsewhere = self.free_pages().saturating_sub(free_here);
@@ -265,7 +254,7 @@ impl<W: World> LaneState<W> {
                 "group {index} of pool '{name}' is its log group, which keeps its level: remove it, and add one of level {level}"
             )));
         }
-        if let Some(log) = self.log_group() {
+        if let Some(log) = self.drives.log_group() {
             check_log_level(name, log.level(), [level])?;
         }
         if !from.can_become(level) {
@@ -286,7 +275,7 @@ impl<W: World> LaneState<W> {
                 "group {index} of pool '{name}' lacks drives that level {level} can't do without: replace those that are out of use first"
             )));
         }
-        if !self.has_room_for(&self.zones_of(group)) {
+        if !self.has_room_for(&self.drives.zones_of(group)) {
             return Err(PoolError::new(
                 PoolErrorKind::Full,
                 format!(
@@ -297,16 +286,10 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
-    pub(super) fn zones_of(&self, group: &Rc<Group<W>>) -> Vec<u32> {
-        let mut zones = self.drives.zones();
-        zones.retain(|zone| Rc::ptr_eq(&zone.group, group));
-        zones.iter().map(|zone| zone.shape.zone).collect()
-    }
-
     /// That a group is neither on its way to another level nor out of the pool.
     fn check_settled(&self, group: &Group<W>) -> Result<(), PoolError> {
-        let moves = |zone: &Rc<crate::drives::Zone<W>>| zone.group.index == group.index;
-        if group.leaves() || self.zones_to_empty().iter().any(moves) {
+        let moves = |zone: &Rc<Zone<W>>| zone.group.index == group.index;
+        if group.leaves() || self.drives.zones_to_empty().iter().any(moves) {
             let context = format!(
                 "group {} of pool '{}' is being changed already: wait until that is done",
                 group.index,
@@ -318,13 +301,10 @@ impl<W: World> LaneState<W> {
     }
 
     /// Whether one of `zones` could be emptied into the free pages of all others.
-    fn has_room_for(&self, zones: &[u32]) -> bool {
+    fn has_room_for(&self, zones: &[Rc<Zone<W>>]) -> bool {
         let space = self.space();
-        let Some(least) = zones
-            .iter()
-            .copied()
-            .min_by_key(|zone| space.used_in(*zone))
-        else {
+        let numbers = zones.iter().map(|zone| zone.shape.zone);
+        let Some(least) = numbers.min_by_key(|zone| space.used_in(*zone)) else {
             return true;
         };
         let used = space.used_in(least);
@@ -336,7 +316,7 @@ impl<W: World> LaneState<W> {
     /// Pages that a group could give.
     fn free_in(&self, group: &Rc<Group<W>>) -> u64 {
         let in_use = self.space().free_of(group.index);
-        in_use + self.unopened_of(group)
+        in_use + self.drives.unopened_of(group)
     }
 
     /// Makes a change of groups durable, and begins with what follows from it.
@@ -372,20 +352,13 @@ impl<W: World> LaneState<W> {
         Rc::new(Member::new(&self.world, drive, &entry))
     }
 
-    /// The group that the logs are to lie on, where there is one.
-    pub(super) fn log_group(&self) -> Option<Rc<Group<W>>> {
-        let groups = self.drives.groups().into_iter();
-        let mut there = groups.filter(|group| group.drives() > 0 && !group.leaves());
-        there.find(|group| group.is_log())
-    }
-
     /// That the log is protected as well as data is when there is such a group, too.
     fn check_roles(&self, level: Level, role: GroupRole) -> Result<(), PoolError> {
         if self.drives.lane().index > 0 {
             // The first lane decides. This one may not know yet what leaves there.
             return Ok(());
         }
-        let (name, log) = (self.drives.name(), self.log_group());
+        let (name, log) = (self.drives.name(), self.drives.log_group());
         match (role, log) {
             (GroupRole::Data, None) => Ok(()),
             (GroupRole::Data, Some(log)) => check_log_level(name, log.level(), [level]),

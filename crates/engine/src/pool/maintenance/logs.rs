@@ -116,7 +116,7 @@ impl<W: World> LaneState<W> {
     /// The drives that should carry the logs instead of those that do, and what is told then: drives
     /// of the log group, or of data while only one copy is left.
     fn next_home(&self) -> Option<(Vec<Rc<Member<W>>>, String)> {
-        let (group, span) = (self.log_group()?, self.log_span()?);
+        let (group, span) = (self.drives.log_group()?, self.log_span()?);
         let carriers = self.drives.log_members();
         let is_home = carriers.iter().all(|member| member.group() == group.index);
         let is_one_span = carriers.iter().all(|member| span.has(member));
@@ -136,7 +136,7 @@ impl<W: World> LaneState<W> {
         if is_complete || span.carriers > 1 {
             return None;
         }
-        let data = planned(&self.staying_groups());
+        let data = planned(&self.drives.staying_groups());
         let text = format!(
             "drives of data carry the logs now, since log group {index} lacks drives: replace those that are out of use"
         );
@@ -228,8 +228,8 @@ impl<W: World> LaneState<W> {
                 .for_each(|member| member.set_log(false));
             return Ok(true);
         }
-        let mut groups = self.groups_beside(leaving);
-        groups.extend(self.log_group());
+        let mut groups = self.drives.groups_beside(leaving);
+        groups.extend(self.drives.log_group());
         let planned = self.planned(&groups).logs;
         let carriers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
         match carriers.is_empty() {

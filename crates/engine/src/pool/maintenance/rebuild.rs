@@ -161,7 +161,7 @@ impl<W: World> LaneState<W> {
     /// Begins the tasks of drives that are to be rebuilt and have none.
     fn follow_progress(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) {
         let zone_bytes = self.identity().zone_bytes;
-        let zones = self.zones_in(group).len() as u64;
+        let zones = self.drives.zones_of(group).len() as u64;
         for member in self.to_rebuild(group) {
             let known = all.borrow().iter().find_map(|progress| {
                 Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
@@ -186,12 +186,6 @@ impl<W: World> LaneState<W> {
         }
     }
 
-    fn zones_in(&self, group: &Rc<Group<W>>) -> Vec<Rc<Zone<W>>> {
-        let mut zones = self.drives.zones();
-        zones.retain(|zone| Rc::ptr_eq(&zone.group, group));
-        zones
-    }
-
     /// The zone of a group that has the least redundancy left, and the drives that lack it. Of several
     /// the one that the drive lacks which is whole the soonest: its span has its redundancy again then.
     fn next_pass(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Option<Pass<W>> {
@@ -206,7 +200,7 @@ impl<W: World> LaneState<W> {
             let lacking = all.iter().filter(|progress| lacks(progress, zone));
             lacking.cloned().collect()
         };
-        let passes = self.zones_in(group).into_iter().map(|zone| Pass {
+        let passes = self.drives.zones_of(group).into_iter().map(|zone| Pass {
             targets: targets(&zone),
             zone,
         });
@@ -221,7 +215,7 @@ impl<W: World> LaneState<W> {
 
     /// As [`LaneState::redundancy_left`], the worst of all zones, and of the logs.
     pub(super) fn redundancy_left_beside(&self, member: &Member<W>) -> usize {
-        let zones = self.zones_in(&self.drives.group(member.group()));
+        let zones = self.drives.zones_of(&self.drives.group(member.group()));
         let places = [usize::from(member.place())];
         let left = zones.iter().map(|zone| self.redundancy_left(zone, &places));
         left.chain(self.logs_left_beside(member))
@@ -353,7 +347,7 @@ impl<W: World> LaneState<W> {
     /// Drives of a group that hold all zones are whole from now on. Nothing is waited for between the
     /// look and this: a zone that is taken into use later is written to them.
     fn count_as_whole(&self, group: &Rc<Group<W>>) -> Vec<Rc<Member<W>>> {
-        let zones = self.zones_in(group);
+        let zones = self.drives.zones_of(group);
         let mut members = self.to_rebuild(group);
         members.retain(|member| {
             let rebuilt = member.rebuilt().borrow();

@@ -4,9 +4,11 @@
 //! Invariant: zones that no lane has taken yet count once for all lanes.
 
 use super::fullness::Thresholds;
+use crate::drives::Zone;
 use crate::pool::{Lane, PoolError};
 use crate::space::promise;
 use crate::world::World;
+use std::rc::Rc;
 
 /// What is taken of a pool, and the room that it has, without one of its groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,15 +62,16 @@ impl<W: World> Lane<W> {
     pub fn remains_without(&self, index: u16) -> Result<Remains, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let group = inner.found_group(index)?;
-        let of_group = inner.zones_of(&group);
+        let group = inner.drives.found_group(index)?;
+        let of_group = inner.drives.zones_of(&group);
         let (used, others) = {
             let space = inner.space();
-            let of_group: u64 = of_group.iter().map(|zone| space.used_in(*zone)).sum();
+            let used_in = |zone: &Rc<Zone<W>>| space.used_in(zone.shape.zone);
+            let of_group: u64 = of_group.iter().map(used_in).sum();
             let free = space.free() - space.free_of(index);
             (space.used(), space.used() - of_group + free)
         };
-        let unopened = inner.unopened_pages() - inner.unopened_of(&group);
+        let unopened = inner.drives.unopened_pages() - inner.drives.unopened_of(&group);
         let kept = promise::kept_of(others + unopened);
         let page_bytes = inner.page_bytes();
         Ok(Remains {

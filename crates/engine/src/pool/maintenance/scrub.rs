@@ -84,7 +84,7 @@ impl<W: World> LaneState<W> {
         let mended_sums = self.store.integrity.stats().mended;
         let mut found = Healed::default();
         for zone in zones {
-            if self.is_in_use(&zone) {
+            if self.drives.is_in_use(&zone) {
                 self.store.integrity.scrub_zone(zone.shape.zone).await;
                 found = found.and(self.scrub_zone(&zone, task).await?);
             }
@@ -157,17 +157,10 @@ impl<W: World> LaneState<W> {
                 self.world.reached("scrub put off for a drive");
                 self.look_after_drives(task).await?;
             }
-            if !self.background().scrubs().is_wanted() || !self.is_in_use(zone) {
+            if !self.background().scrubs().is_wanted() || !self.drives.is_in_use(zone) {
                 break;
             }
         }
         Ok(found)
-    }
-
-    /// Whether a zone is still the one that it was: it may have been emptied, or given
-    /// to another lane, and taken into use anew.
-    pub(super) fn is_in_use(&self, zone: &Rc<Zone<W>>) -> bool {
-        let now = self.drives.zone(zone.shape.zone);
-        now.is_some_and(|now| Rc::ptr_eq(&now, zone))
     }
 }

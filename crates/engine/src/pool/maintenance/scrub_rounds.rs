@@ -198,7 +198,7 @@ impl<W: World> LaneState<W> {
         }
         round.found = round.found.and(findings(healed, mended_sums));
         let done = done + taken;
-        (round.at, round.next_zone) = match done == stripes.len() || !self.is_in_use(zone) {
+        (round.at, round.next_zone) = match done == stripes.len() || !self.drives.is_in_use(zone) {
             true => (None, number + 1),
             false => (Some((number, incarnation, done)), number),
         };

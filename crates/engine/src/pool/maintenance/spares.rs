@@ -225,27 +225,6 @@ impl<W: World> LaneState<W> {
         }
     }
 
-    fn named_spare(&self, name: &str) -> Option<Rc<Member<W>>> {
-        let spares = self.drives.spares().into_iter();
-        let mut free = spares.filter(|spare| !spare.is_reserved());
-        free.find(|spare| spare.name == name || spare.uuid.to_string() == name)
-    }
-
-    fn named_member(&self, name: &str) -> Result<Rc<Member<W>>, PoolError> {
-        let found = self
-            .drives
-            .members()
-            .into_iter()
-            .find(|member| member.name == name || member.uuid.to_string() == name);
-        found.ok_or_else(|| {
-            let context = format!(
-                "there is no drive '{name}' in a group of pool '{}'",
-                self.drives.name()
-            );
-            PoolError::new(PoolErrorKind::NotFound, context)
-        })
-    }
-
     /// Takes a drive out of use as it was ordered, durably. What is in flight on it ends.
     ///
     /// In a pool of one lane its own label says so first, where it answers: it has old data from
@@ -404,15 +383,15 @@ impl<W: World> Lane<W> {
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        if let Some(spare) = inner.named_spare(name)
+        if let Some(spare) = inner.drives.named_spare(name)
             && inner
                 .drives
-                .part_with_spare(&spare, inner.patience())
+                .part_with_spare(&spare, inner.background().patience())
                 .await?
         {
             return Ok(());
         }
-        self.fail_member(&inner.named_member(name)?).await
+        self.fail_member(&inner.drives.named_member(name)?).await
     }
 
     async fn fail_member(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
@@ -487,14 +466,14 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// As [`Lane::fail_drive`] and [`Lane::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
-        if let Some(spare) = self.inner.named_spare(name) {
+        if let Some(spare) = self.inner.drives.named_spare(name) {
             self.add_spare(drive).await?;
             // Where it stands in for another by now, it stays.
-            let patience = self.inner.patience();
+            let patience = self.inner.background().patience();
             let parted = self.inner.drives.part_with_spare(&spare, patience).await;
             return parted.map(drop);
         }
-        let member = self.inner.named_member(name)?;
+        let member = self.inner.drives.named_member(name)?;
         if member.is_writable() {
             self.inner.check_can_lose(&member)?;
         }
@@ -532,7 +511,7 @@ impl<W: World> Lane<W> {
 
     /// Whether a group has a drive of this name.
     pub fn has_drive(&self, name: &str) -> bool {
-        self.inner.named_member(name).is_ok()
+        self.inner.drives.named_member(name).is_ok()
     }
 
     /// That a drive could be taken out of use now, or is.
@@ -540,7 +519,7 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// `NotFound`; `Invalid` when the pool can't do without it.
     pub fn can_do_without(&self, name: &str) -> Result<(), PoolError> {
-        let member = self.inner.named_member(name)?;
+        let member = self.inner.drives.named_member(name)?;
         match member.is_writable() {
             true => self.inner.check_can_lose(&member),
             false => Ok(()),
@@ -554,7 +533,7 @@ impl<W: World> Lane<W> {
     /// As [`Lane::can_do_without`].
     pub fn is_covered_without(&self, name: &str) -> Result<bool, PoolError> {
         self.can_do_without(name)?;
-        let member = self.inner.named_member(name)?;
+        let member = self.inner.drives.named_member(name)?;
         Ok(!member.is_writable() || self.inner.drives.is_covered_without(&member))
     }
 
@@ -563,8 +542,8 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// `NotFound`; `Busy` when it is in use.
     pub fn let_go(&self, name: &str) -> Result<(), PoolError> {
-        let spare = self.inner.named_spare(name);
-        let member = spare.map_or_else(|| self.inner.named_member(name), Ok)?;
+        let spare = self.inner.drives.named_spare(name);
+        let member = spare.map_or_else(|| self.inner.drives.named_member(name), Ok)?;
         if member.is_writable() || member.state() == MemberState::Spare {
             let context = format!("drive '{name}' is in use");
             return Err(PoolError::new(PoolErrorKind::Busy, context));

@@ -64,16 +64,9 @@ struct Round {
 }
 
 impl<W: World> LaneState<W> {
-    /// Zones that are to go out of use.
-    pub(in crate::pool) fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
-        let mut zones = self.drives.zones();
-        zones.retain(|zone| zone.group.leaves() || zone.level != zone.group.level());
-        zones
-    }
-
     /// Empties them, as far as there is room.
     pub(super) async fn empty_zones(self: &Rc<Self>) -> Result<(), PoolError> {
-        let zones = self.zones_to_empty();
+        let zones = self.drives.zones_to_empty();
         let Some(first) = zones.first() else {
             return Ok(());
         };
@@ -92,7 +85,7 @@ impl<W: World> LaneState<W> {
         let mut failed: BTreeMap<u32, PoolError> = BTreeMap::new();
         loop {
             let space = || self.space();
-            let mut zones = self.zones_to_empty();
+            let mut zones = self.drives.zones_to_empty();
             zones.retain(|zone| !failed.contains_key(&zone.shape.zone));
             if zones.is_empty()
                 && let Some((_, error)) = failed.pop_first()
@@ -125,7 +118,7 @@ impl<W: World> LaneState<W> {
     /// What volumes have in zones that are to be emptied.
     fn bytes_to_move(&self) -> u64 {
         let space = self.space();
-        let zones = self.zones_to_empty();
+        let zones = self.drives.zones_to_empty();
         let pages = zones.iter().map(|zone| space.used_in(zone.shape.zone));
         pages.sum::<u64>() * self.page_bytes()
     }

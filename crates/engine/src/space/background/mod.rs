@@ -72,6 +72,11 @@ impl Background {
         self.limits.get()
     }
 
+    /// How long a drive is waited for that nobody needs.
+    pub fn patience(&self) -> Duration {
+        self.limits().hung
+    }
+
     /// Sets the limits of drives from now on.
     pub fn set_limits(&self, limits: Limits) {
         self.limits.set(limits);
