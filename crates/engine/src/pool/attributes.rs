@@ -99,10 +99,10 @@ impl<W: World> Lane<W> {
             Record::Property(core.id, Property::Attribute { key, value })
         };
         records.extend(change.attributes.iter().map(property));
-        inner.check_properties_fit(&records)?;
+        inner.metadata_room().check_properties_fit(&records)?;
         match inner.world.planted("what is said is not made durable") {
             true => inner.spoil(|state| say_in_memory(state, &records)),
-            false => inner.commit(records).await?,
+            false => inner.journal().commit(records).await?,
         }
         inner.world.reached("volume renamed or tagged");
         Ok(())
@@ -160,6 +160,7 @@ impl<W: World> Lane<W> {
         });
         let record = Record::Property(id, origin);
         self.inner
+            .metadata_room()
             .check_properties_fit(std::slice::from_ref(&record))?;
         Ok(record)
     }
@@ -175,8 +176,8 @@ impl<W: World> Lane<W> {
         let _administration = inner.administration().await;
         let core = self.still(name)?;
         let records = vec![Record::Property(core.id, Property::Trashed { at_unix_s })];
-        inner.check_properties_fit(&records)?;
-        inner.commit(records).await?;
+        inner.metadata_room().check_properties_fit(&records)?;
+        inner.journal().commit(records).await?;
         inner.world.reached("volume put into the trash");
         Ok(())
     }
@@ -201,8 +202,8 @@ impl<W: World> Lane<W> {
             records.extend(self.renaming(&core, &old, name)?);
         }
         records.push(Record::Property(core.id, Property::Recovered));
-        inner.check_properties_fit(&records)?;
-        inner.commit(records).await?;
+        inner.metadata_room().check_properties_fit(&records)?;
+        inner.journal().commit(records).await?;
         inner.world.reached("volume taken out of the trash");
         Ok(())
     }

@@ -537,8 +537,11 @@ fn check_spares<W: World>(
 async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError> {
     // Metadata first: a drive with a label is a drive with a pool.
     let inner = LaneState::assemble(drives, State::default(), true).await?;
-    inner.begin_generation(1);
-    inner.write_checkpoint(inner.checkpoint_now()).await?;
+    inner.journal().begin_generation(1);
+    inner
+        .journal()
+        .write_checkpoint(inner.journal().checkpoint_now())
+        .await?;
     // Only with the second generation there is a pool: until then, some drives may
     // have no label yet, and could not be told from lost ones.
     inner.drives.write_labels_alone(|_| ()).await?;

@@ -41,8 +41,8 @@ impl<W: World> Lane<W> {
             Record::Property(id, hidden),
             Record::Ready { id },
         ];
-        inner.check_properties_fit(&records)?;
-        inner.commit(records).await?;
+        inner.metadata_room().check_properties_fit(&records)?;
+        inner.journal().commit(records).await?;
         let core = inner.state().volumes.get(&id).map(Rc::clone);
         let core = core.ok_or_else(|| {
             let context = format!("volume '{name}' went away while it was created");

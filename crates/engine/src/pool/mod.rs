@@ -254,7 +254,7 @@ impl<W: World> Lane<W> {
             promised_bytes: inner.state().promises.promised() * page_bytes,
             kept_bytes: kept * page_bytes,
             backing_bytes: inner.state().backing_pages() * page_bytes,
-            backed_bytes: inner.backed_pages() * page_bytes,
+            backed_bytes: inner.backings().backed_pages() * page_bytes,
             fullness: self.fullness(),
             free_zones_bytes: inner.drives.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
@@ -363,7 +363,7 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub async fn checkpoint(&self) -> Result<(), PoolError> {
-        self.inner.checkpoint_to_all().await
+        self.inner.journal().checkpoint_to_all().await
     }
 
     pub(crate) fn start(inner: Rc<LaneState<W>>) -> Self {
@@ -386,7 +386,7 @@ impl<W: World> Lane<W> {
         inner.io_ended().await?;
         inner.store.drain().await?;
         inner.drives.set_closed();
-        inner.checkpoint_ended().await;
+        inner.journal().checkpoint_ended().await;
         let closed = inner
             .drives
             .write_labels_alone(|label| label.clean = true)

@@ -166,7 +166,7 @@ impl<W: World> Lane<W> {
         self.check_new(&info.name)?;
         let id = self.next_ids(1)?;
         let records = arrival_records(id, info, properties, from);
-        inner.check_properties_fit(&records)?;
+        inner.metadata_room().check_properties_fit(&records)?;
         let promised = match info.provisioning {
             Provisioning::Thin => 0,
             Provisioning::Thick => pages,
@@ -218,7 +218,7 @@ impl<W: World> Lane<W> {
         to: &OtherPool,
         arrive: impl AsyncFnOnce(VolumeInfo, VolumeProperties) -> Result<(), PoolError>,
     ) -> Result<Duration, PoolError> {
-        let inner = &self.inner;
+        let (inner, journal) = (&self.inner, self.inner.journal());
         inner.check()?;
         let _administration = inner.administration().await;
         let core = self.core_of(uuid).ok_or_else(|| no_move(uuid))?;
@@ -229,8 +229,8 @@ impl<W: World> Lane<W> {
         };
         is_whole()?;
         let leaving = vec![Record::Property(core.id, to.at(Stage::Leaving))];
-        inner.check_properties_fit(&leaving)?;
-        inner.commit(leaving).await?;
+        inner.metadata_room().check_properties_fit(&leaving)?;
+        journal.commit(leaving).await?;
         let volume = self.handle(&core);
         volume.calm().await;
         let began = inner.world.now();
@@ -240,7 +240,7 @@ impl<W: World> Lane<W> {
         };
         let (info, properties) = (volume.info(), core.properties.get());
         if inner.world.planted(EARLY) {
-            inner.commit(vec![Record::Delete { id: core.id }]).await?;
+            journal.commit(vec![Record::Delete { id: core.id }]).await?;
         }
         let arrived = match is_whole() {
             Ok(()) => arrive(info, properties).await,
@@ -250,7 +250,7 @@ impl<W: World> Lane<W> {
             // It may have arrived all the same, as far as we know: what is durable here is
             // what counts then.
             let stays = Record::Property(core.id, Property::Transit(None));
-            inner.commit(vec![stays]).await?;
+            journal.commit(vec![stays]).await?;
             core.live.set_mirror(None);
             return Err(error);
         }
@@ -297,8 +297,8 @@ impl<W: World> Lane<W> {
         changes.extend(from.map(|from| from.at(Stage::Arrived)));
         let record = |property| Record::Property(core.id, property);
         let records: Vec<Record> = changes.into_iter().map(record).collect();
-        inner.check_properties_fit(&records)?;
-        inner.commit(records).await
+        inner.metadata_room().check_properties_fit(&records)?;
+        inner.journal().commit(records).await
     }
 
     /// Lets go of a volume that has arrived in the other pool.
@@ -355,7 +355,7 @@ impl<W: World> Lane<W> {
             inner.world.reached("move called off at the opening");
         }
         let settled = Record::Property(core.id, Property::Transit(None));
-        inner.commit(vec![settled]).await?;
+        inner.journal().commit(vec![settled]).await?;
         core.live.withheld.set(false);
         Ok(())
     }

@@ -116,8 +116,11 @@ async fn go_on<W: World>(world: &W, found: FoundLane<W>) -> Result<Lane<W>, Pool
         })?;
     }
     let inner = LaneState::assemble(Rc::clone(&drives), found.state, false).await?;
-    inner.begin_generation(found.generation + ahead);
-    inner.write_checkpoint(inner.checkpoint_now()).await?;
+    inner.journal().begin_generation(found.generation + ahead);
+    inner
+        .journal()
+        .write_checkpoint(inner.journal().checkpoint_now())
+        .await?;
     if drives.lane().index == 0 {
         // The first lane decides: there is no such group.
         inner.part_with_reserved().await?;

@@ -61,7 +61,7 @@ impl<W: World> Lane<W> {
                 Provisioning::Thick => None,
             };
             // When this fails the pool has stopped.
-            inner.commit(vec![behave]).await?;
+            inner.journal().commit(vec![behave]).await?;
         }
         Ok(self.handle(&core).info())
     }
@@ -76,10 +76,10 @@ impl<W: World> Lane<W> {
             false => Some(core.live.ranges.exclusive(0, u64::MAX).await),
         };
         let pages = core.unmapped_pages(inner.page_bytes());
-        if !inner.pledge(pages).await? {
-            return Err(inner.no_room_for(&core.name.to_string(), pages));
+        if !inner.pledges().pledge(pages).await? {
+            return Err(inner.pledges().no_room_for(&core.name.to_string(), pages));
         }
-        inner.promise_pledged(core);
+        inner.pledges().promise_pledged(core);
         Ok(())
     }
 }

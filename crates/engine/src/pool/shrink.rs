@@ -68,7 +68,7 @@ impl<W: World> Lane<W> {
             size_bytes,
             end,
         };
-        inner.commit(vec![shrink]).await?;
+        inner.journal().commit(vec![shrink]).await?;
         inner.world.reached("volume shrunk");
         self.release_all().await;
         Ok(())

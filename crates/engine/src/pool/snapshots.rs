@@ -80,7 +80,7 @@ impl<W: World> Lane<W> {
     /// How often, since the opening, something was refused because the metadata had no
     /// room for maps that share less.
     pub fn map_refusals(&self) -> u64 {
-        self.inner.map_refusals()
+        self.inner.metadata_room().map_refusals()
     }
 
     /// Takes snapshots of several volumes, `(volume, name)` each, at one instant. When all
@@ -120,8 +120,9 @@ impl<W: World> Lane<W> {
         for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
             records.push(self.taken(VolumeId(id), core, name, taking)?);
         }
-        inner.check_properties_fit(&records.concat())?;
-        inner.check_maps()?;
+        let (room, journal) = (inner.metadata_room(), inner.journal());
+        room.check_properties_fit(&records.concat())?;
+        room.check_maps()?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
             let context = "not all of it can be taken at this instant".to_owned();
@@ -130,12 +131,11 @@ impl<W: World> Lane<W> {
         if inner.world.planted("group taken one after another") {
             drop(std::mem::take(&mut still));
             for one in records.drain(1..) {
-                inner.commit(one).await?;
+                journal.commit(one).await?;
             }
         }
-        inner
-            .commit(records.into_iter().flatten().collect())
-            .await?;
+        let records = records.into_iter().flatten().collect();
+        journal.commit(records).await?;
         drop(still);
         inner.world.reached("volume cloned");
         if pairs.len() > 1 {
@@ -177,8 +177,8 @@ impl<W: World> Lane<W> {
             self.check_new(keep)?;
             let taking = Taking::snapshot(at_unix_s);
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
-            inner.check_properties_fit(&records)?;
-            inner.check_maps()?;
+            inner.metadata_room().check_properties_fit(&records)?;
+            inner.metadata_room().check_maps()?;
         }
         let id = core.id;
         if inner.world.planted("restored before it is durable") {
@@ -218,8 +218,8 @@ impl<W: World> Lane<W> {
     ) -> Result<Vec<Rc<VolumeCore>>, PoolError> {
         let each = RECORDS_EACH + taking.attributes.len();
         let records = pairs.len() * each;
-        if pairs.is_empty() || records > self.inner.records_at_once() {
-            let most = self.inner.records_at_once() / each;
+        if pairs.is_empty() || records > self.inner.journal().records_at_once() {
+            let most = self.inner.journal().records_at_once() / each;
             let context = format!(
                 "{} volumes at one instant: pool '{}' takes from 1 to {most}",
                 pairs.len(),

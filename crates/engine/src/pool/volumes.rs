@@ -183,7 +183,7 @@ impl<W: World> Lane<W> {
         let more = match core.provisioning.get() {
             Provisioning::Thin => 0,
             // What it has beyond its end, of an earlier version, counts then.
-            Provisioning::Thick => pages.saturating_sub(self.inner.pages_of(&core)),
+            Provisioning::Thick => pages.saturating_sub(self.inner.pledges().pages_of(&core)),
         };
         let resize = vec![Record::Resize { id, size_bytes }];
         self.commit_promising(name, more, resize).await
@@ -197,11 +197,11 @@ impl<W: World> Lane<W> {
         records: Vec<Record>,
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
-        if pages > 0 && !inner.pledge(pages).await? {
-            return Err(inner.no_room_for(name, pages));
+        if pages > 0 && !inner.pledges().pledge(pages).await? {
+            return Err(inner.pledges().no_room_for(name, pages));
         }
-        let committed = inner.commit(records).await;
-        inner.unpledge();
+        let committed = inner.journal().commit(records).await;
+        inner.pledges().unpledge();
         committed
     }
 
@@ -229,9 +229,15 @@ impl<W: World> Lane<W> {
             inner.spoil(|state| state.give_up(core.map.take()));
             self.release_all().await;
             inner.world.sleep(Duration::from_millis(1)).await;
-            return inner.commit(vec![Record::Delete { id: core.id }]).await;
+            return inner
+                .journal()
+                .commit(vec![Record::Delete { id: core.id }])
+                .await;
         }
-        inner.commit(vec![Record::Delete { id: core.id }]).await?;
+        inner
+            .journal()
+            .commit(vec![Record::Delete { id: core.id }])
+            .await?;
         // Only now may others write there: a crash before this point keeps the
         // volume, with its data.
         self.release_all().await;
@@ -241,7 +247,7 @@ impl<W: World> Lane<W> {
     /// Gives the pages of deleted volumes back, some at a time so that others can work.
     pub(super) async fn release_all(&self) {
         loop {
-            let more = self.inner.release_some();
+            let more = self.inner.journal().release_some();
             if !more {
                 return;
             }

@@ -64,7 +64,7 @@ impl<W: World> LaneState<W> {
             world,
             drives,
             store: Rc::new(store),
-            journal: JournalCursor::default(),
+            journal_cursor: JournalCursor::default(),
             pages: PageAccounts::new(state, space),
             background: Background::default(),
             administration: Default::default(),

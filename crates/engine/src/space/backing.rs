@@ -1,4 +1,5 @@
-//! The readers that read through a page to its backing, and pages that have just become whole.
+//! The readers that read through a page to its backing, and pages that have just become whole:
+//! [`Backings`].
 //!
 //! Invariants:
 //! - A page lets go of its backing only when nobody reads through it any more, and nobody
@@ -75,20 +76,33 @@ impl Drop for Backing {
     }
 }
 
-impl<W: World> LaneState<W> {
+/// The pages of a lane that lie over others, and who reads through them.
+pub(crate) struct Backings<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Backings<'a, W> {
+    pub(crate) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Backings { lane }
+    }
+
     /// What backs a page, if anything does. No wait may come between the look at the map
     /// and this.
     pub(crate) fn backing(&self, page: PhysPage) -> Option<Backing> {
-        let backing = self.state().backings.get(page)?;
+        let backing = self.lane.state().backings.get(page)?;
         if self.is_becoming_whole(page) {
             return None;
         }
-        Some(self.backing_readers.hold(backing))
+        Some(self.lane.backing_readers.hold(backing))
     }
 
     /// Whether a page needs its backing no more, and has it still.
     pub(crate) fn is_becoming_whole(&self, page: PhysPage) -> bool {
-        self.backing_readers.becoming_whole.borrow().contains(&page)
+        self.lane
+            .backing_readers
+            .becoming_whole
+            .borrow()
+            .contains(&page)
     }
 
     /// A page has all of its content itself: it lets go of its backing. Some volume keeps
@@ -96,16 +110,22 @@ impl<W: World> LaneState<W> {
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
-    pub(crate) async fn become_whole(self: &Rc<Self>, page: PhysPage) -> Result<(), PoolError> {
-        self.backing_readers
+    pub(crate) async fn become_whole(&self, page: PhysPage) -> Result<(), PoolError> {
+        self.lane
+            .backing_readers
             .becoming_whole
             .borrow_mut()
             .insert(page);
-        if !self.world.planted("backing let go while it is read") {
+        if !self.lane.world.planted("backing let go while it is read") {
             self.nobody_reads_through().await;
         }
-        let outcome = self.commit(vec![Record::Whole { phys: page }]).await;
-        self.backing_readers
+        let outcome = self
+            .lane
+            .journal()
+            .commit(vec![Record::Whole { phys: page }])
+            .await;
+        self.lane
+            .backing_readers
             .becoming_whole
             .borrow_mut()
             .remove(&page);
@@ -114,15 +134,15 @@ impl<W: World> LaneState<W> {
 
     /// Ends when all who read through a page at the call have ended.
     async fn nobody_reads_through(&self) {
-        let before = self.backing_readers.turn();
-        while self.backing_readers.has_users(before) {
-            self.world.sleep(PAUSE).await;
+        let before = self.lane.backing_readers.turn();
+        while self.lane.backing_readers.has_users(before) {
+            self.lane.world.sleep(PAUSE).await;
         }
     }
 
     /// Pages that have a backing.
     pub(crate) fn backed_pages(&self) -> u64 {
-        self.state().backings.len()
+        self.lane.state().backings.len()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making metadata records durable: batches, generations, checkpoints.
+//! Making metadata records durable: [`Journal`], with its batches, generations and checkpoints.
 //!
 //! Order of writes and why it is safe: `docs/internals/format.md`, "Metadata".
 
@@ -45,24 +45,36 @@ impl PoolIdentity {
     }
 }
 
-impl<W: World> LaneState<W> {
+/// The journal of a lane, and the checkpoints that free its areas.
+pub(crate) struct Journal<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Journal<'a, W> {
+    pub(crate) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Journal { lane }
+    }
+
     /// Makes `records` durable and part of the state, in the order of calls: all of them
     /// at once, or as many at once as the journal takes. Concurrent callers share a batch.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
-    pub async fn commit(self: &Rc<Self>, records: Vec<Record>) -> Result<(), PoolError> {
-        self.check()?;
+    pub async fn commit(&self, records: Vec<Record>) -> Result<(), PoolError> {
+        self.lane.check()?;
         if records.is_empty() {
             return Ok(());
         }
-        self.journal.queue(records);
+        self.lane.journal_cursor.queue(records);
         self.place_in_turn().await
     }
 
     /// Ends when all that waits for a place has one, and is durable.
-    async fn place_in_turn(self: &Rc<Self>) -> Result<(), PoolError> {
-        let placed = self.journal.in_turn(async || self.place_queued().await);
+    async fn place_in_turn(&self) -> Result<(), PoolError> {
+        let placed = self
+            .lane
+            .journal_cursor
+            .in_turn(async || self.place_queued().await);
         match placed.await? {
             Some(last) => ended(last).await,
             None => Ok(()),
@@ -71,12 +83,17 @@ impl<W: World> LaneState<W> {
 
     /// Gives what waits its places in the journal; the last batch in flight. Whoever came
     /// while a checkpoint was begun has his place already.
-    async fn place_queued(self: &Rc<Self>) -> Result<Option<BatchEnd>, PoolError> {
-        self.check()?;
-        if self.journal.take_wanted_checkpoint() {
+    async fn place_queued(&self) -> Result<Option<BatchEnd>, PoolError> {
+        self.lane.check()?;
+        if self.lane.journal_cursor.take_wanted_checkpoint() {
             self.next_generation().await?;
         }
-        let mut waiting = self.journal.take_queued().into_iter().peekable();
+        let mut waiting = self
+            .lane
+            .journal_cursor
+            .take_queued()
+            .into_iter()
+            .peekable();
         let per_batch = self.records_at_once();
         while let Some(mut records) = waiting.next() {
             // What belongs together is not torn: a crash leaves all of it or nothing.
@@ -87,22 +104,22 @@ impl<W: World> LaneState<W> {
                 self.begin_batch(batch.to_vec()).await?;
             }
         }
-        Ok(self.journal.last_batch())
+        Ok(self.lane.journal_cursor.last_batch())
     }
 
     /// Records that are durable together or not at all, however long they are.
     pub fn records_at_once(&self) -> usize {
-        (self.identity().journal_bytes as usize - HEADER_BYTES) / RECORD_BYTES_MAX
+        (self.lane.identity().journal_bytes as usize - HEADER_BYTES) / RECORD_BYTES_MAX
     }
 
     /// Makes records that are durable part of the state.
     fn apply(&self, batch: &[Record]) {
         for record in batch {
-            self.pages.apply(record);
+            self.lane.pages.apply(record);
             if let Record::Overlay { backing, .. } = record
-                && self.world.planted("backing not held")
+                && self.lane.world.planted("backing not held")
             {
-                self.spoil(|state| state.refs.take(*backing));
+                self.lane.spoil(|state| state.refs.take(*backing));
             }
         }
         self.release_freed();
@@ -110,48 +127,52 @@ impl<W: World> LaneState<W> {
 
     /// Gives back some pages of deleted volumes; whether there are more.
     pub(crate) fn release_some(&self) -> bool {
-        let more = self.pages.give_up_some();
+        let more = self.lane.pages.give_up_some();
         self.release_freed();
         more
     }
 
     /// Gives back the pages that nobody has any more: only now may others write there.
     fn release_freed(&self) {
-        for page in self.pages.take_freed() {
-            self.store.release(page);
+        for page in self.lane.pages.take_freed() {
+            self.lane.store.release(page);
         }
     }
 
     /// Gives a batch its place, and sends it on its way.
-    async fn begin_batch(self: &Rc<Self>, records: Vec<Record>) -> Result<(), PoolError> {
+    async fn begin_batch(&self, records: Vec<Record>) -> Result<(), PoolError> {
         let mut payload = Writer::default();
         records
             .iter()
             .for_each(|record| record.encode(&mut payload));
         let bytes = batch_bytes(payload.bytes.len()) as u64;
-        let area_bytes = u64::from(self.identity().journal_bytes);
-        if !self.journal.fits(bytes, area_bytes) {
+        let area_bytes = u64::from(self.lane.identity().journal_bytes);
+        if !self.lane.journal_cursor.fits(bytes, area_bytes) {
             self.next_generation().await?;
         }
-        while let Some(oldest) = self.journal.take_oldest_of_too_many() {
+        while let Some(oldest) = self.lane.journal_cursor.take_oldest_of_too_many() {
             ended(oldest).await?;
         }
-        let place = self.journal.take_place(bytes, area_bytes);
+        let place = self.lane.journal_cursor.take_place(bytes, area_bytes);
         let id = BatchId {
-            pool: self.identity().lane_uuid(),
+            pool: self.lane.identity().lane_uuid(),
             generation: place.generation,
             sequence: place.sequence,
         };
         let batch = self
+            .lane
             .world
             .buffers()
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
-        let at = self.identity().journal_offset(place.generation) + place.offset;
-        let BatchStart { before, done } = self.journal.begin_batch();
-        let inner = Rc::clone(self);
-        self.world.spawn(async move {
-            let outcome = inner.write_batch(at, batch, &records, before).await;
+        let at = self.lane.identity().journal_offset(place.generation) + place.offset;
+        let BatchStart { before, done } = self.lane.journal_cursor.begin_batch();
+        let inner = Rc::clone(self.lane);
+        self.lane.world.spawn(async move {
+            let outcome = inner
+                .journal()
+                .write_batch(at, batch, &records, before)
+                .await;
             let _ = done.send(outcome);
         });
         Ok(())
@@ -159,26 +180,27 @@ impl<W: World> LaneState<W> {
 
     /// Makes a batch durable, and part of the state once all before it are.
     async fn write_batch(
-        self: &Rc<Self>,
+        &self,
         at: u64,
         batch: Slice,
         records: &[Record],
         before: Option<BatchEnd>,
     ) -> Result<(), PoolError> {
         let written = match self
+            .lane
             .world
             .planted("journal record acknowledged before durable")
         {
             true => {
-                let inner = Rc::clone(self);
-                self.world.spawn(async move {
-                    let _ = inner.write_metadata(at, &batch).await;
+                let inner = Rc::clone(self.lane);
+                self.lane.world.spawn(async move {
+                    let _ = inner.journal().write_metadata(at, &batch).await;
                 });
                 Ok(())
             }
             false => self.write_metadata(at, &batch).await,
         };
-        if let Some(before) = before.filter(|_| !self.world.planted("batches in any order")) {
+        if let Some(before) = before.filter(|_| !self.lane.world.planted("batches in any order")) {
             ended(before).await?;
         }
         written?;
@@ -188,34 +210,37 @@ impl<W: World> LaneState<W> {
 
     /// Ends when no batch is in flight.
     async fn all_batches_ended(&self) -> Result<(), PoolError> {
-        if let Some(last) = self.journal.last_batch() {
+        if let Some(last) = self.lane.journal_cursor.last_batch() {
             ended(last).await?;
         }
-        self.journal.forget_batches();
+        self.lane.journal_cursor.forget_batches();
         Ok(())
     }
 
     /// Moves on to the other journal area, and writes the checkpoint that makes the
     /// one left behind free behind the scenes.
-    async fn next_generation(self: &Rc<Self>) -> Result<(), PoolError> {
+    async fn next_generation(&self) -> Result<(), PoolError> {
         // The area ahead is free only once the checkpoint after it is durable.
         let planted = self
+            .lane
             .world
             .planted("journal area reused before its checkpoint");
-        let under_way = self.journal.checkpoint_end();
+        let under_way = self.lane.journal_cursor.checkpoint_end();
         if let Some(durable) = under_way.filter(|durable| durable.peek().is_none() && !planted) {
-            self.world.reached("journal switch waits for a checkpoint");
+            self.lane
+                .world
+                .reached("journal switch waits for a checkpoint");
             let _ = durable.await;
         }
-        self.check()?;
+        self.lane.check()?;
         // What is in flight belongs to the state that the checkpoint is of.
         self.all_batches_ended().await?;
-        let done = self.journal.begin_checkpoint();
-        self.begin_generation(self.journal.generation() + 1);
+        let done = self.lane.journal_cursor.begin_checkpoint();
+        self.begin_generation(self.lane.journal_cursor.generation() + 1);
         let checkpoint = self.checkpoint_now();
-        let inner = Rc::clone(self);
-        self.world.spawn(async move {
-            if let Err(error) = inner.write_checkpoint(checkpoint).await {
+        let inner = Rc::clone(self.lane);
+        self.lane.world.spawn(async move {
+            if let Err(error) = inner.journal().write_checkpoint(checkpoint).await {
                 inner.stop(error.context);
             }
             let _ = done.send(());
@@ -228,59 +253,62 @@ impl<W: World> LaneState<W> {
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
-    pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
+    pub async fn checkpoint_to_all(&self) -> Result<(), PoolError> {
         // One that is under way is waited for here: in their turn, records would wait too.
         self.checkpoint_ended().await;
         // Whoever's turn it is begins it: callers of the same turn share it.
-        self.journal.want_checkpoint();
+        self.lane.journal_cursor.want_checkpoint();
         self.place_in_turn().await?;
         self.checkpoint_ended().await;
-        self.check()
+        self.lane.check()
     }
 
     /// Ends when the checkpoint that is on its way, if any, is durable or has failed.
     pub async fn checkpoint_ended(&self) {
-        if let Some(durable) = self.journal.checkpoint_end() {
+        if let Some(durable) = self.lane.journal_cursor.checkpoint_end() {
             let _ = durable.await;
         }
     }
 
     /// Sets the journal to the start of `generation`'s area.
     pub fn begin_generation(&self, generation: u64) {
-        self.journal.begin_generation(generation);
+        self.lane.journal_cursor.begin_generation(generation);
     }
 
     /// The present state as a checkpoint of the present generation, to be written. What
     /// changes from now on is not in it.
     pub fn checkpoint_now(&self) -> Encoder {
-        let identity = self.identity();
+        let identity = self.lane.identity();
         let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
-        let generation = self.journal.generation();
-        let state = self.state();
+        let generation = self.lane.journal_cursor.generation();
+        let state = self.lane.state();
         Encoder::new(identity.lane_uuid(), generation, segment_bytes, &state)
     }
 
     /// Writes a checkpoint durably to every metadata drive, a piece at a time; the
     /// header last, when everything that it speaks of is there.
     pub async fn write_checkpoint(&self, mut checkpoint: Encoder) -> Result<(), PoolError> {
-        let slot = self.identity().checkpoint_offset(checkpoint.generation());
+        let slot = self
+            .lane
+            .identity()
+            .checkpoint_offset(checkpoint.generation());
         let mut at = slot + checkpoint::HEADER_BYTES as u64;
         loop {
             match checkpoint.step() {
-                Step::More => self.world.sleep(REST).await,
+                Step::More => self.lane.world.sleep(REST).await,
                 Step::Segment(bytes) => {
                     let end = at + bytes.len() as u64;
                     assert!(
-                        end <= slot + self.identity().checkpoint_bytes,
+                        end <= slot + self.lane.identity().checkpoint_bytes,
                         "a checkpoint overflows its slot of {} bytes",
-                        self.identity().checkpoint_bytes
+                        self.lane.identity().checkpoint_bytes
                     );
-                    let piece = self.world.buffers().copy_of(&bytes).freeze();
+                    let piece = self.lane.world.buffers().copy_of(&bytes).freeze();
                     self.write_metadata(at, &piece).await?;
                     at = end;
                 }
                 Step::End(header) => {
-                    let header = self.world.buffers().copy_of(&header).freeze();
+                    let header = self.lane.world.buffers().copy_of(&header).freeze();
                     return self.write_metadata(slot, &header).await;
                 }
             }
@@ -293,13 +321,14 @@ impl<W: World> LaneState<W> {
             let outcome = member.write_durably(DriveOffset(at), data.clone()).await;
             outcome.err().map(|error| DriveFault { member, error })
         };
-        let writes = self.drives.metadata_members().into_iter().map(write);
+        let writes = self.lane.drives.metadata_members().into_iter().map(write);
         let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
-        if !(faults.is_empty() && self.drives.are_losses_durable())
-            && let Err(error) = self.drives.absorb(faults).await
+        if !(faults.is_empty() && self.lane.drives.are_losses_durable())
+            && let Err(error) = self.lane.drives.absorb(faults).await
         {
-            self.stop(format!("its metadata can't be written: {error}"));
+            self.lane
+                .stop(format!("its metadata can't be written: {error}"));
         }
-        self.drives.check_failure()
+        self.lane.drives.check_failure()
     }
 }

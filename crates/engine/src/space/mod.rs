@@ -2,14 +2,16 @@
 //! its volumes.
 //!
 //! Volumes and all work on the pool stand on it. It consists of parts, each with private fields and
-//! a file of its own that says its invariants.
+//! a file of its own that says its invariants. What is done with several parts is the topic of a type
+//! that looks at the lane as long as a call takes: `LaneState` itself only hands these out.
 //!
-//! Rooms: `page_accounts` (metadata and space), `commit` (metadata made durable) and
-//! `journal_cursor` (where that stands), `zones` (taken into use), `zone_changes` (on their way) and
-//! `lent` (by other lanes), `promise` (who may have the last pages), `backing` (who reads through
-//! pages), `metadata_room` and `checkpoint_room` (promised to checkpoints), `refusal`; [`live`],
-//! `streams`, `copied` and `mirror` (what is under way on a volume); [`background`] and [`pace`] (the
-//! work on the drives).
+//! Rooms: `page_accounts` (metadata and space), `commit` (`Journal`: metadata made durable) and
+//! `journal_cursor` (where that stands), `zones` (`ZonesInUse`) and `zone_changes` (on their way),
+//! `supply` (`Supply`: where free pages come from), `promise` (`Pledges`: who may have the last
+//! pages), `backing` (`Backings`: who reads through pages), `metadata_room` (`MetadataRoom`) and
+//! `checkpoint_room` (promised to checkpoints), `occupancy` (`Occupancy`: what other lanes are told);
+//! [`live`], `streams`, `copied` and `mirror` (what is under way on a volume); [`background`] and
+//! [`pace`] (the work on the drives).
 
 mod assemble;
 pub mod background;
@@ -18,16 +20,16 @@ mod checkpoint_room;
 mod commit;
 mod copied;
 mod journal_cursor;
-mod lent;
 pub mod live;
 mod metadata_room;
 mod mirror;
+mod occupancy;
 pub mod pace;
 mod page_accounts;
 pub(crate) mod promise;
-mod refusal;
 mod ring_losses;
 mod streams;
+mod supply;
 mod zone_changes;
 mod zones;
 
@@ -45,15 +47,21 @@ use crate::pages::Space;
 use crate::ring::RingSpec;
 use crate::store::Store;
 use crate::world::World;
-use backing::BackingReaders;
+use backing::{BackingReaders, Backings};
 use base::DriveOffset;
 use checkpoint_room::CheckpointRoom;
+use commit::Journal;
 use futures_util::lock::{Mutex, MutexGuard};
 use journal_cursor::JournalCursor;
+use metadata_room::MetadataRoom;
+use occupancy::Occupancy;
 use page_accounts::PageAccounts;
+use promise::Pledges;
 use std::cell::Ref;
 use std::rc::Rc;
+use supply::Supply;
 use zone_changes::ZoneChanges;
+use zones::ZonesInUse;
 
 /// The metadata of an open lane.
 pub type State = crate::meta::State<Live>;
@@ -67,7 +75,7 @@ pub(crate) struct LaneState<W: World> {
     pub world: W,
     pub drives: Rc<Drives<W>>,
     pub store: Rc<Store<W>>,
-    journal: JournalCursor,
+    journal_cursor: JournalCursor,
     pages: PageAccounts,
     background: Background,
     /// Serialises creation, resizing and deletion of volumes, and changes of groups.
@@ -154,6 +162,51 @@ impl<W: World> LaneState<W> {
     /// Wakes the task.
     pub(super) fn wake_background(&self) {
         self.store.lifeline.set();
+    }
+
+    /// Pages that could still be given out, zones not yet in use included.
+    pub fn free_pages(&self) -> u64 {
+        self.space().free() + self.drives.unopened_pages()
+    }
+
+    /// Pages that are promised and not given out yet.
+    pub(crate) fn promised_pages(&self) -> u64 {
+        self.pages.promised_pages()
+    }
+
+    /// The journal, which makes records durable.
+    pub(crate) fn journal(self: &Rc<Self>) -> Journal<'_, W> {
+        Journal::of(self)
+    }
+
+    /// The zones in use.
+    pub(crate) fn zones_in_use(self: &Rc<Self>) -> ZonesInUse<'_, W> {
+        ZonesInUse::of(self)
+    }
+
+    /// Where free pages come from.
+    pub(crate) fn supply(self: &Rc<Self>) -> Supply<'_, W> {
+        Supply::of(self)
+    }
+
+    /// What is promised of the free pages.
+    pub(crate) fn pledges(self: &Rc<Self>) -> Pledges<'_, W> {
+        Pledges::of(self)
+    }
+
+    /// What pages lie over.
+    pub(crate) fn backings(self: &Rc<Self>) -> Backings<'_, W> {
+        Backings::of(self)
+    }
+
+    /// The room that the metadata has on the drives.
+    pub(crate) fn metadata_room(self: &Rc<Self>) -> MetadataRoom<'_, W> {
+        MetadataRoom::of(self)
+    }
+
+    /// What other lanes are told of the space.
+    pub(crate) fn occupancy(self: &Rc<Self>) -> Occupancy<'_, W> {
+        Occupancy::of(self)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The claims on the last free pages: those promised to thick volumes, and those kept back.
+//! The claims on the last free pages: those promised to thick volumes ([`Pledges`]), and those kept
+//! back.
 //!
 //! Invariants:
 //! - The free pages of zones in use, and of those that the lane can have by itself, are as
@@ -11,7 +12,7 @@
 //!   room of its own on the drives for the worst that can be.
 
 use super::VolumeCore;
-use super::lent::{WAIT, WAITS};
+use super::zones::{WAIT, WAITS};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::lane::Purpose;
 use crate::space::LaneState;
@@ -43,24 +44,28 @@ pub(crate) fn kept_of(pages: u64) -> u64 {
     (pages / KEPT_OF).min(KEPT_MAX)
 }
 
-impl<W: World> LaneState<W> {
-    /// Pages that are promised and not given out yet.
-    pub(crate) fn promised_pages(&self) -> u64 {
-        self.pages.promised_pages()
+/// What a lane has promised of its free pages, and what it keeps back.
+pub(crate) struct Pledges<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Pledges<'a, W> {
+    pub(crate) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Pledges { lane }
     }
 
     /// Free pages of zones in use that `claim` may have, as far as somebody is
     /// interested in: `max`.
     pub(crate) fn spare(&self, max: u64, claim: Claim) -> u64 {
         let (free, pages) = {
-            let space = self.space();
+            let space = self.lane.space();
             (space.free(), space.pages())
         };
         let held = match claim {
             Claim::Promised => 0,
-            _ if self.world.planted("promised pages given to anybody") => 0,
-            Claim::Open => self.promised_pages() + kept_of(pages),
-            Claim::Clearing => self.promised_pages(),
+            _ if self.lane.world.planted("promised pages given to anybody") => 0,
+            Claim::Open => self.lane.promised_pages() + kept_of(pages),
+            Claim::Clearing => self.lane.promised_pages(),
         };
         let spare = free.saturating_sub(held);
         if spare >= max.min(free) {
@@ -72,8 +77,8 @@ impl<W: World> LaneState<W> {
 
     /// Pages of zones not in use that nobody else can have.
     fn own_unopened(&self) -> u64 {
-        match self.drives.lane().registry.lanes() {
-            1 => self.drives.unopened_pages(),
+        match self.lane.drives.lane().registry.lanes() {
+            1 => self.lane.drives.unopened_pages(),
             _ => 0,
         }
     }
@@ -81,14 +86,16 @@ impl<W: World> LaneState<W> {
     /// Pages of the lane that nobody has and that are not promised, zones not in use
     /// included.
     pub(crate) fn unpromised_pages(&self) -> u64 {
-        self.free_pages().saturating_sub(self.promised_pages())
+        self.lane
+            .free_pages()
+            .saturating_sub(self.lane.promised_pages())
     }
 
     /// Whether what is promised has room in the free pages, without those of a zone that
     /// is being emptied.
     pub(crate) fn keeps_promises(&self) -> bool {
-        let free = self.space().free() + self.own_unopened();
-        free >= self.promised_pages()
+        let free = self.lane.space().free() + self.own_unopened();
+        free >= self.lane.promised_pages()
     }
 
     /// Sets so many pages aside, to be promised by records that come next. What those do
@@ -97,25 +104,27 @@ impl<W: World> LaneState<W> {
     ///
     /// # Errors
     /// When the pool has stopped.
-    pub(crate) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
-        let lane = self.drives.lane();
+    pub(crate) async fn pledge(&self, pages: u64) -> Result<bool, PoolError> {
+        let lane = self.lane.drives.lane();
         let (mut asked, mut request) = (0, None);
-        let waits = match self.world.planted("lanes are not waited for") {
+        let waits = match self.lane.world.planted("lanes are not waited for") {
             true => WAITS / 12,
             false => WAITS,
         };
         loop {
-            if self.can_promise(pages) || self.world.planted("pages promised that are not there") {
-                self.pages.pledge(pages);
+            if self.can_promise(pages)
+                || self.lane.world.planted("pages promised that are not there")
+            {
+                self.lane.pages.pledge(pages);
                 return Ok(true);
             }
             let others = lane.registry.lanes() > 1;
             if others && self.open_another().await? || self.stop_emptying_for(pages) {
                 continue;
             }
-            if self.zone_changes.are_pages_moving() {
-                self.world.sleep(MOVING).await;
-                self.check()?;
+            if self.lane.zone_changes.are_pages_moving() {
+                self.lane.world.sleep(MOVING).await;
+                self.lane.check()?;
                 continue;
             }
             if !others || asked == waits {
@@ -129,69 +138,69 @@ impl<W: World> LaneState<W> {
                 if answered {
                     return Ok(self.can_promise(pages) && self.pledge_now(pages));
                 }
-                self.world.sleep(WAIT).await;
-                self.check()?;
+                self.lane.world.sleep(WAIT).await;
+                self.lane.check()?;
             }
         }
     }
 
     fn pledge_now(&self, pages: u64) -> bool {
-        self.pages.pledge(pages);
+        self.lane.pages.pledge(pages);
         true
     }
 
     /// The change that pages were set aside for is over.
     pub(crate) fn unpledge(&self) {
-        self.pages.unpledge();
+        self.lane.pages.unpledge();
     }
 
     /// What was set aside is promised to a volume that is about to be thick.
     pub(crate) fn promise_pledged(&self, core: &VolumeCore) {
-        self.pages.promise(core);
+        self.lane.pages.promise(core);
     }
 
     /// Has the zone that is being emptied give out its free pages again, if these are what is missing
     /// to promise so many. False when nothing has changed.
     fn stop_emptying_for(&self, pages: u64) -> bool {
         let free = {
-            let space = self.space();
+            let space = self.lane.space();
             space.pages() - space.used()
         };
-        self.can_promise_of(free, pages) && self.stop_emptying()
+        self.can_promise_of(free, pages) && self.lane.zones_in_use().stop_emptying()
     }
 
     fn can_promise(&self, pages: u64) -> bool {
-        let free = self.space().free();
+        let free = self.lane.space().free();
         self.can_promise_of(free, pages)
     }
 
-    /// As [`LaneState::can_promise`], if there were so many free pages.
+    /// As [`Pledges::can_promise`], if there were so many free pages.
     fn can_promise_of(&self, free: u64, pages: u64) -> bool {
         let own = self.own_unopened();
-        let all = self.space().pages() + own;
-        free + own >= self.promised_pages() + kept_of(all) + pages
+        let all = self.lane.space().pages() + own;
+        free + own >= self.lane.promised_pages() + kept_of(all) + pages
     }
 
-    async fn open_another(self: &Rc<Self>) -> Result<bool, PoolError> {
-        let _alone = self.zone_changes.settle().await;
-        self.open_zones().await
+    async fn open_another(&self) -> Result<bool, PoolError> {
+        let _alone = self.lane.zone_changes.settle().await;
+        self.lane.zones_in_use().open_zones().await
     }
 
     /// Pages of a volume, mapped or promised, up to its end.
     pub(crate) fn pages_of(&self, core: &VolumeCore) -> u64 {
         let mapped = core.map.borrow().mapped();
-        mapped + core.unmapped_pages(self.page_bytes())
+        mapped + core.unmapped_pages(self.lane.page_bytes())
     }
 
     /// That so many pages can't be promised to a volume.
     pub(crate) fn no_room_for(&self, name: &str, pages: u64) -> PoolError {
-        let page_bytes = self.page_bytes();
-        let all = self.space().pages() + self.own_unopened();
+        let page_bytes = self.lane.page_bytes();
+        let all = self.lane.space().pages() + self.own_unopened();
         let left = self.unpromised_pages().saturating_sub(kept_of(all));
         let (needed, left) = human_pair(pages * page_bytes, left * page_bytes);
         let context = format!(
             "thick volume '{name}' needs {needed} more, and pool '{}' has {left} left that are not promised: delete volumes or make it thin",
-            self.identity().name,
+            self.lane.identity().name,
         );
         PoolError::new(PoolErrorKind::Full, context)
     }

@@ -59,7 +59,7 @@ impl<W: World> Volume<W> {
             // move, and its zone go out of use.
             let Some(phys) = phys else { return };
             let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + run.inside);
-            match self.inner.backing(phys) {
+            match self.inner.backings().backing(phys) {
                 None => self.inner.store.read_ahead(place(phys), run.len).await,
                 Some(backing) => {
                     let own = self.inner.store.read_ahead(place(phys), run.len);

@@ -221,7 +221,7 @@ impl<W: World> Volume<W> {
             true => self.shared_in(&pages),
             false => Vec::new(),
         };
-        self.inner.commit(vec![unmap]).await?;
+        self.inner.journal().commit(vec![unmap]).await?;
         let freed = freed.into_iter();
         freed.for_each(|page| self.inner.store.release(page));
         self.inner.world.reached("pages given back");

@@ -38,7 +38,7 @@ impl<W: World> Volume<W> {
         if self.lookup(page) != Some(phys) {
             return Ok(None);
         }
-        let Some(backing) = self.inner.backing(phys) else {
+        let Some(backing) = self.inner.backings().backing(phys) else {
             return Ok(None);
         };
         let place = |page: PhysPage, inside: usize| PoolOffset(page.0 * page_bytes + inside as u64);
@@ -75,7 +75,7 @@ impl<W: World> Volume<W> {
         }
         // It is one of those that are waited for.
         drop(backing);
-        let whole = self.inner.become_whole(phys).await;
+        let whole = self.inner.backings().become_whole(phys).await;
         whole.map_err(|error| failed(at, error))?;
         self.inner.world.reached("page made whole");
         Ok(Some(bytes))

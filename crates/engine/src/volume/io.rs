@@ -461,10 +461,8 @@ impl<W: World> Volume<W> {
             count: 1,
         };
         if self.inner.world.planted("map record before data") {
-            self.inner
-                .commit(vec![map])
-                .await
-                .map_err(|error| failed(at, error))?;
+            let mapped = self.inner.journal().commit(vec![map]).await;
+            mapped.map_err(|error| failed(at, error))?;
             return self
                 .inner
                 .store
@@ -478,10 +476,8 @@ impl<W: World> Volume<W> {
             .write(writes)
             .await
             .map_err(|error| failed(at, error))?;
-        self.inner
-            .commit(vec![map])
-            .await
-            .map_err(|error| failed(at, error))
+        let mapped = self.inner.journal().commit(vec![map]).await;
+        mapped.map_err(|error| failed(at, error))
     }
 
     /// Writes whole pages: to new ones, so that whole stripes can go in place at once
@@ -519,7 +515,8 @@ impl<W: World> Volume<W> {
                 // Where others have it, too, it can't stay.
                 Some((_, true)) => self.take(count - done, at, Claim::Open).await?,
                 Some((_, false)) => {
-                    let taken = self.inner.take_pages(count - done, Claim::Open).await;
+                    let supply = self.inner.supply();
+                    let taken = supply.take_pages(count - done, Claim::Open).await;
                     match taken.map_err(|error| failed(at, error))? {
                         Some(taken) => taken,
                         // There is no room, or none for this lane: the log takes the rest.
@@ -531,11 +528,8 @@ impl<W: World> Volume<W> {
                 }
             };
             let moving = self.inner.zone_changes().move_pages(pages);
-            let written = self
-                .inner
-                .store
-                .write_fresh(PoolOffset(phys.0 * page_bytes), &rest(pages))
-                .await;
+            let to = PoolOffset(phys.0 * page_bytes);
+            let written = self.inner.store.write_fresh(to, &rest(pages)).await;
             let mapped = match written {
                 Ok(()) => self.map_pages(page, phys, pages).await,
                 Err(error) => Err(error),
@@ -551,7 +545,7 @@ impl<W: World> Volume<W> {
     /// overwrite may take new ones.
     pub(super) fn has_room_to_move(&self) -> bool {
         let pages = self.inner.space().pages();
-        self.inner.unpromised_pages() * 8 > pages
+        self.inner.pledges().unpromised_pages() * 8 > pages
     }
 
     /// On what ground it takes pages where it has none.
@@ -579,11 +573,12 @@ impl<W: World> Volume<W> {
     ) -> Result<(PhysPage, u64), IoError> {
         let taken = self
             .inner
+            .supply()
             .take_pages_or_wait(max, claim)
             .await
             .map_err(|error| failed(at, error))?;
         if taken.is_none() {
-            self.inner.say_refused();
+            self.inner.occupancy().say_refused();
         }
         taken.ok_or_else(|| IoError {
             kind: IoErrorKind::PoolFull,
@@ -623,7 +618,7 @@ impl<W: World> Volume<W> {
                 }),
             }
         }
-        self.inner.commit(records).await
+        self.inner.journal().commit(records).await
     }
 }
 

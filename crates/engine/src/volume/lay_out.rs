@@ -84,7 +84,7 @@ impl<W: World> Volume<W> {
             });
             done += pages;
         };
-        let mapped = self.inner.commit(records).await;
+        let mapped = self.inner.journal().commit(records).await;
         mapped.map_err(|error| failed(at, error))?;
         refused.map_or(Ok(()), Err)
     }

@@ -36,8 +36,9 @@ impl<W: World> Volume<W> {
         let properties = self.core.properties.get().new_memo(&memo);
         let record = |property| Record::Property(self.core.id, property);
         let records: Vec<Record> = properties.into_iter().map(record).collect();
-        let fits = memo.len() <= MEMO_BYTES_MAX && records.len() <= inner.records_at_once();
-        let reserved = inner.reserve_properties(&records);
+        let fits =
+            memo.len() <= MEMO_BYTES_MAX && records.len() <= inner.journal().records_at_once();
+        let reserved = inner.metadata_room().reserve_properties(&records);
         let full = |context| IoError {
             kind: IoErrorKind::PoolFull,
             at,
@@ -57,7 +58,7 @@ impl<W: World> Volume<W> {
         })?;
         let kept = match inner.world.planted("memo is not made durable") {
             true => Ok(()),
-            false => inner.commit(records).await,
+            false => inner.journal().commit(records).await,
         };
         drop(reserved);
         kept.map_err(|error| failed(at, error))

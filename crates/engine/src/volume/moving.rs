@@ -54,7 +54,7 @@ impl<W: World> Volume<W> {
         let Ok(_reserved) = self.reserve_maps(page, 1, at) else {
             return Ok(Moved::NoRoom);
         };
-        let taken = self.inner.take_free(1, Claim::Open).await;
+        let taken = self.inner.supply().take_free(1, Claim::Open).await;
         let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
             return Ok(Moved::NoRoom);
         };
@@ -158,7 +158,7 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + inside);
         let store = &self.inner.store;
-        match self.inner.backing(page) {
+        match self.inner.backings().backing(page) {
             None => store.read(place(page), len).await,
             Some(backing) => Box::pin(store.read_over(place(page), place(backing.page), len)).await,
         }

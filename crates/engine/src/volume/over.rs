@@ -70,17 +70,17 @@ impl<W: World> Volume<W> {
     /// Whether there is room for pages that keep others from being free.
     fn may_overlay(&self, run: Run) -> bool {
         (run.len as u64) < self.inner.page_bytes()
-            && self.inner.backed_pages() < BACKED_MAX
+            && self.inner.backings().backed_pages() < BACKED_MAX
             && self.has_room_to_move()
     }
 
     /// What a new page instead of `from` is to lie over; none when it had better have all
     /// of its content itself.
     async fn under(&self, run: Run, from: PhysPage) -> Option<Under> {
-        if self.inner.is_becoming_whole(from) {
+        if self.inner.backings().is_becoming_whole(from) {
             return None;
         }
-        let Some(held) = self.inner.backing(from) else {
+        let Some(held) = self.inner.backings().backing(from) else {
             return Some(Under {
                 backing: from,
                 copies: Vec::new(),
@@ -154,8 +154,8 @@ impl<W: World> Volume<W> {
             phys: to,
             backing: under.backing,
         };
-        let written = self.inner.store.write(writes);
-        let mapped = self.inner.commit(vec![map]);
+        let (written, journal) = (self.inner.store.write(writes), self.inner.journal());
+        let mapped = journal.commit(vec![map]);
         // Until it is written, a page of which nothing was ever written reads as its backing.
         let at_once = is_clean && under.is_alike;
         let outcome = match at_once || self.inner.world.planted("overlay before its content") {

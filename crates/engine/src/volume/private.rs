@@ -100,7 +100,7 @@ impl<W: World> Volume<W> {
         chunks: u64,
         at: VolumeOffset,
     ) -> Result<Reservation<'_>, IoError> {
-        self.inner.reserve_chunks(chunks).ok_or_else(|| IoError {
+        self.inner.metadata_room().reserve_chunks(chunks).ok_or_else(|| IoError {
             kind: IoErrorKind::PoolFull,
             at,
             context: format!(
@@ -115,7 +115,7 @@ impl<W: World> Volume<W> {
     /// room, also for all that may be written to free pages later.
     pub(super) fn reserve_copies(&self, first: PageIndex, count: u64) -> Option<Reservation<'_>> {
         let bytes = copy_bytes(&self.core.map.borrow(), first, count);
-        self.inner.reserve_copies(bytes)
+        self.inner.metadata_room().reserve_copies(bytes)
     }
 
     /// Where a page lies that others have, too.

@@ -317,7 +317,7 @@ impl<W: World> Volume<W> {
             // At most `SHARED_PAGES_MAX`.
             count: count as u32,
         };
-        let shared = self.inner.commit(vec![record]).await;
+        let shared = self.inner.journal().commit(vec![record]).await;
         shared.map_err(|error| failed(at, error))?;
         if self.inner.world.planted("copied page not counted") {
             self.inner.spoil(|state| {
@@ -357,7 +357,7 @@ impl<W: World> Volume<W> {
     }
 
     fn no_room_for_copy(&self, at: VolumeOffset) -> IoError {
-        self.inner.refuse_maps();
+        self.inner.metadata_room().refuse_maps();
         IoError {
             kind: IoErrorKind::PoolFull,
             at,

@@ -141,7 +141,7 @@ impl<W: World> LaneState<W> {
         // It gets everything from now on, and all that was before in a checkpoint: only then
         // do the labels say so, and may others be lost.
         next.take_metadata();
-        self.checkpoint_to_all().await?;
+        self.journal().checkpoint_to_all().await?;
         next.set_metadata(next.is_whole());
         let text = format!("drive '{}' carries the metadata now", next.name);
         self.tell_carrier(text, "metadata copy moved").await;
@@ -204,7 +204,7 @@ impl<W: World> LaneState<W> {
             takers.truncate(METADATA_COPIES);
         }
         takers.iter().for_each(|member| member.take_metadata());
-        self.checkpoint_to_all().await?;
+        self.journal().checkpoint_to_all().await?;
         let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
         takers.iter().for_each(fill);
         Ok(takers.iter().any(|member| member.metadata()))

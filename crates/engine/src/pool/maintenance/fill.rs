@@ -36,7 +36,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         let (store, pause) = {
             let Some(inner) = pool.upgrade() else { return };
             let _filling = inner.background().fill().await;
-            let filled = match inner.backed_pages() > 0 && !inner.store.has_replayed() {
+            let filled = match inner.backings().backed_pages() > 0 && !inner.store.has_replayed() {
                 true => inner.fill_pages().await,
                 false => inner.go_on(),
             };
@@ -46,7 +46,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
                 // A drive that is needed does not answer.
                 Err(_) => TICK,
             };
-            let is_done = inner.backed_pages() == 0;
+            let is_done = inner.backings().backed_pages() == 0;
             (is_done.then(|| Rc::clone(&inner.store)), pause)
         };
         if let Some(store) = store {

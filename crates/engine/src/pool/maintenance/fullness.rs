@@ -24,7 +24,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
-            inner.say_space();
+            inner.occupancy().say_space();
             if inner.drives.lane().index == 0 {
                 inner.judge_fullness();
             }

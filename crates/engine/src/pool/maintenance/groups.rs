@@ -468,7 +468,7 @@ impl<W: World> LaneState<W> {
 
     /// Where the zones of a new group are among all.
     pub(super) fn new_entry(
-        &self,
+        self: &Rc<Self>,
         (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<GroupEntry, PoolError> {
@@ -497,7 +497,11 @@ impl<W: World> LaneState<W> {
     }
 
     /// How many zones a new group of these drives has, the first of them of this number.
-    fn new_zones(&self, first_zone: u64, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
+    fn new_zones(
+        self: &Rc<Self>,
+        first_zone: u64,
+        drives: &[Candidate<'_, W>],
+    ) -> Result<u64, PoolError> {
         let identity = self.identity();
         let name = &identity.name;
         let zones = self.zones_on(drives)?;
@@ -515,7 +519,7 @@ impl<W: World> LaneState<W> {
             identity.volumes_max,
             identity.journal_bytes,
         );
-        if needed + self.more_properties_bytes(0) > identity.checkpoint_bytes
+        if needed + self.metadata_room().more_properties_bytes(0) > identity.checkpoint_bytes
             || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
         {
             return Err(invalid(format!(

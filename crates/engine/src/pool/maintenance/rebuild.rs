@@ -335,11 +335,12 @@ impl<W: World> LaneState<W> {
         if member.state() != MemberState::Rebuilding {
             return Ok(());
         }
-        self.commit(vec![Record::Rebuilt {
-            member: member.uuid,
-            zone: zone.shape.zone,
-        }])
-        .await?;
+        self.journal()
+            .commit(vec![Record::Rebuilt {
+                member: member.uuid,
+                zone: zone.shape.zone,
+            }])
+            .await?;
         member.rebuilt().borrow_mut().insert(zone.shape.zone);
         Ok(())
     }
@@ -368,10 +369,11 @@ impl<W: World> LaneState<W> {
         self.drives.settle_labels().await;
         self.check()?;
         for member in members {
-            self.commit(vec![Record::RebuildOver {
-                member: member.uuid,
-            }])
-            .await?;
+            self.journal()
+                .commit(vec![Record::RebuildOver {
+                    member: member.uuid,
+                }])
+                .await?;
             member.rebuilt().borrow_mut().clear();
             self.background().rebuild_has_ended(member.uuid);
             let text = format!(
@@ -434,6 +436,8 @@ impl<W: World> LaneState<W> {
         );
         self.drives.event(EventKind::Rebuild, text);
         let member = member.uuid;
-        self.commit(vec![Record::RebuildOver { member }]).await
+        self.journal()
+            .commit(vec![Record::RebuildOver { member }])
+            .await
     }
 }

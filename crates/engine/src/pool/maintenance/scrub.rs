@@ -120,7 +120,7 @@ impl<W: World> LaneState<W> {
     /// went bad since is not found by reading, it is written anew. Each has two slots.
     pub(super) async fn refresh_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
         for _ in 0..2 {
-            self.checkpoint_to_all().await?;
+            self.journal().checkpoint_to_all().await?;
             self.drives.want_labels();
             self.drives.settle_labels().await;
         }

@@ -139,7 +139,7 @@ impl<W: World> LaneState<W> {
         let emptied = self.move_out(number, task, purpose).await;
         let is_ours = changes.end_emptying(number);
         // Others may have been promised its pages meanwhile.
-        let can_go = is_ours && self.keeps_promises();
+        let can_go = is_ours && self.pledges().keeps_promises();
         if !matches!(emptied, Ok(Emptied::Done)) || !can_go {
             changes.keep(number);
             return emptied.map(|outcome| match outcome {
@@ -149,7 +149,9 @@ impl<W: World> LaneState<W> {
         }
         // Nobody can call it off any more, and nobody has a page in it.
         self.store.forget_zone(number).await?;
-        self.commit(vec![Record::ZoneOff { zone: number }]).await?;
+        self.journal()
+            .commit(vec![Record::ZoneOff { zone: number }])
+            .await?;
         self.drives.zone_off(number);
         changes.remove(number);
         let lane = self.drives.lane();
