@@ -38,6 +38,7 @@ use crate::space::{LaneState, promise};
 use crate::volume::VolumeInfo;
 use crate::world::World;
 use base::Uuid;
+use maintenance::{Copies, ScrubRounds};
 use std::rc::Rc;
 
 /// What is asked for when a pool is created. Sizes are configurable so that the
@@ -275,10 +276,10 @@ impl<W: World> Lane<W> {
             log_drives: names(&drives.log_members()),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
-            copies_are_short: inner.copies_are_short(),
+            copies_are_short: Copies::of(inner).copies_are_short(),
             scrubs_ended: inner.background().scrubs().ended(),
             last_scrub: inner.background().scrubs().last(inner.world.now()),
-            scrub_round: inner.round_info(),
+            scrub_round: ScrubRounds::of(inner).round_info(),
             cache: inner.store.cache.stats(),
             io: inner.store.io(),
             rates: inner.background().pace().rates(),

@@ -9,6 +9,7 @@
 //! ([`hung`]).
 
 use super::label_reads::read_label;
+use super::maintenance::Departures;
 use super::recover::{Recovered, recover};
 use super::strangers;
 use super::{LabelSummary, Lane, MemberState, NamedDrive, PoolError, PoolErrorKind};
@@ -123,7 +124,7 @@ async fn go_on<W: World>(world: &W, found: FoundLane<W>) -> Result<Lane<W>, Pool
         .await?;
     if drives.lane().index == 0 {
         // The first lane decides: there is no such group.
-        inner.part_with_reserved().await?;
+        Departures::of(&inner).part_with_reserved().await?;
     }
     inner.check()?;
     Ok(Lane::start(inner))

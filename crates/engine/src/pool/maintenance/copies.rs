@@ -1,12 +1,14 @@
-//! Replacing copies of the metadata when their drives fail; `logs` has those of the logs.
+//! Replacing copies of the metadata when their drives fail: [`Copies`]; `logs` has those of the logs.
 //!
 //! Invariant: as long as all drives are whole, some span has more drives that carry the
 //! metadata than it can lose, and so it is with the logs. So neither is ever lost while
 //! all data is there.
 
+use super::logs::LogCarriers;
+use super::placement::Placement;
+use super::redundancy::Redundancy;
+use crate::drives::Group;
 use crate::drives::Member;
-use crate::drives::{EventKind, Group};
-use crate::pool::carriers::{self, Carriers, Place, Spans, spans_of};
 use crate::pool::{METADATA_COPIES, PoolError};
 use crate::raid::Geometry;
 use crate::space::LaneState;
@@ -23,11 +25,20 @@ struct Span<W: World> {
     has_enough: bool,
 }
 
-impl<W: World> LaneState<W> {
-    pub(super) async fn move_copies(self: &Rc<Self>) -> Result<(), PoolError> {
+/// The copies of the metadata, and of the logs.
+pub(in crate::pool) struct Copies<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Copies<'a, W> {
+    pub(in crate::pool) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Copies { lane }
+    }
+
+    pub(super) async fn move_copies(&self) -> Result<(), PoolError> {
         while self.copy_metadata().await? {}
-        while self.copy_logs().await? {}
-        self.bring_logs_home().await
+        while LogCarriers::of(self.lane).copy_logs().await? {}
+        LogCarriers::of(self.lane).bring_logs_home().await
     }
 
     /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
@@ -37,12 +48,12 @@ impl<W: World> LaneState<W> {
         if metadata.count() < METADATA_COPIES.min(members.len()) || !self.metadata_is_safe() {
             return true;
         }
-        self.logs_are_short()
+        Redundancy::of(&self.lane.drives).logs_are_short()
     }
 
     /// Their drives.
     fn staying(&self) -> Vec<Rc<Member<W>>> {
-        let groups = self.drives.staying_groups().into_iter();
+        let groups = self.lane.drives.staying_groups().into_iter();
         groups.flat_map(|group| group.places()).collect()
     }
 
@@ -55,8 +66,9 @@ impl<W: World> LaneState<W> {
     /// The spans of all groups of data that stay, and how far each is from losing data before all of its
     /// drives that carry the metadata are lost.
     fn spans(&self) -> impl Iterator<Item = Span<W>> {
-        let unit = u64::from(self.identity().stripe_unit_bytes);
-        self.drives
+        let unit = u64::from(self.lane.identity().stripe_unit_bytes);
+        self.lane
+            .drives
             .staying_groups()
             .into_iter()
             .flat_map(move |group| {
@@ -77,33 +89,6 @@ impl<W: World> LaneState<W> {
             })
     }
 
-    /// Where metadata and logs of this lane would lie in these groups, on drives that are whole, and
-    /// the logs on none that could not take them.
-    pub(super) fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
-        let identity = self.identity();
-        let unit = u64::from(identity.stripe_unit_bytes);
-        let mut spans = Spans::default();
-        for group in groups {
-            let index = usize::from(group.index);
-            let of_group = spans_of(index, group.level(), group.drives(), unit);
-            spans.add(group.is_log(), of_group);
-        }
-        spans.retain(|at| self.member_at(at).is_whole());
-        spans.retain_for_logs(|at| {
-            let member = self.member_at(at);
-            member.log() || self.may_carry_logs(&member)
-        });
-        let spins = |at: Place| {
-            let drive = self.member_at(at).geometry();
-            drive.is_some_and(|drive| drive.rotational)
-        };
-        carriers::plan(&spans, (identity.lanes, identity.lane), spins)
-    }
-
-    pub(super) fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
-        self.drives.group(group as u16).place(place)
-    }
-
     /// The drive to carry the metadata, too, if there has to be another: of the span
     /// that needs the fewest more, and there one that does not carry the log.
     fn next_carrier(&self) -> Option<Rc<Member<W>>> {
@@ -114,7 +99,9 @@ impl<W: World> LaneState<W> {
         if enough && self.metadata_is_safe() {
             return None;
         }
-        let planned = self.planned(&self.drives.staying_groups()).metadata;
+        let planned = Placement::of(self.lane)
+            .planned(&self.lane.drives.staying_groups())
+            .metadata;
         let unsuited = |member: &Member<W>| {
             let place = (usize::from(member.group()), usize::from(member.place()));
             (!planned.contains(&place), member.log())
@@ -134,35 +121,25 @@ impl<W: World> LaneState<W> {
     }
 
     /// Another drive carries the metadata, when too few do. Whether one does now that did not.
-    async fn copy_metadata(self: &Rc<Self>) -> Result<bool, PoolError> {
+    async fn copy_metadata(&self) -> Result<bool, PoolError> {
         let Some(next) = self.next_carrier() else {
             return Ok(false);
         };
         // It gets everything from now on, and all that was before in a checkpoint: only then
         // do the labels say so, and may others be lost.
         next.take_metadata();
-        self.journal().checkpoint_to_all().await?;
+        self.lane.journal().checkpoint_to_all().await?;
         next.set_metadata(next.is_whole());
         let text = format!("drive '{}' carries the metadata now", next.name);
-        self.tell_carrier(text, "metadata copy moved").await;
-        self.check().map(|()| next.metadata())
-    }
-
-    /// Has the labels say what drives carry, and then tells of the one that is new.
-    pub(super) async fn tell_carrier(self: &Rc<Self>, text: String, mark: &'static str) {
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.world.reached(mark);
-        self.drives.event(EventKind::CopyMoved, text);
-        self.wake_background();
+        Placement::of(self.lane)
+            .tell_carrier(text, "metadata copy moved")
+            .await;
+        self.lane.check().map(|()| next.metadata())
     }
 
     /// Has drives of other groups carry what the drives of `leaving` do. False when
     /// that can't be yet.
-    pub(super) async fn move_copies_off(
-        self: &Rc<Self>,
-        leaving: &Rc<Group<W>>,
-    ) -> Result<bool, PoolError> {
+    pub(super) async fn move_copies_off(&self, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
         let here = leaving.places();
         let carries = |member: &Rc<Member<W>>| member.metadata() || member.log();
         if !here.iter().any(carries) {
@@ -171,54 +148,49 @@ impl<W: World> LaneState<W> {
         if here.iter().any(|member| member.metadata()) && !self.move_metadata_off(leaving).await? {
             return Ok(false);
         }
-        if here.iter().any(|member| member.log()) && !self.move_logs_off(leaving).await? {
+        if here.iter().any(|member| member.log())
+            && !LogCarriers::of(self.lane).move_logs_off(leaving).await?
+        {
             return Ok(false);
         }
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.check()?;
+        self.lane.drives.want_labels();
+        self.lane.drives.settle_labels().await;
+        self.lane.check()?;
         here.iter().for_each(|member| member.set_metadata(false));
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.world.reached("log copy moved");
-        self.background().group_is_free(leaving.index);
-        self.check().map(|()| true)
+        self.lane.drives.want_labels();
+        self.lane.drives.settle_labels().await;
+        self.lane.world.reached("log copy moved");
+        self.lane.background().group_is_free(leaving.index);
+        self.lane.check().map(|()| true)
     }
 
     /// Has drives of other groups carry the metadata, too. False when that can't be yet.
-    async fn move_metadata_off(self: &Rc<Self>, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
-        let mut elsewhere = self.drives.members();
+    async fn move_metadata_off(&self, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
+        let mut elsewhere = self.lane.drives.members();
         elsewhere.retain(|member| {
-            let group = self.drives.group(member.group());
+            let group = self.lane.drives.group(member.group());
             !Rc::ptr_eq(&group, leaving) && !group.is_log() && member.is_whole()
         });
         if elsewhere.is_empty() {
-            self.tell_group_kept(leaving, "the metadata");
+            Placement::of(self.lane).tell_group_kept(leaving, "the metadata");
             return Ok(false);
         }
         // As in `copy_metadata`.
-        let planned = self.planned(&self.drives.groups_beside(leaving)).metadata;
-        let mut takers: Vec<_> = planned.iter().map(|at| self.member_at(*at)).collect();
+        let planned = Placement::of(self.lane)
+            .planned(&self.lane.drives.groups_beside(leaving))
+            .metadata;
+        let mut takers: Vec<_> = planned
+            .iter()
+            .map(|at| Placement::of(self.lane).member_at(*at))
+            .collect();
         if takers.is_empty() {
             takers = elsewhere;
             takers.truncate(METADATA_COPIES);
         }
         takers.iter().for_each(|member| member.take_metadata());
-        self.journal().checkpoint_to_all().await?;
+        self.lane.journal().checkpoint_to_all().await?;
         let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
         takers.iter().for_each(fill);
         Ok(takers.iter().any(|member| member.metadata()))
-    }
-
-    /// Tells, once, that a group can't leave yet since nobody can carry `what` lies on it.
-    pub(super) fn tell_group_kept(&self, leaving: &Group<W>, what: &'static str) {
-        if !self.background().tells_group_kept(leaving.index, what) {
-            return;
-        }
-        let text = format!(
-            "group {} can't leave yet: no other group has enough drives to carry {what}; replace those that are out of use, or add a group",
-            leaving.index
-        );
-        self.drives.event(EventKind::Trouble, text);
     }
 }

@@ -1,4 +1,4 @@
-//! Groups that leave, and the steps that lanes take about groups together.
+//! Groups that leave, and the steps that lanes take about groups together: [`Departures`].
 //!
 //! Invariants:
 //! - What the first lane's labels say of a group, the others do, whatever their room: each
@@ -7,6 +7,7 @@
 //!   wiped when it is in no table any more. Whatever a crash cuts short goes on at the next
 //!   opening: which step a lane is at follows from its labels and its metadata.
 
+use super::copies::Copies;
 use crate::drives::{EventKind, Group, HASTY};
 use crate::lane::Departure;
 use crate::pool::PoolError;
@@ -14,18 +15,27 @@ use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
 
-impl<W: World> LaneState<W> {
+/// Groups on their way out of the pool.
+pub(in crate::pool) struct Departures<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Departures<'a, W> {
+    pub(in crate::pool) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Departures { lane }
+    }
+
     /// Does what the first lane does about groups, if this one does something else.
-    pub(super) async fn follow_first_lane(self: &Rc<Self>) -> Result<(), PoolError> {
-        if self.drives.lane().index == 0 {
+    pub(super) async fn follow_first_lane(&self) -> Result<(), PoolError> {
+        if self.lane.drives.lane().index == 0 {
             return Ok(());
         }
         // Who closes the pool holds it, and waits for us.
-        let Some(_administration) = self.try_administration() else {
+        let Some(_administration) = self.lane.try_administration() else {
             return Ok(());
         };
         self.follow().await?;
-        let lane = self.drives.lane();
+        let lane = self.lane.drives.lane();
         let is_settled =
             lane.registry.all_opened() && lane.registry.groups_missing(lane.index) == 0;
         match is_settled {
@@ -37,27 +47,28 @@ impl<W: World> LaneState<W> {
     /// Lets drives go that were to become a group of which no label tells: its addition was cut
     /// short. The caller holds the administration's lock, or is the only one there.
     pub(in crate::pool) async fn part_with_reserved(&self) -> Result<(), PoolError> {
-        let mut reserved = self.drives.spares();
+        let mut reserved = self.lane.drives.spares();
         reserved.retain(|spare| spare.is_reserved());
         for spare in reserved {
-            self.drives
-                .part_with_spare(&spare, self.background().patience())
+            self.lane
+                .drives
+                .part_with_spare(&spare, self.lane.background().patience())
                 .await?;
         }
         Ok(())
     }
 
-    /// As [`LaneState::follow_first_lane`]; the caller holds the administration's lock.
-    pub(super) async fn follow(self: &Rc<Self>) -> Result<(), PoolError> {
-        let lane = self.drives.lane();
+    /// As [`Departures::follow_first_lane`]; the caller holds the administration's lock.
+    pub(super) async fn follow(&self) -> Result<(), PoolError> {
+        let lane = self.lane.drives.lane();
         for (index, first) in lane.registry.first_lane().iter().enumerate() {
             let goes = first.leaving || first.drives == 0;
-            let Some(own) = self.drives.groups().get(index).cloned() else {
+            let Some(own) = self.lane.drives.groups().get(index).cloned() else {
                 if !goes {
                     // It is to be added here, too, and so are those after it.
                     return Ok(());
                 }
-                self.drives.adopt_departed(first).await?;
+                self.lane.drives.adopt_departed(first).await?;
                 let registry = &lane.registry;
                 registry.say_departure(lane.index, index as u16, Departure::Wiped);
                 continue;
@@ -71,7 +82,7 @@ impl<W: World> LaneState<W> {
             if own.level() != first.level && own.level().can_become(first.level) {
                 let (from, to) = (own.level(), first.level);
                 own.set_level(to);
-                self.world.reached("lane follows the first one");
+                self.lane.world.reached("lane follows the first one");
                 self.announce(format!("group {index} goes from level {from} to {to}"))
                     .await?;
             }
@@ -79,16 +90,12 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
-    async fn follow_leaving(
-        self: &Rc<Self>,
-        group: &Rc<Group<W>>,
-        goes: bool,
-    ) -> Result<(), PoolError> {
+    async fn follow_leaving(&self, group: &Rc<Group<W>>, goes: bool) -> Result<(), PoolError> {
         {
-            let _settled = self.zone_changes().settle().await;
+            let _settled = self.lane.zone_changes().settle().await;
             group.set_leaving(goes);
         }
-        self.world.reached("lane follows the first one");
+        self.lane.world.reached("lane follows the first one");
         let index = group.index;
         self.announce(match goes {
             true => format!("group {index} is emptied, to leave the pool"),
@@ -98,12 +105,12 @@ impl<W: World> LaneState<W> {
     }
 
     /// Lets groups go that are empty in all lanes and are to leave.
-    pub(super) async fn part_with_groups(self: &Rc<Self>) -> Result<(), PoolError> {
-        let registry = &self.drives.lane().registry;
+    pub(super) async fn part_with_groups(&self) -> Result<(), PoolError> {
+        let registry = &self.lane.drives.lane().registry;
         if !registry.all_opened() {
             return Ok(());
         }
-        for (group, first) in self.drives.groups().iter().zip(registry.first_lane()) {
+        for (group, first) in self.lane.drives.groups().iter().zip(registry.first_lane()) {
             let goes = first.leaving || first.drives == 0;
             if goes && group.leaves() && group.drives() > 0 {
                 self.part_with(group).await?;
@@ -116,24 +123,27 @@ impl<W: World> LaneState<W> {
     }
 
     /// Lets a group go, when no lane has anything in it.
-    async fn part_with(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
-        if !self.drives.zones_of(group).is_empty() || !self.move_copies_off(group).await? {
+    async fn part_with(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
+        if !self.lane.drives.zones_of(group).is_empty()
+            || !Copies::of(self.lane).move_copies_off(group).await?
+        {
             return Ok(());
         }
-        let (lane, index) = (self.drives.lane(), group.index);
+        let (lane, index) = (self.lane.drives.lane(), group.index);
         let registry = &lane.registry;
         registry.say_departure(lane.index, index, Departure::Emptied);
-        let hasty = self.world.planted(HASTY);
+        let hasty = self.lane.world.planted(HASTY);
         if !hasty && !registry.have_departed(index, Departure::Emptied) {
             return Ok(());
         }
-        let _settled = self.zone_changes().settle().await;
-        self.drives.drop_group(group).await?;
-        self.check()?;
+        let _settled = self.lane.zone_changes().settle().await;
+        self.lane.drives.drop_group(group).await?;
+        self.lane.check()?;
         registry.say_departure(lane.index, index, Departure::Left);
         if hasty {
-            self.drives
-                .wipe_departed(group, self.background().patience())
+            self.lane
+                .drives
+                .wipe_departed(group, self.lane.background().patience())
                 .await;
             self.tell_free(index);
         }
@@ -142,13 +152,14 @@ impl<W: World> LaneState<W> {
 
     /// Wipes the drives of a group that has left, once no lane has it any more.
     async fn free_drives(&self, group: &Rc<Group<W>>) {
-        let (lane, index) = (self.drives.lane(), group.index);
+        let (lane, index) = (self.lane.drives.lane(), group.index);
         let registry = &lane.registry;
         if !registry.may_wipe(lane.index, index) {
             return;
         }
-        self.drives
-            .wipe_departed(group, self.background().patience())
+        self.lane
+            .drives
+            .wipe_departed(group, self.lane.background().patience())
             .await;
         if registry.say_departure(lane.index, index, Departure::Wiped) {
             self.tell_free(index);
@@ -157,7 +168,16 @@ impl<W: World> LaneState<W> {
 
     fn tell_free(&self, index: u16) {
         let text = format!("group {index} has left the pool: its drives are free");
-        self.drives.event(EventKind::Group, text);
-        self.world.reached("group left");
+        self.lane.drives.event(EventKind::Group, text);
+        self.lane.world.reached("group left");
+    }
+
+    /// Makes a change of groups durable, and begins with what follows from it.
+    pub(super) async fn announce(&self, text: String) -> Result<(), PoolError> {
+        self.lane.drives.want_labels();
+        self.lane.drives.settle_labels().await;
+        self.lane.drives.event(EventKind::Group, text);
+        self.lane.wake_background();
+        self.lane.check()
     }
 }

@@ -1,9 +1,11 @@
-//! The task that makes pages whole that lie over another page, so that their backing can be free.
+//! The task that makes pages whole that lie over another page, so that their backing can be free:
+//! [`Filling`].
 //!
 //! A task of its own, since drives may be rebuilt for days meanwhile. It goes through the
 //! maps of all volumes as long as any page has a backing, and makes way for commands.
 
 use super::pace::Bounds;
+use super::steps::Steps;
 use crate::meta::page_map::UNMAPPED;
 use crate::pool::{Lane, PoolError, PoolErrorKind};
 use crate::space::LaneState;
@@ -37,7 +39,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
             let Some(inner) = pool.upgrade() else { return };
             let _filling = inner.background().fill().await;
             let filled = match inner.backings().backed_pages() > 0 && !inner.store.has_replayed() {
-                true => inner.fill_pages().await,
+                true => Filling::of(&inner).fill_pages().await,
                 false => inner.go_on(),
             };
             let pause = match filled {
@@ -71,16 +73,25 @@ impl<W: World> Lane<W> {
     /// When the pool has stopped; while a drive that is needed does not answer.
     pub async fn free_backings(&self) -> Result<(), PoolError> {
         let _filling = self.inner.background().fill().await;
-        self.inner.fill_pages().await
+        Filling::of(&self.inner).fill_pages().await
     }
 }
 
-impl<W: World> LaneState<W> {
+/// Pages that are made whole.
+pub(super) struct Filling<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Filling<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Filling { lane }
+    }
+
     /// Makes the pages whole that volumes have at the call.
-    async fn fill_pages(self: &Rc<Self>) -> Result<(), PoolError> {
-        self.go_on()?;
+    async fn fill_pages(&self) -> Result<(), PoolError> {
+        self.lane.go_on()?;
         let mut outcome = Ok(());
-        let cores: Vec<_> = self.state().volumes.values().cloned().collect();
+        let cores: Vec<_> = self.lane.state().volumes.values().cloned().collect();
         for core in cores {
             let (mut next, mut seen) = (0, 0);
             while let Some((index, pages)) = self.backed_of(&core, next) {
@@ -88,13 +99,13 @@ impl<W: World> LaneState<W> {
                 for some in pages.chunks(PAGES_AT_ONCE) {
                     // What is on other drives can be done.
                     let filled = self.fill_some(&core, some).await;
-                    self.go_on()?;
+                    self.lane.go_on()?;
                     outcome = outcome.and(filled);
                 }
                 seen += 1;
                 if seen % CHUNKS_AT_ONCE == 0 {
-                    self.world.sleep(REST).await;
-                    self.go_on()?;
+                    self.lane.world.sleep(REST).await;
+                    self.lane.go_on()?;
                 }
             }
         }
@@ -108,7 +119,7 @@ impl<W: World> LaneState<W> {
         next: usize,
     ) -> Option<(usize, Vec<(PageIndex, PhysPage)>)> {
         let map = core.map.borrow();
-        let state = self.state();
+        let state = self.lane.state();
         let (index, chunk) = map.chunk_from(next)?;
         let first = (index * chunk.entries().len()) as u64;
         let entries = (first..).zip(chunk.entries());
@@ -119,13 +130,13 @@ impl<W: World> LaneState<W> {
     }
 
     async fn fill_some(
-        self: &Rc<Self>,
+        &self,
         core: &Rc<VolumeCore>,
         pages: &[(PageIndex, PhysPage)],
     ) -> Result<(), PoolError> {
-        let began = self.world.now();
+        let began = self.lane.world.now();
         let fills = pages.iter().map(|(page, phys)| {
-            let volume = Volume::new(Rc::clone(self), Rc::clone(core));
+            let volume = Volume::new(Rc::clone(self.lane), Rc::clone(core));
             async move { volume.fill_page(*page, *phys).await }
         });
         let (mut bytes, mut outcome) = (0, Ok(()));
@@ -134,15 +145,17 @@ impl<W: World> LaneState<W> {
                 Ok(filled) => bytes += filled.unwrap_or(0),
                 Err(error) => {
                     // What was read of it counts, too.
-                    bytes += self.page_bytes();
+                    bytes += self.lane.page_bytes();
                     let error = PoolError::new(PoolErrorKind::Failed, error.context);
                     outcome = outcome.and(Err(error));
                 }
             }
         }
-        let rate = self.background().pace().rates().rebuild_bytes_per_s;
-        self.rest(Bounds::at_most(rate), bytes, began).await;
-        self.go_on()?;
+        let rate = self.lane.background().pace().rates().rebuild_bytes_per_s;
+        Steps::of(self.lane)
+            .rest(Bounds::at_most(rate), bytes, began)
+            .await;
+        self.lane.go_on()?;
         outcome
     }
 }

@@ -1,4 +1,4 @@
-//! The fullness of a pool, and the warnings about it.
+//! The fullness of a pool, and the warnings about it: `FullnessWatch`.
 //!
 //! Each lane says what it uses; the first one judges for all. Invariants:
 //! - Crossing a threshold, up or back down, is one event. Down counts only some percent
@@ -7,7 +7,7 @@
 //! - A pool that had no page for somebody is full for a while, or until so much is given back as
 //!   counts as down. So hosts that give single pages back and ask for more make no events.
 
-use crate::drives::EventKind;
+use crate::drives::{Drives, EventKind};
 use crate::lane::fullness::{Crossed, Judged};
 pub use crate::lane::fullness::{Fullness, FullnessInfo, Thresholds};
 use crate::pool::Lane;
@@ -26,19 +26,28 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
             let Some(inner) = pool.upgrade() else { return };
             inner.occupancy().say_space();
             if inner.drives.lane().index == 0 {
-                inner.judge_fullness();
+                FullnessWatch::of(&inner.drives).judge();
             }
         }
         world.sleep(LOOK).await;
     }
 }
 
-impl<W: World> LaneState<W> {
-    fn judge_fullness(&self) {
+/// Judges how full the drives of a pool are, and tells of it.
+struct FullnessWatch<'a, W: World> {
+    drives: &'a Drives<W>,
+}
+
+impl<'a, W: World> FullnessWatch<'a, W> {
+    fn of(drives: &'a Drives<W>) -> Self {
+        FullnessWatch { drives }
+    }
+
+    fn judge(&self) {
         let registry = &self.drives.lane().registry;
         let (taken, in_use) = registry.space();
         let capacity = self.drives.unopened_pages().saturating_add_signed(in_use);
-        let now = self.world.now();
+        let now = self.drives.world().now();
         let judge = |judged: &mut Judged| {
             let crossed = judged.judge(now, taken, capacity);
             crossed.map(|crossed| (crossed, judged.info.thresholds))
@@ -58,7 +67,7 @@ impl<W: World> LaneState<W> {
             false => (EventKind::SpaceFreed, "pool below a threshold again"),
         };
         self.drives.event(kind, text);
-        self.world.reached(mark);
+        self.drives.world().reached(mark);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Changes of groups: another level, a new group, a group that leaves.
+//! Changes of groups: another level, a new group, a group that leaves. [`GroupChanges`] judges them,
+//! and begins them.
 //!
 //! Invariants:
 //! - A new group's drives have labels before any label tells of the group, and no zone
@@ -7,25 +8,18 @@
 //!   logs: see [`super::departures`].
 //! - Of several lanes the first one decides, after all were asked; the others follow.
 
-use super::candidates::Candidate;
-use crate::drives::Member;
-use crate::drives::{EventKind, Group, SPARE_GROUP, Zone, stride_bytes, zone_pages};
-use crate::label::{GROUPS_MAX, GroupEntry, GroupRole, MEMBERS_MAX, MemberEntry};
-use crate::meta::checkpoint;
-use crate::pool::create::{check_log_level, check_log_room, check_name};
-use crate::pool::{LabelSummary, Lane, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
+use super::candidates::{Candidate, Candidates};
+use super::departures::Departures;
+use super::new_groups::{NewGroups, invalid};
+use crate::drives::{EventKind, Group, Zone};
+use crate::label::GroupRole;
+use crate::pool::create::check_log_level;
+use crate::pool::{Lane, Level, NamedDrive, PoolError, PoolErrorKind};
 use crate::raid::Geometry;
 use crate::space::LaneState;
 use crate::world::World;
-use base::Uuid;
-use base::size::{counted, human, human_pair};
+use base::size::{counted, human_pair};
 use std::rc::Rc;
-
-use crate::drive::Drive;
-
-fn invalid(context: String) -> PoolError {
-    PoolError::new(PoolErrorKind::Invalid, context)
-}
 
 impl<W: World> Lane<W> {
     /// Gives a group another level, in the background: its zones are emptied and come
@@ -41,15 +35,15 @@ impl<W: World> Lane<W> {
         let _administration = inner.administration().await;
         let group = inner.drives.found_group(index)?;
         if inner.drives.lane().index > 0 {
-            return inner.follow().await;
+            return Departures::of(inner).follow().await;
         }
         let from = group.level();
-        inner.check_convert(&group, level)?;
+        GroupChanges::of(inner).check_convert(&group, level)?;
         if from == level {
             return Ok(());
         }
         group.set_level(level);
-        inner
+        Departures::of(inner)
             .announce(format!("group {index} goes from level {from} to {level}"))
             .await
     }
@@ -63,7 +57,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        inner.check_convert(&inner.drives.found_group(index)?, level)
+        GroupChanges::of(inner).check_convert(&inner.drives.found_group(index)?, level)
     }
 
     /// Groups that the first lane of the pool has, and keeps, and this one has not: their
@@ -94,21 +88,23 @@ impl<W: World> Lane<W> {
         inner.check()?;
         let _administration = inner.administration().await;
         let candidates: Vec<Candidate<'_, W>> = drives.iter().map(Candidate::from).collect();
-        inner.check_new_drives((level, role), &candidates)?;
+        NewGroups::of(inner).check_new_drives((level, role), &candidates)?;
         // Lanes after the first find the labels that the first has just given them; see
         // `new_uuids`.
         if inner.drives.lane().index == 0 {
             for drive in &candidates {
-                inner.check_unlabelled(drive).await?;
+                Candidates::of(&inner.drives)
+                    .check_unlabelled(drive)
+                    .await?;
             }
         }
-        let entry = inner.new_entry((level, role), &candidates)?;
-        inner.check_lanes_agree(inner.drives.lane().index, &entry)?;
-        let uuids = inner.new_uuids(&drives).await?;
+        let entry = NewGroups::of(inner).new_entry((level, role), &candidates)?;
+        NewGroups::of(inner).check_lanes_agree(inner.drives.lane().index, &entry)?;
+        let uuids = NewGroups::of(inner).new_uuids(&drives).await?;
         let index = inner.drives.groups().len() as u16;
         let members = (0..)
             .zip(drives.into_iter().zip(uuids))
-            .map(|(place, (named, uuid))| inner.reserved_spare(place, named, uuid))
+            .map(|(place, (named, uuid))| NewGroups::of(inner).reserved_spare(place, named, uuid))
             .collect();
         // No zone is taken into use before all labels tell of the group.
         let _settled = inner.zone_changes().settle().await;
@@ -125,6 +121,33 @@ impl<W: World> Lane<W> {
         Ok(index)
     }
 
+    /// That this lane could add a group of these drives now.
+    ///
+    /// # Errors
+    /// As [`Lane::add_group`].
+    pub async fn check_add_group(
+        &self,
+        of: (Level, GroupRole),
+        drives: &[Candidate<'_, W>],
+    ) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        let planted = inner.world.planted("group added without asking all lanes");
+        if planted && inner.drives.lane().index > 0 {
+            return Ok(());
+        }
+        inner.check()?;
+        let _administration = inner.administration().await;
+        NewGroups::of(inner).check_new_drives(of, drives)?;
+        for drive in drives {
+            Candidates::of(&inner.drives)
+                .check_unlabelled(drive)
+                .await?;
+        }
+        let entry = NewGroups::of(inner).new_entry(of, drives)?;
+        // No lane has it yet, so every lane is as the first one is.
+        NewGroups::of(inner).check_lanes_agree(0, &entry)
+    }
+
     /// Has a group leave, in the background: what it holds goes to the others first.
     ///
     /// # Errors
@@ -137,13 +160,13 @@ impl<W: World> Lane<W> {
         let group = inner.drives.found_group(index)?;
         let lane = inner.drives.lane();
         if lane.index > 0 {
-            return inner.follow().await;
+            return Departures::of(inner).follow().await;
         }
-        inner.check_remove(&group)?;
+        GroupChanges::of(inner).check_remove(&group)?;
         if group.leaves() {
             return Ok(());
         }
-        inner.leave(&group).await
+        GroupChanges::of(inner).leave(&group).await
     }
 
     /// That [`Lane::remove_group`] could be done now: see [`Lane::check_convert_group`].
@@ -154,7 +177,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        inner.check_remove(&inner.drives.found_group(index)?)
+        GroupChanges::of(inner).check_remove(&inner.drives.found_group(index)?)
     }
 
     /// Takes back drives that were to be added to all lanes and could not be added to one
@@ -176,7 +199,7 @@ impl<W: World> Lane<W> {
             }
         }
         if inner.drives.lane().index > 0 {
-            return inner.follow().await;
+            return Departures::of(inner).follow().await;
         }
         let registry = &inner.drives.lane().registry;
         let is_new = |group: &Rc<Group<W>>| {
@@ -185,22 +208,31 @@ impl<W: World> Lane<W> {
             all && !places.is_empty() && !group.leaves() && !registry.is_everywhere(group.index)
         };
         for group in inner.drives.groups().into_iter().filter(is_new) {
-            inner.leave(&group).await?;
+            GroupChanges::of(inner).leave(&group).await?;
         }
         Ok(())
     }
 }
 
-impl<W: World> LaneState<W> {
+/// Groups that go to another level, or leave.
+pub(super) struct GroupChanges<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> GroupChanges<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        GroupChanges { lane }
+    }
+
     fn check_remove(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
-        let (index, name) = (group.index, self.drives.name());
-        if group.leaves() && self.drives.lane().registry.lanes() > 1 {
+        let (index, name) = (group.index, self.lane.drives.name());
+        if group.leaves() && self.lane.drives.lane().registry.lanes() > 1 {
             // It is asked again, for lanes that have not begun.
             return Ok(());
         }
         let others =
-            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, group) && self.drives.takes_zones(other);
-        if !self.drives.groups().iter().any(others) {
+            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, group) && self.lane.drives.takes_zones(other);
+        if !self.lane.drives.groups().iter().any(others) {
             return Err(invalid(format!(
                 "group {index} of pool '{name}' can't leave: no other group could take over"
             )));
@@ -210,17 +242,17 @@ impl<W: World> LaneState<W> {
             // It holds no pages, and all drives of the pool have room for the logs.
             return Ok(());
         }
-        let of_group = self.drives.zones_of(group);
+        let of_group = self.lane.drives.zones_of(group);
         let used: u64 = of_group
             .iter()
-            .map(|zone| self.space().used_in(zone.shape.zone))
+            .map(|zone| self.lane.space().used_in(zone.shape.zone))
             .sum();
         let free_here = self.free_in(group);
-        let free_elsewhere = self.free_pages().saturating_sub(free_here);
+        let free_elsewhere = self.lane.free_pages().saturating_sub(free_here);
         // What is promised has to find room there, too.
-        let used = used + self.promised_pages();
+        let used = used + self.lane.promised_pages();
         if free_elsewhere < used {
-            let page_bytes = self.page_bytes();
+            let page_bytes = self.lane.page_bytes();
             let (held, left) = human_pair(used * page_bytes, free_elsewhere * page_bytes);
             return Err(PoolError::new(
                 PoolErrorKind::Full,
@@ -233,19 +265,20 @@ impl<W: World> LaneState<W> {
     }
 
     /// A group is emptied from now on, to leave.
-    async fn leave(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
+    async fn leave(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
         {
             // A zone that is being taken into use is in use, or not.
-            let _settled = self.zone_changes().settle().await;
+            let _settled = self.lane.zone_changes().settle().await;
             group.set_leaving(true);
         }
         let index = group.index;
-        self.announce(format!("group {index} is emptied, to leave the pool"))
+        Departures::of(self.lane)
+            .announce(format!("group {index} is emptied, to leave the pool"))
             .await
     }
 
     fn check_convert(&self, group: &Rc<Group<W>>, level: Level) -> Result<(), PoolError> {
-        let (index, from, name) = (group.index, group.level(), self.drives.name());
+        let (index, from, name) = (group.index, group.level(), self.lane.drives.name());
         if from == level {
             return Ok(());
         }
@@ -254,7 +287,7 @@ impl<W: World> LaneState<W> {
                 "group {index} of pool '{name}' is its log group, which keeps its level: remove it, and add one of level {level}"
             )));
         }
-        if let Some(log) = self.drives.log_group() {
+        if let Some(log) = self.lane.drives.log_group() {
             check_log_level(name, log.level(), [level])?;
         }
         if !from.can_become(level) {
@@ -263,7 +296,7 @@ impl<W: World> LaneState<W> {
             )));
         }
         self.check_settled(group)?;
-        let unit = u64::from(self.identity().stripe_unit_bytes);
+        let unit = u64::from(self.lane.identity().stripe_unit_bytes);
         let shape = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
             invalid(format!(
                 "group {index} of pool '{name}' has {}: level {level} takes {allowed}",
@@ -275,7 +308,7 @@ impl<W: World> LaneState<W> {
                 "group {index} of pool '{name}' lacks drives that level {level} can't do without: replace those that are out of use first"
             )));
         }
-        if !self.has_room_for(&self.drives.zones_of(group)) {
+        if !self.has_room_for(&self.lane.drives.zones_of(group)) {
             return Err(PoolError::new(
                 PoolErrorKind::Full,
                 format!(
@@ -289,11 +322,11 @@ impl<W: World> LaneState<W> {
     /// That a group is neither on its way to another level nor out of the pool.
     fn check_settled(&self, group: &Group<W>) -> Result<(), PoolError> {
         let moves = |zone: &Rc<Zone<W>>| zone.group.index == group.index;
-        if group.leaves() || self.drives.zones_to_empty().iter().any(moves) {
+        if group.leaves() || self.lane.drives.zones_to_empty().iter().any(moves) {
             let context = format!(
                 "group {} of pool '{}' is being changed already: wait until that is done",
                 group.index,
-                self.drives.name()
+                self.lane.drives.name()
             );
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
@@ -302,7 +335,7 @@ impl<W: World> LaneState<W> {
 
     /// Whether one of `zones` could be emptied into the free pages of all others.
     fn has_room_for(&self, zones: &[Rc<Zone<W>>]) -> bool {
-        let space = self.space();
+        let space = self.lane.space();
         let numbers = zones.iter().map(|zone| zone.shape.zone);
         let Some(least) = numbers.min_by_key(|zone| space.used_in(*zone)) else {
             return true;
@@ -310,231 +343,12 @@ impl<W: World> LaneState<W> {
         let used = space.used_in(least);
         let free_there = space.free_in(least);
         drop(space);
-        self.free_pages() >= used + free_there + self.promised_pages()
+        self.lane.free_pages() >= used + free_there + self.lane.promised_pages()
     }
 
     /// Pages that a group could give.
     fn free_in(&self, group: &Rc<Group<W>>) -> u64 {
-        let in_use = self.space().free_of(group.index);
-        in_use + self.drives.unopened_of(group)
-    }
-
-    /// Makes a change of groups durable, and begins with what follows from it.
-    pub(super) async fn announce(self: &Rc<Self>, text: String) -> Result<(), PoolError> {
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.drives.event(EventKind::Group, text);
-        self.wake_background();
-        self.check()
-    }
-
-    /// A spare that is to become part of a new group.
-    fn reserved_spare(&self, place: u16, named: NamedDrive<W>, uuid: Uuid) -> Rc<Member<W>> {
-        let spares = self.drives.spares();
-        if let Some(spare) = spares.iter().find(|spare| spare.uuid == uuid) {
-            // The addition was cut short here, before the group was on labels.
-            spare.set_reserved(true);
-            return Rc::clone(spare);
-        }
-        let drive = self.drives.view(named.drive);
-        let entry = MemberEntry {
-            uuid,
-            group: SPARE_GROUP,
-            place,
-            state: MemberState::Spare,
-            metadata: false,
-            log: false,
-            ordered_out: false,
-            reserved: true,
-            capacity_bytes: drive.geometry().capacity_bytes,
-            name: named.name,
-        };
-        Rc::new(Member::new(&self.world, drive, &entry))
-    }
-
-    /// That the log is protected as well as data is when there is such a group, too.
-    fn check_roles(&self, level: Level, role: GroupRole) -> Result<(), PoolError> {
-        if self.drives.lane().index > 0 {
-            // The first lane decides. This one may not know yet what leaves there.
-            return Ok(());
-        }
-        let (name, log) = (self.drives.name(), self.drives.log_group());
-        match (role, log) {
-            (GroupRole::Data, None) => Ok(()),
-            (GroupRole::Data, Some(log)) => check_log_level(name, log.level(), [level]),
-            (GroupRole::Log, Some(log)) => Err(invalid(format!(
-                "pool '{name}' has a log group already, group {}: remove that one first",
-                log.index
-            ))),
-            (GroupRole::Log, None) => {
-                let mut data = self.drives.groups();
-                data.retain(|group| group.drives() > 0 && !group.is_log());
-                let in_use = self.drives.zones().into_iter().map(|zone| zone.level);
-                let levels = data.iter().map(|group| group.level()).chain(in_use);
-                check_log_level(name, level, levels)
-            }
-        }
-    }
-
-    /// That so many drives of these names make another group.
-    pub(super) fn check_new_drives(
-        &self,
-        (level, role): (Level, GroupRole),
-        drives: &[Candidate<'_, W>],
-    ) -> Result<(), PoolError> {
-        let name = self.drives.name();
-        let unit = u64::from(self.identity().stripe_unit_bytes);
-        if let Err(allowed) = Geometry::of(level, drives.len(), unit) {
-            return Err(invalid(format!(
-                "{} for a group of level {level} in pool '{name}': allowed is {allowed}",
-                counted(drives.len() as u64, "drive")
-            )));
-        }
-        self.check_roles(level, role)?;
-        let spares = self.drives.spares();
-        let spares = spares.iter().filter(|spare| !spare.is_reserved());
-        let members = self.drives.members().len() + spares.count();
-        if self.drives.groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
-            return Err(invalid(format!(
-                "pool '{name}' can't have another group of {}: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",
-                counted(drives.len() as u64, "drive")
-            )));
-        }
-        let mut names = drives.iter().map(|drive| drive.name);
-        names.try_for_each(|drive| check_name("drive", drive))
-    }
-
-    /// The identities of new drives: in all lanes those that the first has given them.
-    async fn new_uuids(&self, drives: &[NamedDrive<W>]) -> Result<Vec<Uuid>, PoolError> {
-        let (index, pool) = (self.drives.groups().len(), self.drives.uuid());
-        if self.drives.lane().index == 0 {
-            let at = self.world.now().as_nanos();
-            let mut prng = self.world.prng(&format!("group {index} of {pool} at {at}"));
-            return Ok(drives.iter().map(|_| prng.uuid()).collect());
-        }
-        let mut uuids = Vec::new();
-        for (place, named) in drives.iter().enumerate() {
-            let label = self.label_of_first_lane(&named.drive).await?;
-            let is_there = |label: &LabelSummary| {
-                label.pool_uuid == pool
-                    && (usize::from(label.group), usize::from(label.place)) == (index, place)
-            };
-            let label = label.filter(is_there).ok_or_else(|| {
-                invalid(format!(
-                    "drive '{}' is not at place {place} of group {index} in the first lane of pool '{}'",
-                    named.name, self.identity().name
-                ))
-            })?;
-            uuids.push(label.drive_uuid);
-        }
-        Ok(uuids)
-    }
-
-    /// That the group to be added is the next one in every lane, and lies in the same
-    /// zones in all.
-    pub(super) fn check_lanes_agree(&self, lane: u16, entry: &GroupEntry) -> Result<(), PoolError> {
-        let registry = &self.drives.lane().registry;
-        let index = self.drives.groups().len();
-        match registry.may_add_group(lane, index, entry) {
-            true => Ok(()),
-            false => Err(invalid(format!(
-                "group {index} of pool '{}' is not the same in all lanes: add the one that is there in some first",
-                self.identity().name
-            ))),
-        }
-    }
-
-    /// How many zones the smallest of a new group's drives has room for.
-    fn zones_on(&self, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
-        let identity = self.identity();
-        let name = &identity.name;
-        let smallest = drives.iter().min_by_key(|drive| drive.capacity_bytes);
-        let (smallest, drive) =
-            smallest.map_or((0, ""), |drive| (drive.capacity_bytes, drive.name));
-        let smallest = smallest.saturating_sub(identity.part().of_others_bytes());
-        let stride = stride_bytes(drives.len(), identity);
-        let zones = smallest.saturating_sub(identity.data_start) / stride;
-        if zones == 0 {
-            let (there, needed) = human_pair(smallest, identity.data_start + stride);
-            return Err(PoolError::new(
-                PoolErrorKind::TooSmall,
-                format!(
-                    "drive '{drive}' has {there} and is too small for pool '{name}': a drive of this group needs {needed} or more"
-                ),
-            ));
-        }
-        Ok(zones)
-    }
-
-    /// Where the zones of a new group are among all.
-    pub(super) fn new_entry(
-        self: &Rc<Self>,
-        (level, role): (Level, GroupRole),
-        drives: &[Candidate<'_, W>],
-    ) -> Result<GroupEntry, PoolError> {
-        let groups = self.drives.groups();
-        let first_zone = groups
-            .iter()
-            .map(|group| group.first_zone + group.zones)
-            .max();
-        let first_zone = first_zone.unwrap_or(0);
-        let zones = match role {
-            GroupRole::Data => self.new_zones(u64::from(first_zone), drives)?,
-            GroupRole::Log => {
-                let capacities = drives.iter().map(|drive| drive.capacity_bytes);
-                check_log_room(self.identity(), capacities.min().unwrap_or(0))?;
-                0
-            }
-        };
-        Ok(GroupEntry {
-            level,
-            role,
-            leaving: false,
-            drives: drives.len() as u16,
-            first_zone,
-            zones: zones as u32,
-        })
-    }
-
-    /// How many zones a new group of these drives has, the first of them of this number.
-    fn new_zones(
-        self: &Rc<Self>,
-        first_zone: u64,
-        drives: &[Candidate<'_, W>],
-    ) -> Result<u64, PoolError> {
-        let identity = self.identity();
-        let name = &identity.name;
-        let zones = self.zones_on(drives)?;
-        let groups = self.drives.groups();
-        let all_zones = first_zone + zones;
-        // As at the creation: for whole drives of data, a little too much.
-        let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
-        let data = |group: &Rc<Group<W>>| zone_bytes(u64::from(group.zones), group.drives() as u64);
-        let bytes: u64 =
-            groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
-        let pages = bytes / u64::from(identity.page_bytes);
-        let needed = checkpoint::slot_bytes(
-            pages,
-            all_zones,
-            identity.volumes_max,
-            identity.journal_bytes,
-        );
-        if needed + self.metadata_room().more_properties_bytes(0) > identity.checkpoint_bytes
-            || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
-        {
-            return Err(invalid(format!(
-                "pool '{name}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
-                human(zone_bytes(zones, drives.len() as u64))
-            )));
-        }
-        let stripe = 8 * drives.len() as u64 * u64::from(identity.stripe_unit_bytes);
-        if stripe > identity.intent_bytes {
-            return Err(invalid(format!(
-                "a group of {} drives is too wide for the logs of pool '{name}': allowed are {}",
-                drives.len(),
-                identity.intent_bytes / 8 / u64::from(identity.stripe_unit_bytes)
-            )));
-        }
-        Ok(zones)
+        let in_use = self.lane.space().free_of(group.index);
+        in_use + self.lane.drives.unopened_of(group)
     }
 }

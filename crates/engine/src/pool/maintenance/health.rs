@@ -1,5 +1,5 @@
 //! The health of drives: by errors, by latency beside the others of their group, by operations that
-//! never end.
+//! never end. `HealthWatch` is what the task remembers.
 //!
 //! Invariants:
 //! - A drive is compared with the others of its group only, kind by kind of operation:
@@ -13,12 +13,12 @@
 //!   is well again.
 
 use crate::drive::{DriveError, DriveErrorKind};
-use crate::drives::EventKind;
 pub use crate::drives::Limits;
 use crate::drives::Member;
 use crate::drives::hung::{self, Looks};
 use crate::drives::limits::median;
 use crate::drives::vitals::{Kind, Window};
+use crate::drives::{Drives, EventKind};
 use crate::pool::{Lane, MemberState};
 use crate::space::LaneState;
 use crate::world::World;
@@ -129,7 +129,7 @@ fn usual_mean(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
 }
 
 /// What the task remembers from one look to the next.
-struct Watch {
+struct HealthWatch {
     prng: Prng,
     streaks: BTreeMap<Uuid, Streak>,
     /// Looks for operations that hang, and for reads that are late.
@@ -147,7 +147,7 @@ struct Watch {
 /// flight.
 pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     let now = world.now();
-    let mut watch = Watch {
+    let mut watch = HealthWatch {
         prng: world.prng("probes of suspect drives"),
         streaks: BTreeMap::new(),
         hung: Looks::new(now),
@@ -170,7 +170,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         }
         world.sleep(limits.pause()).await;
         let Some(inner) = pool.upgrade() else { return };
-        inner.look(&limits, &mut watch);
+        watch.look(&inner, &limits);
         if inner.drives.check_failure().is_err() && !hung::is_busy(&inner.drives) {
             return;
         }
@@ -180,23 +180,23 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     }
 }
 
-impl<W: World> LaneState<W> {
-    fn look(&self, limits: &Limits, watch: &mut Watch) {
-        let now = self.world.now();
-        watch.late.look(now, limits.pause());
+impl HealthWatch {
+    fn look<W: World>(&mut self, lane: &LaneState<W>, limits: &Limits) {
+        let now = lane.world.now();
+        self.late.look(now, limits.pause());
         // Shorter pauses are part of what a busy shard is: they do not add up to one.
         let pause = limits.pause().max(limits.hung / hung::LOOKS);
-        watch.disturbed |= watch.hung.look(now, pause);
-        self.drives.give_up_hung(limits, &mut watch.hung);
-        if self.check().is_err() {
+        self.disturbed |= self.hung.look(now, pause);
+        lane.drives.give_up_hung(limits, &mut self.hung);
+        if lane.check().is_err() {
             return;
         }
-        self.drives.leave_late(limits, &watch.late);
-        self.probe(limits, watch);
-        if now.since(watch.judged) >= limits.window {
-            watch.judged = now;
-            self.check_drives(&watch.checks);
-            self.judge(limits, watch);
+        lane.drives.leave_late(limits, &self.late);
+        self.probe(&lane.drives, limits);
+        if now.since(self.judged) >= limits.window {
+            self.judged = now;
+            self.check_drives(&lane.drives);
+            self.judge(lane, limits);
         }
     }
 
@@ -204,23 +204,23 @@ impl<W: World> LaneState<W> {
     /// under way that says it: of each that is late, of those that are suspect when it is
     /// their turn, and of all once one lets others wait. What took that one from the host
     /// may have taken more, and the labels, which then tell of it, go to all.
-    fn probe(&self, limits: &Limits, watch: &mut Watch) {
-        let now = self.world.now();
-        let probes_suspects = now.since(watch.probed) >= limits.window / PROBES;
+    fn probe<W: World>(&mut self, drives: &Drives<W>, limits: &Limits) {
+        let now = drives.world().now();
+        let probes_suspects = now.since(self.probed) >= limits.window / PROBES;
         if probes_suspects {
-            watch.probed = now;
+            self.probed = now;
         }
-        let drives = self.drives.members();
+        let members = drives.members();
         let lets_wait = |member: &Rc<Member<W>>| {
-            let waited = watch.late.waited_for(member);
+            let waited = self.late.waited_for(member);
             waited.is_some_and(|waited| waited > limits.hedge)
         };
         let asks_all =
-            now.since(watch.asked_all) >= limits.hung / hung::LOOKS && drives.iter().any(lets_wait);
+            now.since(self.asked_all) >= limits.hung / hung::LOOKS && members.iter().any(lets_wait);
         if asks_all {
-            watch.asked_all = now;
+            self.asked_all = now;
         }
-        for member in drives.into_iter().chain(self.drives.spares()) {
+        for member in members.into_iter().chain(drives.spares()) {
             let (vitals, is_idle) = (member.vitals(), member.outstanding() == 0);
             let is_late = vitals.is_late() && vitals.oldest_read().is_none();
             let is_its_turn = asks_all || (probes_suspects && member.is_suspect());
@@ -229,28 +229,25 @@ impl<W: World> LaneState<W> {
                 continue;
             }
             let blocks = member.capacity_bytes / BLOCK_BYTES as u64;
-            let at = DriveOffset(watch.prng.below(blocks) * BLOCK_BYTES as u64);
-            let buf = self.world.buffers().data(BLOCK_BYTES);
+            let at = DriveOffset(self.prng.below(blocks) * BLOCK_BYTES as u64);
+            let buf = drives.world().buffers().data(BLOCK_BYTES);
             // An error is counted, and that is all it is for.
-            self.world
+            drives
+                .world()
                 .spawn(async move { drop(member.probe(at, buf).await) });
         }
     }
 
     /// Asks each drive whether it is still what it was: one that was cut off goes out of use
     /// before somebody needs what is gone. Nobody waits for one that does not answer.
-    fn check_drives(&self, checks: &Rc<Checks>) {
-        for member in self
-            .drives
-            .members()
-            .into_iter()
-            .chain(self.drives.spares())
-        {
+    fn check_drives<W: World>(&self, drives: &Rc<Drives<W>>) {
+        for member in drives.members().into_iter().chain(drives.spares()) {
             let is_in_use = member.is_writable() || member.state() == MemberState::Spare;
-            if !is_in_use || !checks.under_way.borrow_mut().insert(member.uuid) {
+            if !is_in_use || !self.checks.under_way.borrow_mut().insert(member.uuid) {
                 continue;
             }
-            let (drives, checks) = (Rc::clone(&self.drives), Rc::clone(checks));
+            let world = drives.world();
+            let (drives, checks) = (Rc::clone(drives), Rc::clone(&self.checks));
             let mut check = Box::pin(async move {
                 let answer = member.check().await;
                 checks.under_way.borrow_mut().remove(&member.uuid);
@@ -270,15 +267,15 @@ impl<W: World> LaneState<W> {
             });
             // Most answer at once, and need no task.
             if check.as_mut().now_or_never().is_none() {
-                self.world.spawn(check);
+                world.spawn(check);
             }
         }
     }
 
     /// Has spares that say that they are not well stand in for no other drive, and tells of it.
-    fn judge_spares(&self, checks: &Checks) {
-        for spare in self.drives.spares() {
-            let wrong = checks.wrong.borrow().get(&spare.uuid).cloned();
+    fn judge_spares<W: World>(&self, lane: &LaneState<W>) {
+        for spare in lane.drives.spares() {
+            let wrong = self.checks.wrong.borrow().get(&spare.uuid).cloned();
             let (kind, text) = match (&wrong, spare.has_trouble()) {
                 (Some(why), false) => {
                     let text = format!("spare '{}' can't stand in: {why}", spare.name);
@@ -291,16 +288,16 @@ impl<W: World> LaneState<W> {
                 _ => continue,
             };
             spare.set_trouble(wrong);
-            self.drives.event(kind, text);
-            self.wake_background();
+            lane.drives.event(kind, text);
+            lane.wake_background();
         }
     }
 
     /// Looks at the window that ends now.
-    fn judge(&self, limits: &Limits, watch: &mut Watch) {
-        let disturbed = std::mem::take(&mut watch.disturbed);
-        self.judge_spares(&watch.checks);
-        for group in self.drives.groups() {
+    fn judge<W: World>(&mut self, lane: &LaneState<W>, limits: &Limits) {
+        let disturbed = std::mem::take(&mut self.disturbed);
+        self.judge_spares(lane);
+        for group in lane.drives.groups() {
             let places = group.places().into_iter();
             let seen: Vec<(Rc<Member<W>>, Window)> = places
                 .map(|member| (Rc::clone(&member), member.vitals().take_window(limits.slow)))
@@ -312,14 +309,14 @@ impl<W: World> LaneState<W> {
                 if fails_alone(window, &others, limits) {
                     let failed = counted(window.errors, "operation");
                     let reason = format!("{failed} failed in {:?}", limits.window);
-                    self.drives.give_up(vec![(Rc::clone(member), reason)]);
-                    self.drives.settle_labels_soon();
+                    lane.drives.give_up(vec![(Rc::clone(member), reason)]);
+                    lane.drives.settle_labels_soon();
                     if !member.is_writable() {
                         continue;
                     }
                 }
-                let streak = watch.streaks.entry(member.uuid).or_default();
-                let wrong = watch.checks.wrong.borrow().get(&member.uuid).cloned();
+                let streak = self.streaks.entry(member.uuid).or_default();
+                let wrong = self.checks.wrong.borrow().get(&member.uuid).cloned();
                 let says_so = wrong.is_some();
                 let trouble =
                     wrong.or_else(|| trouble(window, &others, limits, member.is_suspect()));
@@ -329,69 +326,68 @@ impl<W: World> LaneState<W> {
                 } else if trouble.is_some() {
                     streak.by_its_word = false;
                 }
-                self.doubt(member, trouble, streak, limits);
+                doubt(&lane.drives, member, trouble, streak, limits);
             }
         }
     }
-
-    /// Takes the state of a drive on or back, by one more window.
-    fn doubt(
-        &self,
-        member: &Rc<Member<W>>,
-        trouble: Option<String>,
-        streak: &mut Streak,
-        limits: &Limits,
-    ) {
-        *streak = match trouble {
-            Some(_) => Streak {
-                bad: streak.bad + 1,
-                quiet: 0,
-                ..*streak
-            },
-            None if streak.by_its_word => Streak {
-                quiet: limits.quiet_windows,
-                ..Streak::default()
-            },
-            None => Streak {
-                quiet: streak.quiet + 1,
-                ..Streak::default()
-            },
-        };
-        if trouble.is_some() {
-            member.set_trouble(trouble.clone());
-        }
-        let (state, kind, mark, text) = match (member.state(), trouble) {
-            (MemberState::Healthy, Some(reason)) if streak.bad >= limits.bad_windows => (
-                MemberState::Suspect,
-                EventKind::DriveSuspect,
-                "drive suspect",
-                format!(
-                    "drive '{}' is suspect, and read last: {reason}",
-                    member.name
-                ),
-            ),
-            (MemberState::Suspect, None) if streak.quiet >= limits.quiet_windows => (
-                MemberState::Healthy,
-                EventKind::DriveHealthy,
-                "suspect drive healthy again",
-                format!(
-                    "drive '{}' is healthy again: nothing is wrong with it any more",
-                    member.name
-                ),
-            ),
-            _ => return,
-        };
-        if state == MemberState::Healthy {
-            member.set_trouble(None);
-        }
-        member.set_state(state);
-        self.world.reached(mark);
-        self.drives.event(kind, text);
-        self.drives.want_labels();
-        self.drives.settle_labels_soon();
-    }
 }
 
+/// Takes the state of a drive on or back, by one more window.
+fn doubt<W: World>(
+    drives: &Rc<Drives<W>>,
+    member: &Rc<Member<W>>,
+    trouble: Option<String>,
+    streak: &mut Streak,
+    limits: &Limits,
+) {
+    *streak = match trouble {
+        Some(_) => Streak {
+            bad: streak.bad + 1,
+            quiet: 0,
+            ..*streak
+        },
+        None if streak.by_its_word => Streak {
+            quiet: limits.quiet_windows,
+            ..Streak::default()
+        },
+        None => Streak {
+            quiet: streak.quiet + 1,
+            ..Streak::default()
+        },
+    };
+    if trouble.is_some() {
+        member.set_trouble(trouble.clone());
+    }
+    let (state, kind, mark, text) = match (member.state(), trouble) {
+        (MemberState::Healthy, Some(reason)) if streak.bad >= limits.bad_windows => (
+            MemberState::Suspect,
+            EventKind::DriveSuspect,
+            "drive suspect",
+            format!(
+                "drive '{}' is suspect, and read last: {reason}",
+                member.name
+            ),
+        ),
+        (MemberState::Suspect, None) if streak.quiet >= limits.quiet_windows => (
+            MemberState::Healthy,
+            EventKind::DriveHealthy,
+            "suspect drive healthy again",
+            format!(
+                "drive '{}' is healthy again: nothing is wrong with it any more",
+                member.name
+            ),
+        ),
+        _ => return,
+    };
+    if state == MemberState::Healthy {
+        member.set_trouble(None);
+    }
+    member.set_state(state);
+    drives.world().reached(mark);
+    drives.event(kind, text);
+    drives.want_labels();
+    drives.settle_labels_soon();
+}
 impl<W: World> Lane<W> {
     /// Changes from when on a drive is not trusted.
     pub fn set_health_limits(&self, limits: Limits) {

@@ -1,4 +1,4 @@
-//! Lending zones to other lanes of the pool: the side that is asked.
+//! Lending zones to other lanes of the pool: the side that is asked, which is [`Lending`].
 //!
 //! A lane that has no free page left, and finds no zone that nobody has, asks the others. A lane that
 //! can spare a zone empties and lends it. So the pool is full only when no lane could.
@@ -13,7 +13,7 @@
 //! - A write or a promise calls the emptying of a zone off only if that gives it pages. So the lane
 //!   can't spare a zone any more, and says no.
 
-use super::zones::{Emptied, Use};
+use super::emptying::{Emptied, Emptying, Use};
 use super::{Task, TaskKind};
 use crate::drives::Zone;
 use crate::pool::PoolError;
@@ -56,32 +56,42 @@ const HASTY: &str = "zone lent on that a write waits for";
 /// A lane whose own write waits does not even say that it has nothing to lend.
 const MUTE: &str = "lanes with writes that wait do not answer each other";
 
-impl<W: World> LaneState<W> {
+/// What a lane lends to others.
+pub(super) struct Lending<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Lending<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Lending { lane }
+    }
+
     /// Lends another lane a zone, or says that there is none to lend, if one is asked for.
-    pub(super) async fn lend(self: &Rc<Self>) -> Result<(), PoolError> {
-        let lane = self.drives.lane();
+    pub(super) async fn lend(&self) -> Result<(), PoolError> {
+        let lane = self.lane.drives.lane();
         if !lane.registry.is_wanted_of(lane.index) {
             return Ok(());
         }
         let has_waiting_write = lane.registry.has_waiting_write(lane.index);
-        if has_waiting_write && self.world.planted(MUTE) {
+        if has_waiting_write && self.lane.world.planted(MUTE) {
             return Ok(());
         }
         let Some(zone) = self.zone_to_lend() else {
             lane.registry.refuse_zone(lane.index);
             return Ok(());
         };
-        if has_waiting_write && !self.world.planted(HASTY) {
+        if has_waiting_write && !self.lane.world.planted(HASTY) {
             return Ok(());
         }
-        let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
-        match self.empty_zone(&zone, &unseen, Use::Lent).await {
-            Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
+        let unseen = Task::of(TaskKind::Move, "", self.lane.world.now(), (0, 0));
+        let emptying = Emptying::of(self.lane);
+        match emptying.empty_zone(&zone, &unseen, Use::Lent).await {
+            Ok(Emptied::Done) => self.lane.world.reached("lane gives a zone to another"),
             Ok(Emptied::CalledOff | Emptied::PutOff) => lane.registry.refuse_zone(lane.index),
             Err(error) => {
                 lane.registry.refuse_zone(lane.index);
-                self.go_on()?;
-                self.background().note_lending_failure(error);
+                self.lane.go_on()?;
+                self.lane.background().note_lending_failure(error);
             }
         }
         Ok(())
@@ -90,13 +100,13 @@ impl<W: World> LaneState<W> {
     /// The zone with the fewest pages in use, of those that the lane can spare. It can spare a zone if
     /// its other zones have room for that zone's pages, and for all that is promised and kept back.
     fn zone_to_lend(&self) -> Option<Rc<Zone<W>>> {
-        let space = self.space();
-        let kept = match self.world.planted(HASTY) {
+        let space = self.lane.space();
+        let kept = match self.lane.world.planted(HASTY) {
             true => 0,
             false => kept_of(space.pages()),
         };
-        let held = self.promised_pages() + kept;
-        let mut zones = self.drives.zones();
+        let held = self.lane.promised_pages() + kept;
+        let mut zones = self.lane.drives.zones();
         zones.retain(|zone| {
             let number = zone.shape.zone;
             let left = space.free() - space.free_in(number);

@@ -4,23 +4,36 @@
 //! One task a pool, one thing at a time (but rebuilds of several drives), behind the commands: see
 //! [`pace`].
 //!
-//! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
-//! (converted, added, removed), [`candidates`] (drives judged before any lane takes them), `remains` (the space without a group), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
-//! it), `rebuild`, `scrub` (by command), `scrub_rounds` (by themselves), `steps` (of all these), `copies` (of the metadata), `logs` (on which drives), [`pace`]. [`health`] is a
-//! task of its own: drives are watched while others are rebuilt ([`crate::drives`] has what it does
-//! about those that do not answer). So is [`fullness`]: who
-//! has to be told that space runs out; and `fill`: pages that lie over others.
+//! Each room has a type that looks at the lane, or at its drives, as long as a call takes. [`Round`]
+//! asks them one after the other.
+//!
+//! Rooms, of space: `zones` (which are emptied), `emptying` (how), `lend` (to other lanes). Of groups:
+//! `groups` (converted, added, removed), `new_groups` (judged and made), `departures` (those that
+//! leave; the lanes together), [`remains`] (the space without a group). Of drives: `spares` (who stands
+//! in for whom, and the commands for it), `new_spares` (judged), [`candidates`] (labels judged before
+//! any lane takes drives), `redundancy` (what can still be lost), `rebuild`, `scrub` (by command),
+//! `scrub_rounds` (by themselves), `steps` (of all these), [`pace`]. Of copies: `copies` (of the
+//! metadata), `logs` (on which drives), `placement` (where they may lie).
+//!
+//! [`health`] is a task of its own: drives are watched while others are rebuilt ([`crate::drives`] has
+//! what it does about those that do not answer). So is [`fullness`]: who has to be told that space runs
+//! out; and `fill`: pages that lie over others.
 
 pub mod candidates;
 mod copies;
 mod departures;
+mod emptying;
 mod fill;
 pub mod fullness;
 mod groups;
 pub mod health;
 pub(super) mod lend;
 mod logs;
+mod new_groups;
+mod new_spares;
+mod placement;
 mod rebuild;
+mod redundancy;
 pub mod remains;
 mod scrub;
 mod scrub_rounds;
@@ -31,9 +44,17 @@ mod zones;
 use crate::space::background::Task;
 pub use crate::space::background::{ScrubFindings, ScrubInfo, ScrubState, TaskInfo, TaskKind};
 pub use crate::space::pace::{self, Rates};
+pub(super) use copies::Copies;
+pub(super) use departures::Departures;
+use lend::Lending;
+use rebuild::Rebuilds;
+use scrub::Scrubbing;
 pub use scrub_rounds::RoundInfo;
+pub(super) use scrub_rounds::ScrubRounds;
+use spares::Spares;
+use zones::ZoneMoves;
 
-use super::{MemberState, PoolError};
+use super::PoolError;
 use crate::drives::EventKind;
 use crate::drives::heartbeat;
 use crate::space::LaneState;
@@ -74,10 +95,10 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
             if inner.go_on().is_err() {
                 return;
             }
-            match inner.look_after().await {
+            match Round::of(&inner).look_after().await {
                 Ok(()) => inner.background().round_has_ended(),
                 Err(_) if inner.go_on().is_err() => return,
-                Err(error) => inner.tell_trouble(error),
+                Err(error) => Round::of(&inner).tell_trouble(error),
             }
         }
         let Some(store) = pool.upgrade().map(|inner| Rc::clone(&inner.store)) else {
@@ -88,62 +109,50 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
     }
 }
 
-impl<W: World> LaneState<W> {
+/// One round of everything that the task does.
+pub(super) struct Round<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Round<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Round { lane }
+    }
+
     /// A round has ended early though the pool serves: it is tried again, and told once.
     fn tell_trouble(&self, error: PoolError) {
-        if self.background().tells_trouble(&error.context) {
+        if self.lane.background().tells_trouble(&error.context) {
             let text = format!(
                 "work on the drives ended early, and is tried again: {}",
                 error.context
             );
-            self.drives.event(EventKind::Trouble, text);
+            self.lane.drives.event(EventKind::Trouble, text);
         }
     }
 
     /// One round of everything. Where the round ends early, lending may have failed all the same.
-    async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
+    async fn look_after(&self) -> Result<(), PoolError> {
         let round = self.look_after_each().await;
-        let lent = self.background().take_lending_failure();
+        let lent = self.lane.background().take_lending_failure();
         round.and(lent.map_or(Ok(()), Err))
     }
 
-    async fn look_after_each(self: &Rc<Self>) -> Result<(), PoolError> {
-        self.follow_first_lane().await?;
-        self.follow_others().await?;
-        self.take_spares().await?;
-        self.move_copies().await?;
+    async fn look_after_each(&self) -> Result<(), PoolError> {
+        Departures::of(self.lane).follow_first_lane().await?;
+        Spares::of(self.lane).follow_others().await?;
+        Spares::of(self.lane).take_spares().await?;
+        Copies::of(self.lane).move_copies().await?;
         // What a crash left open is in place before anything is compared with it.
-        if self.store.has_replayed() {
+        if self.lane.store.has_replayed() {
             return Ok(());
         }
-        self.lend().await?;
-        self.rebuild_all().await?;
-        let emptied = self.empty_zones().await;
-        self.go_on()?;
-        self.part_with_groups().await?;
-        self.scrub_if_wanted().await?;
-        self.scrub_what_is_due().await?;
+        Lending::of(self.lane).lend().await?;
+        Rebuilds::of(self.lane).rebuild_all().await?;
+        let emptied = ZoneMoves::of(self.lane).empty_zones().await;
+        self.lane.go_on()?;
+        Departures::of(self.lane).part_with_groups().await?;
+        Scrubbing::of(self.lane).scrub_if_wanted().await?;
+        ScrubRounds::of(self.lane).scrub_what_is_due().await?;
         emptied
-    }
-
-    /// Whether a drive has failed, or holds less than it should, and something can be done
-    /// about that: it goes before whatever else is under way.
-    fn is_drive_wanting(&self) -> bool {
-        let members = self.drives.members();
-        let mut states = members.iter().map(|member| member.state());
-        states.any(|state| state == MemberState::Rebuilding) || self.next_to_stand_in().is_some()
-    }
-
-    /// Puts `task` off until no drive is wanting any more.
-    async fn look_after_drives(self: &Rc<Self>, task: &Rc<Task>) -> Result<(), PoolError> {
-        self.background().put_off(task);
-        while self.is_drive_wanting() {
-            self.take_spares().await?;
-            self.move_copies().await?;
-            self.rebuild_all().await?;
-            self.go_on()?;
-        }
-        self.background().resume(task, self.world.now());
-        Ok(())
     }
 }

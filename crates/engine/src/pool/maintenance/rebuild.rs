@@ -1,4 +1,4 @@
-//! Rebuilding drives, zone by zone.
+//! Rebuilding drives, zone by zone: [`Rebuilds`].
 //!
 //! All drives of a group that are to be rebuilt are, in one pass over its zones: what the others hold
 //! is read once for all of them. Groups are rebuilt side by side: they share no drive.
@@ -13,7 +13,12 @@
 //! A rebuild ends in [`Rates::rebuild_within`](super::Rates), counted over the time that the pool is
 //! open: one that goes on after a restart has the part of it that its part of the zones needs.
 
+use super::copies::Copies;
+use super::lend::Lending;
 use super::pace::{self, Bounds, Share};
+use super::redundancy::Redundancy;
+use super::spares::Spares;
+use super::steps::Steps;
 use super::{Task, TaskKind};
 use crate::drives::{DriveFault, EventKind, Group, Member, Zone};
 use crate::meta::Record;
@@ -56,7 +61,16 @@ impl<W: World> Pass<W> {
     }
 }
 
-impl<W: World> LaneState<W> {
+/// Drives that are rebuilt.
+pub(super) struct Rebuilds<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Rebuilds<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Rebuilds { lane }
+    }
+
     /// Drives of a group that are to be rebuilt.
     fn to_rebuild(&self, group: &Group<W>) -> Vec<Rc<Member<W>>> {
         let mut places = group.places();
@@ -65,18 +79,18 @@ impl<W: World> LaneState<W> {
     }
 
     /// Rebuilds all drives that are to be.
-    pub(super) async fn rebuild_all(self: &Rc<Self>) -> Result<(), PoolError> {
+    pub(super) async fn rebuild_all(&self) -> Result<(), PoolError> {
         let progress = RefCell::default();
         let outcome = self.rebuild_groups(&progress).await;
         for progress in progress.take() {
-            self.background().end(&progress.task);
+            self.lane.background().end(&progress.task);
         }
         outcome
     }
 
-    async fn rebuild_groups(self: &Rc<Self>, all: &UnderWay<W>) -> Result<(), PoolError> {
+    async fn rebuild_groups(&self, all: &UnderWay<W>) -> Result<(), PoolError> {
         loop {
-            let mut groups = self.drives.groups();
+            let mut groups = self.lane.drives.groups();
             groups.retain(|group| !self.to_rebuild(group).is_empty());
             if groups.is_empty() {
                 return Ok(());
@@ -87,37 +101,38 @@ impl<W: World> LaneState<W> {
     }
 
     /// What does not wait for the end of all rebuilds, and is done while none is under way.
-    async fn look_between_zones(self: &Rc<Self>) -> Result<(), PoolError> {
-        if self.next_to_stand_in().is_some() {
-            self.world.reached("spare taken during a rebuild");
-            self.take_spares().await?;
+    async fn look_between_zones(&self) -> Result<(), PoolError> {
+        if Spares::of(self.lane).next_to_stand_in().is_some() {
+            self.lane.world.reached("spare taken during a rebuild");
+            Spares::of(self.lane).take_spares().await?;
         }
         // Also to a drive that has just become whole: another rebuild may take days.
-        self.move_copies().await?;
-        self.lend().await
+        Copies::of(self.lane).move_copies().await?;
+        Lending::of(self.lane).lend().await
     }
 
     /// Rebuilds zones of all groups until nothing is left to rebuild, or there is something else to do.
-    async fn rebuild_side_by_side(self: &Rc<Self>, all: &UnderWay<W>) -> Result<(), PoolError> {
+    async fn rebuild_side_by_side(&self, all: &UnderWay<W>) -> Result<(), PoolError> {
         let mut under_way = FuturesUnordered::new();
         let mut busy: Vec<u16> = Vec::new();
         let mut found = Ok(());
         let mut is_first = true;
         let mut has_one_ended = false;
         loop {
-            let lane = self.drives.lane();
+            let lane = self.lane.drives.lane();
             let is_called = lane.registry.is_wanted_of(lane.index);
-            let is_disturbed = is_called || has_one_ended || self.next_to_stand_in().is_some();
+            let is_disturbed =
+                is_called || has_one_ended || Spares::of(self.lane).next_to_stand_in().is_some();
             let goes_on = is_first || !is_disturbed;
             is_first = false;
-            let mut groups = self.drives.groups();
+            let mut groups = self.lane.drives.groups();
             groups
                 .retain(|group| !busy.contains(&group.index) && !self.to_rebuild(group).is_empty());
             if !(goes_on && found.is_ok()) {
                 groups.clear();
             }
             if !busy.is_empty() && !groups.is_empty() {
-                self.world.reached("groups rebuilt side by side");
+                self.lane.world.reached("groups rebuilt side by side");
             }
             for group in groups {
                 busy.push(group.index);
@@ -138,14 +153,14 @@ impl<W: World> LaneState<W> {
     /// Rebuilds the next zone of a group on all drives that lack it, and ends the rebuilds of those that
     /// have all. Whether there were such.
     async fn rebuild_next(
-        self: &Rc<Self>,
+        &self,
         group: &Rc<Group<W>>,
         all: &UnderWay<W>,
     ) -> Result<bool, PoolError> {
         let (whole, pass) = {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
-            let _settled = self.zone_changes().settle().await;
+            let _settled = self.lane.zone_changes().settle().await;
             self.follow_progress(group, all);
             (self.count_as_whole(group), self.next_pass(group, all))
         };
@@ -160,8 +175,8 @@ impl<W: World> LaneState<W> {
 
     /// Begins the tasks of drives that are to be rebuilt and have none.
     fn follow_progress(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) {
-        let zone_bytes = self.identity().zone_bytes;
-        let zones = self.drives.zones_of(group).len() as u64;
+        let zone_bytes = self.lane.identity().zone_bytes;
+        let zones = self.lane.drives.zones_of(group).len() as u64;
         for member in self.to_rebuild(group) {
             let known = all.borrow().iter().find_map(|progress| {
                 Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
@@ -172,8 +187,9 @@ impl<W: World> LaneState<W> {
             }
             let whole = member.rebuilt().borrow().len() as u64;
             let done = (whole * zone_bytes, zones * zone_bytes);
-            let began = self.world.now();
+            let began = self.lane.world.now();
             let task = self
+                .lane
                 .background()
                 .begin(TaskKind::Rebuild, &member.name, began, done);
             self.tell_rebuild(&member, whole);
@@ -200,45 +216,29 @@ impl<W: World> LaneState<W> {
             let lacking = all.iter().filter(|progress| lacks(progress, zone));
             lacking.cloned().collect()
         };
-        let passes = self.drives.zones_of(group).into_iter().map(|zone| Pass {
-            targets: targets(&zone),
-            zone,
-        });
+        let passes = self
+            .lane
+            .drives
+            .zones_of(group)
+            .into_iter()
+            .map(|zone| Pass {
+                targets: targets(&zone),
+                zone,
+            });
         passes
             .filter(|pass| !pass.targets.is_empty())
             .min_by_key(|pass| {
                 let left = pass.targets.iter().map(|target| target.task.left_bytes());
-                let redundancy_left = self.redundancy_left(&pass.zone, &pass.places());
+                let redundancy_left =
+                    Redundancy::of(&self.lane.drives).redundancy_left(&pass.zone, &pass.places());
                 (redundancy_left, left.min())
             })
     }
 
-    /// As [`LaneState::redundancy_left`], the worst of all zones, and of the logs.
-    pub(super) fn redundancy_left_beside(&self, member: &Member<W>) -> usize {
-        let zones = self.drives.zones_of(&self.drives.group(member.group()));
-        let places = [usize::from(member.place())];
-        let left = zones.iter().map(|zone| self.redundancy_left(zone, &places));
-        left.chain(self.logs_left_beside(member))
-            .min()
-            .unwrap_or(usize::MAX)
-    }
-
-    /// How many drives more the spans of these places can lose of a zone, the worst of them.
-    fn redundancy_left(&self, zone: &Zone<W>, places: &[usize]) -> usize {
-        let geometry = zone.shape.geometry;
-        let left_of = |place: &usize| {
-            let places = geometry.span_places(geometry.span_of(*place));
-            let is_lost = |place: &usize| !zone.group.place(*place).is_readable(zone.shape.zone);
-            let lost = places.filter(is_lost).count();
-            geometry.redundancy().saturating_sub(lost)
-        };
-        places.iter().map(left_of).min().unwrap_or(0)
-    }
-
     /// The bounds of the rebuild of a zone, as it is now.
     fn bounds_of(&self, pass: &Pass<W>) -> Bounds {
-        let now = self.world.now();
-        let rates = self.background().pace().rates();
+        let now = self.lane.world.now();
+        let rates = self.lane.background().pace().rates();
         let least_of = |progress: &Rc<Progress<W>>| {
             let due = rates
                 .rebuild_within
@@ -249,7 +249,9 @@ impl<W: World> LaneState<W> {
         Bounds {
             most: rates.rebuild_bytes_per_s,
             least: pass.targets.iter().map(least_of).fold(0.0, f64::max),
-            share: match self.redundancy_left(&pass.zone, &pass.places()) {
+            share: match Redundancy::of(&self.lane.drives)
+                .redundancy_left(&pass.zone, &pass.places())
+            {
                 0 => Share::Half,
                 _ => Share::Small,
             },
@@ -265,31 +267,36 @@ impl<W: World> LaneState<W> {
         spans.sort_unstable();
         spans.dedup();
         let concerns = |stripe: &StripeRef| spans.contains(&usize::from(stripe.span));
-        let mut stripes: Vec<StripeRef> = self.store.stripes(&pass.zone).filter(concerns).collect();
+        let mut stripes: Vec<StripeRef> = self
+            .lane
+            .store
+            .stripes(&pass.zone)
+            .filter(concerns)
+            .collect();
         let planted = "rebuild skips the last stripe of a zone";
-        if self.world.planted(planted) {
+        if self.lane.world.planted(planted) {
             stripes.pop();
         }
         (stripes, spans.len() as u64)
     }
 
-    async fn rebuild_zone(self: &Rc<Self>, pass: &Pass<W>) -> Result<(), PoolError> {
-        let zone = &pass.zone;
+    async fn rebuild_zone(&self, pass: &Pass<W>) -> Result<(), PoolError> {
+        let (zone, world, steps) = (&pass.zone, &self.lane.world, Steps::of(self.lane));
         if pass.targets.len() > 1 {
-            self.world.reached("several drives rebuilt in one pass");
+            world.reached("several drives rebuilt in one pass");
         }
         let (stripes, spans) = self.stripes_of(pass);
         let before = pass.targets.iter().map(|target| target.task.done_bytes());
         let before: Vec<u64> = before.collect();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
-            let began = self.world.now();
+            let began = world.now();
             let bounds = self.bounds_of(pass);
             let mut places = pass.places();
-            if self.world.planted("second drive of a pass is not written") {
+            if world.planted("second drive of a pass is not written") {
                 places.truncate(1);
             }
-            let (taken, _) = self.heal_some(zone, rest, &places, bounds).await?;
+            let (taken, _) = steps.heal_some(zone, rest, &places, bounds).await?;
             rest = &rest[taken..];
             if pass.places().is_empty() {
                 return Ok(());
@@ -298,13 +305,14 @@ impl<W: World> LaneState<W> {
             for target in &pass.targets {
                 target.task.advance(bytes);
             }
-            self.rest(bounds, bytes, began).await;
-            self.go_on()?;
+            steps.rest(bounds, bytes, began).await;
+            self.lane.go_on()?;
         }
         for (target, before) in pass.targets.iter().zip(before) {
             if target.member.state() == MemberState::Rebuilding {
                 self.finish_zone(zone, &target.member).await?;
-                target.task.advance_to(before + self.identity().zone_bytes);
+                let done = before + self.lane.identity().zone_bytes;
+                target.task.advance_to(done);
             }
         }
         Ok(())
@@ -313,12 +321,12 @@ impl<W: World> LaneState<W> {
     /// All stripes of a zone are written to a drive: the sums follow, all is made durable, and then the
     /// zone counts.
     async fn finish_zone(
-        self: &Rc<Self>,
+        &self,
         zone: &Rc<Zone<W>>,
         member: &Rc<Member<W>>,
     ) -> Result<(), PoolError> {
         let place = usize::from(member.place());
-        let copied = self.store.integrity.rebuild_copies(zone, place).await;
+        let copied = self.lane.store.integrity.rebuild_copies(zone, place).await;
         copied.map_err(|error| {
             PoolError::new(
                 PoolErrorKind::Drive,
@@ -330,12 +338,13 @@ impl<W: World> LaneState<W> {
                 member: Rc::clone(member),
                 error,
             };
-            let _ = self.drives.absorb(vec![fault]).await;
+            let _ = self.lane.drives.absorb(vec![fault]).await;
         }
         if member.state() != MemberState::Rebuilding {
             return Ok(());
         }
-        self.journal()
+        self.lane
+            .journal()
             .commit(vec![Record::Rebuilt {
                 member: member.uuid,
                 zone: zone.shape.zone,
@@ -348,7 +357,7 @@ impl<W: World> LaneState<W> {
     /// Drives of a group that hold all zones are whole from now on. Nothing is waited for between the
     /// look and this: a zone that is taken into use later is written to them.
     fn count_as_whole(&self, group: &Rc<Group<W>>) -> Vec<Rc<Member<W>>> {
-        let zones = self.drives.zones_of(group);
+        let zones = self.lane.drives.zones_of(group);
         let mut members = self.to_rebuild(group);
         members.retain(|member| {
             let rebuilt = member.rebuilt().borrow();
@@ -361,41 +370,42 @@ impl<W: World> LaneState<W> {
     }
 
     /// Has the labels say that drives are whole, and forgets which zones they had.
-    async fn tell_whole(self: &Rc<Self>, members: Vec<Rc<Member<W>>>) -> Result<(), PoolError> {
+    async fn tell_whole(&self, members: Vec<Rc<Member<W>>>) -> Result<(), PoolError> {
         if members.is_empty() {
             return Ok(());
         }
-        self.drives.want_labels();
-        self.drives.settle_labels().await;
-        self.check()?;
+        self.lane.drives.want_labels();
+        self.lane.drives.settle_labels().await;
+        self.lane.check()?;
         for member in members {
-            self.journal()
+            self.lane
+                .journal()
                 .commit(vec![Record::RebuildOver {
                     member: member.uuid,
                 }])
                 .await?;
             member.rebuilt().borrow_mut().clear();
-            self.background().rebuild_has_ended(member.uuid);
+            self.lane.background().rebuild_has_ended(member.uuid);
             let text = format!(
                 "rebuild of drive '{}' has ended: it holds everything",
                 member.name
             );
-            self.drives.event(EventKind::Rebuild, text);
-            self.world.reached("rebuild ends");
+            self.lane.drives.event(EventKind::Rebuild, text);
+            self.lane.world.reached("rebuild ends");
         }
-        self.wake_background();
+        self.lane.wake_background();
         Ok(())
     }
 
     /// Tells that a rebuild begins or goes on; once, however often it is tried again.
     fn tell_rebuild(&self, member: &Member<W>, whole: u64) {
-        if !self.background().tells_rebuild(member.uuid) {
+        if !self.lane.background().tells_rebuild(member.uuid) {
             return;
         }
         let text = match whole {
             0 => format!("rebuild of drive '{}' begins", member.name),
             _ => {
-                self.world.reached("rebuild resumed");
+                self.lane.world.reached("rebuild resumed");
                 format!(
                     "rebuild of drive '{}' continues, {} done so far",
                     member.name,
@@ -403,22 +413,18 @@ impl<W: World> LaneState<W> {
                 )
             }
         };
-        self.drives.event(EventKind::Rebuild, text);
+        self.lane.drives.event(EventKind::Rebuild, text);
     }
 
     /// Ends the tasks of drives that are not rebuilt any more: they are whole, or have failed.
-    async fn drop_failed(
-        self: &Rc<Self>,
-        group: &Rc<Group<W>>,
-        all: &UnderWay<W>,
-    ) -> Result<(), PoolError> {
+    async fn drop_failed(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Result<(), PoolError> {
         let is_over = |progress: &Rc<Progress<W>>| {
             progress.member.group() == group.index
                 && progress.member.state() != MemberState::Rebuilding
         };
         let over: Vec<Rc<Progress<W>>> = all.borrow_mut().extract_if(.., |p| is_over(p)).collect();
         for progress in over {
-            self.background().end(&progress.task);
+            self.lane.background().end(&progress.task);
             let member = &progress.member;
             if !member.is_whole() {
                 self.rebuild_failed(member).await?;
@@ -427,17 +433,31 @@ impl<W: World> LaneState<W> {
         Ok(())
     }
 
-    async fn rebuild_failed(self: &Rc<Self>, member: &Member<W>) -> Result<(), PoolError> {
-        self.world.reached("rebuild onto a drive that dies");
-        self.background().rebuild_has_ended(member.uuid);
+    async fn rebuild_failed(&self, member: &Member<W>) -> Result<(), PoolError> {
+        self.lane.world.reached("rebuild onto a drive that dies");
+        self.lane.background().rebuild_has_ended(member.uuid);
         let text = format!(
             "rebuild of drive '{}' has ended: the drive has failed",
             member.name
         );
-        self.drives.event(EventKind::Rebuild, text);
+        self.lane.drives.event(EventKind::Rebuild, text);
         let member = member.uuid;
-        self.journal()
+        self.lane
+            .journal()
             .commit(vec![Record::RebuildOver { member }])
             .await
+    }
+
+    /// Puts `task` off until no drive is wanting any more.
+    pub(super) async fn look_after_drives(&self, task: &Rc<Task>) -> Result<(), PoolError> {
+        self.lane.background().put_off(task);
+        while Spares::of(self.lane).is_drive_wanting() {
+            Spares::of(self.lane).take_spares().await?;
+            Copies::of(self.lane).move_copies().await?;
+            self.rebuild_all().await?;
+            self.lane.go_on()?;
+        }
+        self.lane.background().resume(task, self.lane.world.now());
+        Ok(())
     }
 }

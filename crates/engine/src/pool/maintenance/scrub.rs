@@ -1,6 +1,14 @@
-//! Scrubbing a pool, to find damage while redundancy can still repair it.
+//! Scrubbing a pool, to find damage while redundancy can still repair it: [`Scrubbing`].
+//!
+//! Invariants:
+//! - No zone is scrubbed whose sums are being written, or which is not the one any more that it was.
+//! - A scrub by command is put off for drives that are wanting, and goes on where it was.
 
+use super::lend::Lending;
 use super::pace::Bounds;
+use super::rebuild::Rebuilds;
+use super::spares::Spares;
+use super::steps::Steps;
 use super::{ScrubFindings, Task, TaskKind};
 use crate::drives::{EventKind, Zone};
 use crate::pool::{Lane, PoolError};
@@ -56,41 +64,52 @@ impl<W: World> Lane<W> {
     }
 }
 
-impl<W: World> LaneState<W> {
-    pub(super) async fn scrub_if_wanted(self: &Rc<Self>) -> Result<(), PoolError> {
-        if !self.background().scrubs().is_wanted() {
+/// Scrubs by command, and what every scrub does.
+pub(super) struct Scrubbing<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Scrubbing<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Scrubbing { lane }
+    }
+
+    pub(super) async fn scrub_if_wanted(&self) -> Result<(), PoolError> {
+        if !self.lane.background().scrubs().is_wanted() {
             return Ok(());
         }
-        let name = self.drives.name().to_owned();
-        let task = self
-            .background()
-            .begin(TaskKind::Scrub, &name, self.world.now(), (0, 0));
+        let name = self.lane.drives.name().to_owned();
+        let task =
+            self.lane
+                .background()
+                .begin(TaskKind::Scrub, &name, self.lane.world.now(), (0, 0));
         let outcome = self.scrub(&name, &task).await;
-        self.background().end(&task);
+        self.lane.background().end(&task);
         outcome
     }
 
-    async fn scrub(self: &Rc<Self>, name: &str, task: &Rc<Task>) -> Result<(), PoolError> {
+    async fn scrub(&self, name: &str, task: &Rc<Task>) -> Result<(), PoolError> {
         let zones = {
             // Not one whose sums are being written.
-            let _settled = self.zone_changes().settle().await;
-            self.drives.zones()
+            let _settled = self.lane.zone_changes().settle().await;
+            self.lane.drives.zones()
         };
         let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         task.set_total(total);
-        self.drives
+        self.lane
+            .drives
             .event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
-        let mended_sums = self.store.integrity.stats().mended;
+        let mended_sums = self.lane.store.integrity.stats().mended;
         let mut found = Healed::default();
         for zone in zones {
-            if self.drives.is_in_use(&zone) {
-                self.store.integrity.scrub_zone(zone.shape.zone).await;
+            if self.lane.drives.is_in_use(&zone) {
+                self.lane.store.integrity.scrub_zone(zone.shape.zone).await;
                 found = found.and(self.scrub_zone(&zone, task).await?);
             }
-            self.lend().await?;
-            if !self.background().scrubs().is_wanted() {
-                self.drives.event(
+            Lending::of(self.lane).lend().await?;
+            if !self.lane.background().scrubs().is_wanted() {
+                self.lane.drives.event(
                     EventKind::Scrub,
                     format!("scrub of pool '{name}' was stopped"),
                 );
@@ -99,65 +118,66 @@ impl<W: World> LaneState<W> {
         }
         self.refresh_metadata().await?;
         // What it counts is on the drives, too.
-        self.store.trim().await?;
-        let mended_sums = self.store.integrity.stats().mended - mended_sums;
+        self.lane.store.trim().await?;
+        let mended_sums = self.lane.store.integrity.stats().mended - mended_sums;
         let found = findings(found, mended_sums);
-        self.background().scrubs().end(self.world.now(), found);
+        self.lane
+            .background()
+            .scrubs()
+            .end(self.lane.world.now(), found);
         self.tell_scrub(found);
-        self.world.reached("scrub ends");
+        self.lane.world.reached("scrub ends");
         Ok(())
     }
 
     /// Tells what a whole scrub has found.
     pub(super) fn tell_scrub(&self, found: ScrubFindings) {
-        let (name, lost) = (self.drives.name(), found.lost);
+        let (name, lost) = (self.lane.drives.name(), found.lost);
         let mended = base::size::counted(found.mended, "block");
         let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
-        self.drives.event_of_loss(EventKind::Scrub, text, lost);
+        self.lane.drives.event_of_loss(EventKind::Scrub, text, lost);
     }
 
     /// Labels, checkpoints and superblocks of the logs are read at openings only: what
     /// went bad since is not found by reading, it is written anew. Each has two slots.
-    pub(super) async fn refresh_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
+    pub(super) async fn refresh_metadata(&self) -> Result<(), PoolError> {
         for _ in 0..2 {
-            self.journal().checkpoint_to_all().await?;
-            self.drives.want_labels();
-            self.drives.settle_labels().await;
+            self.lane.journal().checkpoint_to_all().await?;
+            self.lane.drives.want_labels();
+            self.lane.drives.settle_labels().await;
         }
-        for ring in [&self.store.log, &self.store.intents] {
+        for ring in [&self.lane.store.log, &self.lane.store.intents] {
             let refreshed = ring.refresh().await;
             refreshed.map_err(|error| {
                 PoolError::new(crate::pool::PoolErrorKind::Failed, error.to_string())
             })?;
         }
-        self.check()
+        self.lane.check()
     }
 
-    async fn scrub_zone(
-        self: &Rc<Self>,
-        zone: &Rc<Zone<W>>,
-        task: &Rc<Task>,
-    ) -> Result<Healed, PoolError> {
-        let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
+    async fn scrub_zone(&self, zone: &Rc<Zone<W>>, task: &Rc<Task>) -> Result<Healed, PoolError> {
+        let stripes: Vec<StripeRef> = self.lane.store.stripes(zone).collect();
         let geometry = zone.shape.geometry;
         let mut found = Healed::default();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
-            let began = self.world.now();
-            let rates = self.background().pace().rates();
+            let began = self.lane.world.now();
+            let rates = self.lane.background().pace().rates();
             let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
-            let (taken, healed) = self.heal_some(zone, rest, &[], bounds).await?;
+            let (taken, healed) = Steps::of(self.lane)
+                .heal_some(zone, rest, &[], bounds)
+                .await?;
             rest = &rest[taken..];
             found = found.and(healed);
             let bytes = taken as u64 * geometry.unit_bytes * geometry.width as u64;
             task.advance(bytes);
-            self.rest(bounds, bytes, began).await;
-            self.go_on()?;
-            if self.is_drive_wanting() {
-                self.world.reached("scrub put off for a drive");
-                self.look_after_drives(task).await?;
+            Steps::of(self.lane).rest(bounds, bytes, began).await;
+            self.lane.go_on()?;
+            if Spares::of(self.lane).is_drive_wanting() {
+                self.lane.world.reached("scrub put off for a drive");
+                Rebuilds::of(self.lane).look_after_drives(task).await?;
             }
-            if !self.background().scrubs().is_wanted() || !self.drives.is_in_use(zone) {
+            if !self.lane.background().scrubs().is_wanted() || !self.lane.drives.is_in_use(zone) {
                 break;
             }
         }

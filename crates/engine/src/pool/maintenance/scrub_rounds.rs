@@ -1,5 +1,5 @@
 //! Scrubs that go on by themselves, so that the whole pool is looked through in the time that the
-//! site gives ([`Rates::scrub_within`](super::Rates)).
+//! site gives ([`Rates::scrub_within`](super::Rates)): [`ScrubRounds`].
 //!
 //! A round takes small steps between all else that the pool's task does, as many as are due by then:
 //! so a round of a month keeps nothing waiting for longer than a second. It rests for commands as
@@ -7,7 +7,10 @@
 //! counts as a round.
 
 use super::pace::Bounds;
+use super::scrub::Scrubbing;
 use super::scrub::findings;
+use super::spares::Spares;
+use super::steps::Steps;
 use super::{ScrubFindings, ScrubState, TICK};
 use crate::drives::Zone;
 use crate::pool::{Lane, PoolError};
@@ -66,17 +69,26 @@ fn stripe_bytes<W: World>(zone: &Zone<W>) -> u64 {
     geometry.unit_bytes * geometry.width as u64
 }
 
-impl<W: World> LaneState<W> {
+/// Scrubs that go on by themselves.
+pub(in crate::pool) struct ScrubRounds<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> ScrubRounds<'a, W> {
+    pub(in crate::pool) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        ScrubRounds { lane }
+    }
+
     /// The zones, in the order in which they are scrubbed.
     fn zones_in_order(&self) -> Vec<Rc<Zone<W>>> {
-        let mut zones = self.drives.zones();
+        let mut zones = self.lane.drives.zones();
         zones.sort_by_key(|zone| zone.shape.zone);
         zones
     }
 
     /// Bytes of drives that a round has looked through, and those in all.
     fn round_bytes(&self, round: &Round) -> (u64, u64) {
-        let zones = self.drives.zones();
+        let zones = self.lane.drives.zones();
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         if round.is_over {
             return (total, total);
@@ -91,11 +103,11 @@ impl<W: World> LaneState<W> {
 
     /// The round that goes on by itself, if one does.
     pub(in crate::pool) fn round_info(&self) -> Option<RoundInfo> {
-        self.background().pace().rates().scrub_within?;
-        let round = self.background().scrubs().present_round()?;
+        self.lane.background().pace().rates().scrub_within?;
+        let round = self.lane.background().scrubs().present_round()?;
         let (done_bytes, total_bytes) = self.round_bytes(&round);
         Some(RoundInfo {
-            age: round.age(self.world.now()),
+            age: round.age(self.lane.world.now()),
             done_bytes,
             total_bytes,
             found: round.found,
@@ -104,53 +116,49 @@ impl<W: World> LaneState<W> {
 
     /// Whether something is to be done that does not wait for a scrub.
     fn is_called_away(&self) -> bool {
-        let lane = self.drives.lane();
-        self.background().scrubs().is_wanted()
-            || self.is_drive_wanting()
+        let lane = self.lane.drives.lane();
+        self.lane.background().scrubs().is_wanted()
+            || Spares::of(self.lane).is_drive_wanting()
             || lane.registry.is_wanted_of(lane.index)
     }
 
     /// Scrubs as much as is due by now, for a second at most.
-    pub(super) async fn scrub_what_is_due(self: &Rc<Self>) -> Result<(), PoolError> {
-        let began = self.world.now();
-        while self.world.now().since(began) < TICK && !self.is_called_away() {
-            let Some(within) = self.background().pace().rates().scrub_within else {
+    pub(super) async fn scrub_what_is_due(&self) -> Result<(), PoolError> {
+        let began = self.lane.world.now();
+        while self.lane.world.now().since(began) < TICK && !self.is_called_away() {
+            let Some(within) = self.lane.background().pace().rates().scrub_within else {
                 return Ok(());
             };
-            let now = self.world.now();
-            let Some(round) = self.background().scrubs().round(within, now) else {
+            let now = self.lane.world.now();
+            let Some(round) = self.lane.background().scrubs().round(within, now) else {
                 return Ok(());
             };
             if round.is_over || !self.scrub_a_piece(round, within).await? {
                 return Ok(());
             }
-            self.go_on()?;
+            self.lane.go_on()?;
         }
         Ok(())
     }
 
     /// Goes on with a round, if enough of it is due. Whether it was.
-    async fn scrub_a_piece(
-        self: &Rc<Self>,
-        round: Round,
-        within: Duration,
-    ) -> Result<bool, PoolError> {
+    async fn scrub_a_piece(&self, round: Round, within: Duration) -> Result<bool, PoolError> {
         let zone = {
             // Not one whose sums are being written.
-            let _settled = self.zone_changes().settle().await;
+            let _settled = self.lane.zone_changes().settle().await;
             let mut zones = self.zones_in_order().into_iter();
             zones.find(|zone| zone.shape.zone >= round.next_zone)
         };
         let Some(zone) = zone else {
-            match self.drives.zones().is_empty() {
+            match self.lane.drives.zones().is_empty() {
                 // Of a new pool, for example: there is nothing to tell.
-                true => drop(self.background().scrubs().end_empty_round()),
+                true => drop(self.lane.background().scrubs().end_empty_round()),
                 false => self.end_round().await?,
             }
             return Ok(false);
         };
         let (done, total) = self.round_bytes(&round);
-        let age = round.age(self.world.now()).min(within);
+        let age = round.age(self.lane.world.now()).min(within);
         let part = age.as_secs_f64() / within.as_secs_f64().max(f64::MIN_POSITIVE);
         let left = total.saturating_sub(done);
         let due = match age == within {
@@ -168,7 +176,7 @@ impl<W: World> LaneState<W> {
 
     /// Looks so many bytes of a zone through, and notes how far the round is.
     async fn scrub_stripes(
-        self: &Rc<Self>,
+        &self,
         zone: &Rc<Zone<W>>,
         mut round: Round,
         due_bytes: u64,
@@ -182,51 +190,53 @@ impl<W: World> LaneState<W> {
             0 => self.scrub_sums(number).await,
             _ => 0,
         };
-        let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
+        let stripes: Vec<StripeRef> = self.lane.store.stripes(zone).collect();
         let due = due_bytes.div_ceil(stripe_bytes(zone));
         let end = stripes.len().min(done.saturating_add(due as usize));
-        let (began, rates) = (self.world.now(), self.background().pace().rates());
+        let (began, rates) = (self.lane.world.now(), self.lane.background().pace().rates());
         let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
         let planted = "scrub round skips the first stripe of a zone";
-        let skipped = usize::from(done == 0 && end > 0 && self.world.planted(planted));
+        let skipped = usize::from(done == 0 && end > 0 && self.lane.world.planted(planted));
         let due = &stripes[done + skipped..end];
-        let (taken, healed) = self.heal_some(zone, due, &[], bounds).await?;
+        let steps = Steps::of(self.lane);
+        let (taken, healed) = steps.heal_some(zone, due, &[], bounds).await?;
         let taken = taken + skipped;
-        if self.background().scrubs().is_wanted() {
+        if self.lane.background().scrubs().is_wanted() {
             // That one begins anew.
             return Ok(());
         }
         round.found = round.found.and(findings(healed, mended_sums));
         let done = done + taken;
-        (round.at, round.next_zone) = match done == stripes.len() || !self.drives.is_in_use(zone) {
-            true => (None, number + 1),
-            false => (Some((number, incarnation, done)), number),
-        };
-        self.background().scrubs().set_round(round);
+        (round.at, round.next_zone) =
+            match done == stripes.len() || !self.lane.drives.is_in_use(zone) {
+                true => (None, number + 1),
+                false => (Some((number, incarnation, done)), number),
+            };
+        self.lane.background().scrubs().set_round(round);
         let bytes = taken as u64 * stripe_bytes(zone);
-        self.rest(bounds, bytes, began).await;
+        steps.rest(bounds, bytes, began).await;
         Ok(())
     }
 
     /// Compares the copies of a zone's sums, and says how many were repaired.
     async fn scrub_sums(&self, zone: u32) -> u64 {
-        let before = self.store.integrity.stats().mended;
-        self.store.integrity.scrub_zone(zone).await;
-        self.store.integrity.stats().mended - before
+        let before = self.lane.store.integrity.stats().mended;
+        self.lane.store.integrity.scrub_zone(zone).await;
+        self.lane.store.integrity.stats().mended - before
     }
 
     /// All zones were looked through.
-    async fn end_round(self: &Rc<Self>) -> Result<(), PoolError> {
-        self.refresh_metadata().await?;
+    async fn end_round(&self) -> Result<(), PoolError> {
+        Scrubbing::of(self.lane).refresh_metadata().await?;
         // What it counts is on the drives, too.
-        self.store.trim().await?;
-        let scrubs = self.background().scrubs();
+        self.lane.store.trim().await?;
+        let scrubs = self.lane.background().scrubs();
         if scrubs.is_wanted() {
             return Ok(());
         }
-        scrubs.end_round(self.world.now());
-        self.tell_scrub(scrubs.last_found().unwrap_or_default());
-        self.world.reached("scrub by itself ends");
+        scrubs.end_round(self.lane.world.now());
+        Scrubbing::of(self.lane).tell_scrub(scrubs.last_found().unwrap_or_default());
+        self.lane.world.reached("scrub by itself ends");
         Ok(())
     }
 }

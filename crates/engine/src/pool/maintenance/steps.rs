@@ -1,4 +1,4 @@
-//! The steps in which drives are rebuilt and scrubbed, and the rests between them.
+//! The steps in which drives are rebuilt and scrubbed, and the rests between them: [`Steps`].
 //!
 //! A step goes over stripes in the order of their numbers: they lie side by side on each drive, so
 //! a disk reads and writes in order. Many stripes are under way at a time. A step that commands wait
@@ -46,12 +46,21 @@ struct StepSize {
     until: Option<Time>,
 }
 
-impl<W: World> LaneState<W> {
+/// Work in steps, behind the commands.
+pub(super) struct Steps<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> Steps<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        Steps { lane }
+    }
+
     /// Whether commands come in that go first.
     pub(super) fn makes_way(&self) -> bool {
-        let commands = self.store.counts.commands.get();
-        let pace = self.background().pace();
-        pace.makes_way(commands, self.world.now())
+        let commands = self.lane.store.counts.commands.get();
+        let pace = self.lane.background().pace();
+        pace.makes_way(commands, self.lane.world.now())
     }
 
     fn step_size(&self, zone: &Zone<W>, bounds: Bounds) -> StepSize {
@@ -70,7 +79,7 @@ impl<W: World> LaneState<W> {
             return StepSize {
                 at_once,
                 most: fit(STEP_BYTES).max(at_once * STEP_TIMES),
-                until: Some(self.world.now() + pace::STEP_BEHIND_COMMANDS),
+                until: Some(self.lane.world.now() + pace::STEP_BEHIND_COMMANDS),
             };
         }
         let at_once = match has_disks {
@@ -102,9 +111,9 @@ impl<W: World> LaneState<W> {
         let size = self.step_size(zone, bounds);
         let most = size.most.min(stripes.len());
         let goes_on = || {
-            self.go_on().is_ok()
+            self.lane.go_on().is_ok()
                 && match size.until {
-                    Some(until) => self.world.now() < until,
+                    Some(until) => self.lane.world.now() < until,
                     None => !self.makes_way(),
                 }
         };
@@ -119,7 +128,7 @@ impl<W: World> LaneState<W> {
                 && found.is_ok()
                 && (taken < size.at_once || goes_on())
             {
-                under_way.push(self.store.heal_stripe(zone, stripes[taken], targets));
+                under_way.push(self.lane.store.heal_stripe(zone, stripes[taken], targets));
                 taken += 1;
             }
             // Also after an error: what has begun is never dropped.
@@ -132,15 +141,15 @@ impl<W: World> LaneState<W> {
 
     /// Rests after a step, within the bounds of the work.
     pub(super) async fn rest(&self, bounds: Bounds, bytes: u64, began: Time) {
-        let commands = self.store.counts.commands.get();
-        let step = (began, self.world.now());
-        let pace = self.background().pace();
+        let commands = self.lane.store.counts.commands.get();
+        let step = (began, self.lane.world.now());
+        let pace = self.lane.background().pace();
         let pause = pace.pause(bounds, bytes, step, commands);
         // In pieces: a pool that is being closed waits for this.
         let mut left = pause;
-        while !left.is_zero() && self.go_on().is_ok() {
+        while !left.is_zero() && self.lane.go_on().is_ok() {
             let piece = left.min(super::pace::PAUSE_MAX);
-            self.world.sleep(piece).await;
+            self.lane.world.sleep(piece).await;
             left -= piece;
         }
     }
