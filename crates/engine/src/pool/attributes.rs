@@ -59,7 +59,7 @@ impl<W: World> Lane<W> {
 
     /// Has an event tell of something.
     pub fn tell(&self, kind: EventKind, text: String) {
-        self.inner.drives.event(kind, text);
+        self.inner.drives().event(kind, text);
     }
 
     /// What is in the trash, what came in first at the front.
@@ -100,11 +100,11 @@ impl<W: World> Lane<W> {
         };
         records.extend(change.attributes.iter().map(property));
         inner.metadata_room().check_properties_fit(&records)?;
-        match inner.world.planted("what is said is not made durable") {
+        match inner.world().planted("what is said is not made durable") {
             true => inner.spoil(|state| say_in_memory(state, &records)),
             false => inner.journal().commit(records).await?,
         }
-        inner.world.reached("volume renamed or tagged");
+        inner.world().reached("volume renamed or tagged");
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl<W: World> Lane<W> {
         let records = vec![Record::Property(core.id, Property::Trashed { at_unix_s })];
         inner.metadata_room().check_properties_fit(&records)?;
         inner.journal().commit(records).await?;
-        inner.world.reached("volume put into the trash");
+        inner.world().reached("volume put into the trash");
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl<W: World> Lane<W> {
         let name = name.unwrap_or(&old);
         let mut records = Vec::new();
         if name == old {
-            if !inner.world.planted("trash gives a name that is taken") {
+            if !inner.world().planted("trash gives a name that is taken") {
                 self.check_new(name)?;
             }
         } else {
@@ -204,7 +204,7 @@ impl<W: World> Lane<W> {
         records.push(Record::Property(core.id, Property::Recovered));
         inner.metadata_room().check_properties_fit(&records)?;
         inner.journal().commit(records).await?;
-        inner.world.reached("volume taken out of the trash");
+        inner.world().reached("volume taken out of the trash");
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl<W: World> Lane<W> {
         let _administration = inner.administration().await;
         let core = self.trashed(uuid)?;
         self.let_go_of(&core).await?;
-        inner.world.reached("volume deleted from the trash");
+        inner.world().reached("volume deleted from the trash");
         Ok(())
     }
 

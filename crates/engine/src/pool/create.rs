@@ -544,10 +544,10 @@ async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError
         .await?;
     // Only with the second generation there is a pool: until then, some drives may
     // have no label yet, and could not be told from lost ones.
-    inner.drives.write_labels_alone(|_| ()).await?;
-    inner.drives.write_labels_alone(|_| ()).await?;
+    inner.drives().write_labels_alone(|_| ()).await?;
+    inner.drives().write_labels_alone(|_| ()).await?;
     if let Some(failed) = inner
-        .drives
+        .drives()
         .members()
         .iter()
         .find(|member| !member.is_whole())

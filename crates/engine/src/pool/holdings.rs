@@ -114,7 +114,7 @@ impl<W: World> Lane<W> {
         while let Some(from) = next {
             next = self.count_part(&core, from, &mut count);
             if next.is_some() {
-                self.inner.world.sleep(REST).await;
+                self.inner.world().sleep(REST).await;
                 self.inner.check()?;
             }
         }
@@ -134,7 +134,7 @@ impl<W: World> Lane<W> {
         let map = core.map.borrow();
         match self
             .inner
-            .world
+            .world()
             .planted("shared pages counted as exclusive")
         {
             true => count_some(&map, &Refs::default(), from, count),

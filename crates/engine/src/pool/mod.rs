@@ -236,7 +236,7 @@ impl<W: World> Lane<W> {
     pub fn info(&self) -> PoolInfo {
         let inner = &self.inner;
         let page_bytes = inner.page_bytes();
-        let drives = &inner.drives;
+        let drives = inner.drives();
         let (used, mapped) = {
             let space = inner.space();
             (space.used(), space.mapped())
@@ -257,7 +257,7 @@ impl<W: World> Lane<W> {
             backing_bytes: inner.state().backing_pages() * page_bytes,
             backed_bytes: inner.backings().backed_pages() * page_bytes,
             fullness: self.fullness(),
-            free_zones_bytes: inner.drives.unopened_pages() * page_bytes,
+            free_zones_bytes: inner.drives().unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,
             provisioned_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
@@ -271,31 +271,31 @@ impl<W: World> Lane<W> {
             departed: names(&drives.departed()),
             epoch: drives.epoch(),
             data_start: inner.identity().data_start + inner.identity().part().of_others_bytes(),
-            log_used_bytes: inner.store.log.used_bytes(),
-            log_capacity_bytes: inner.store.log.capacity_bytes(),
+            log_used_bytes: inner.store().log.used_bytes(),
+            log_capacity_bytes: inner.store().log.capacity_bytes(),
             log_drives: names(&drives.log_members()),
-            mended_bytes: inner.store.counts.mended_blocks.get() * block,
-            lost_bytes: inner.store.counts.lost_blocks.get() * block,
+            mended_bytes: inner.store().counts.mended_blocks.get() * block,
+            lost_bytes: inner.store().counts.lost_blocks.get() * block,
             copies_are_short: Copies::of(inner).copies_are_short(),
             scrubs_ended: inner.background().scrubs().ended(),
-            last_scrub: inner.background().scrubs().last(inner.world.now()),
+            last_scrub: inner.background().scrubs().last(inner.world().now()),
             scrub_round: ScrubRounds::of(inner).round_info(),
-            cache: inner.store.cache.stats(),
-            io: inner.store.io(),
+            cache: inner.store().cache.stats(),
+            io: inner.store().io(),
             rates: inner.background().pace().rates(),
-            tasks: inner.background().tasks(inner.world.now()),
+            tasks: inner.background().tasks(inner.world().now()),
             failure: drives.failure(),
         }
     }
 
     fn group_infos(&self) -> Vec<GroupInfo> {
-        let groups = self.inner.drives.groups();
+        let groups = self.inner.drives().groups();
         let with_drives = groups.iter().filter(|group| group.drives() > 0);
         with_drives.map(|group| self.group_info(group)).collect()
     }
 
     fn spare_infos(&self) -> Vec<MemberInfo> {
-        let spares = self.inner.drives.spares();
+        let spares = self.inner.drives().spares();
         let free = spares.iter().filter(|spare| !spare.is_reserved());
         free.map(|spare| self.member_info(spare)).collect()
     }
@@ -318,11 +318,11 @@ impl<W: World> Lane<W> {
             members: group.places().iter().map(|m| self.member_info(m)).collect(),
             zones: group.zones,
             zones_in_use: zones
-                .filter(|zone| self.inner.drives.zone(*zone).is_some())
+                .filter(|zone| self.inner.drives().zone(*zone).is_some())
                 .count() as u32,
             zones_to_empty: self
                 .inner
-                .drives
+                .drives()
                 .zones_to_empty()
                 .iter()
                 .filter(|zone| zone.group.index == group.index)
@@ -335,27 +335,27 @@ impl<W: World> Lane<W> {
 
     /// Events with a higher number than `sequence`, as far as they are kept.
     pub fn events(&self, sequence: u64) -> Vec<drives::Event> {
-        self.inner.drives.events_since(sequence)
+        self.inner.drives().events_since(sequence)
     }
 
     /// The pool's name, from its label.
     pub fn name(&self) -> &str {
-        self.inner.drives.name()
+        self.inner.drives().name()
     }
 
     /// Which lane of the pool this is.
     pub fn lane(&self) -> u16 {
-        self.inner.drives.lane().index
+        self.inner.drives().lane().index
     }
 
     /// The world that the pool runs in.
     pub fn world(&self) -> &W {
-        &self.inner.world
+        self.inner.world()
     }
 
     /// What its drives were used for, and more to count.
     pub fn store(&self) -> &crate::store::Store<W> {
-        &self.inner.store
+        self.inner.store()
     }
 
     /// Writes the metadata in one piece, so that little has to be read from the journal
@@ -368,7 +368,7 @@ impl<W: World> Lane<W> {
     }
 
     pub(crate) fn start(inner: Rc<LaneState<W>>) -> Self {
-        inner.store.start();
+        inner.store().start();
         maintenance::start(&inner);
         Lane { inner }
     }
@@ -385,14 +385,14 @@ impl<W: World> Lane<W> {
         let _administration = inner.administration().await;
         inner.background().end_all().await;
         inner.io_ended().await?;
-        inner.store.drain().await?;
-        inner.drives.set_closed();
+        inner.store().drain().await?;
+        inner.drives().set_closed();
         inner.journal().checkpoint_ended().await;
         let closed = inner
-            .drives
+            .drives()
             .write_labels_alone(|label| label.clean = true)
             .await;
-        inner.drives.last_beat().await;
+        inner.drives().last_beat().await;
         closed
     }
 }

@@ -233,13 +233,13 @@ impl<W: World> Lane<W> {
         journal.commit(leaving).await?;
         let volume = self.handle(&core);
         volume.calm().await;
-        let began = inner.world.now();
-        let still = match inner.world.planted("move loses a write at the switch") {
+        let began = inner.world().now();
+        let still = match inner.world().planted("move loses a write at the switch") {
             true => None,
             false => Some(core.live.ranges.shared(WHOLE.0, WHOLE.1).await),
         };
         let (info, properties) = (volume.info(), core.properties.get());
-        if inner.world.planted(EARLY) {
+        if inner.world().planted(EARLY) {
             journal.commit(vec![Record::Delete { id: core.id }]).await?;
         }
         let arrived = match is_whole() {
@@ -256,8 +256,8 @@ impl<W: World> Lane<W> {
         }
         core.live.set_moved(Rc::clone(&mirror.to));
         drop(still);
-        inner.world.reached("volume moved to another pool");
-        Ok(inner.world.now() - began)
+        inner.world().reached("volume moved to another pool");
+        Ok(inner.world().now() - began)
     }
 
     /// Has a copy be the volume from now on, called and described as the volume is.
@@ -284,7 +284,7 @@ impl<W: World> Lane<W> {
             value: String::new(),
         });
         let mut changes: Vec<Property> = gone.chain(carried(properties)).collect();
-        if !inner.world.planted("memo not moved with the volume") {
+        if !inner.world().planted("memo not moved with the volume") {
             changes.extend(core.properties.get().new_memo(&properties.whole_memo()));
         }
         if core.name != info.name.as_str() {
@@ -312,7 +312,7 @@ impl<W: World> Lane<W> {
         let core = self.core_of(uuid);
         let core = core.filter(|core| core.properties.stage() == Some(Stage::Leaving));
         let Some(core) = core else {
-            return match inner.world.planted(EARLY) {
+            return match inner.world().planted(EARLY) {
                 true => Ok(()),
                 false => Err(no_move(uuid)),
             };
@@ -352,7 +352,7 @@ impl<W: World> Lane<W> {
         let core = core.filter(|core| core.properties.stage() == Some(stage));
         let core = core.ok_or_else(|| no_move(uuid))?;
         if stage == Stage::Leaving && core.live.withheld.get() {
-            inner.world.reached("move called off at the opening");
+            inner.world().reached("move called off at the opening");
         }
         let settled = Record::Property(core.id, Property::Transit(None));
         inner.journal().commit(vec![settled]).await?;

@@ -53,7 +53,7 @@ impl<W: World> Lane<W> {
                 let promised = self.promise_all(&core).await;
                 core.live.keeps_pages.set(false);
                 promised?;
-                inner.world.reached("volume becomes thick");
+                inner.world().reached("volume becomes thick");
             }
             // Pages on their way to be mapped were promised to it, and count as such.
             let _still = match provisioning {
@@ -70,7 +70,7 @@ impl<W: World> Lane<W> {
     /// to be mapped would count twice.
     async fn promise_all(&self, core: &Rc<VolumeCore>) -> Result<(), PoolError> {
         let inner = &self.inner;
-        let _still = match inner.world.planted("thick while pages are given back") {
+        let _still = match inner.world().planted("thick while pages are given back") {
             true => None,
             // Who clears pages has ended, and the next one keeps them.
             false => Some(core.live.ranges.exclusive(0, u64::MAX).await),

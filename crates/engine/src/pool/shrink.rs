@@ -69,7 +69,7 @@ impl<W: World> Lane<W> {
             end,
         };
         inner.journal().commit(vec![shrink]).await?;
-        inner.world.reached("volume shrunk");
+        inner.world().reached("volume shrunk");
         self.release_all().await;
         Ok(())
     }

@@ -111,7 +111,7 @@ impl<W: World> Lane<W> {
         taking: Taking<'_>,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
-        let inner = &self.inner;
+        let (inner, world) = (&self.inner, self.inner.world());
         inner.check()?;
         let _administration = inner.administration().await;
         let sources = self.sources(pairs, taking)?;
@@ -128,7 +128,7 @@ impl<W: World> Lane<W> {
             let context = "not all of it can be taken at this instant".to_owned();
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
-        if inner.world.planted("group taken one after another") {
+        if world.planted("group taken one after another") {
             drop(std::mem::take(&mut still));
             for one in records.drain(1..) {
                 journal.commit(one).await?;
@@ -137,9 +137,9 @@ impl<W: World> Lane<W> {
         let records = records.into_iter().flatten().collect();
         journal.commit(records).await?;
         drop(still);
-        inner.world.reached("volume cloned");
+        world.reached("volume cloned");
         if pairs.len() > 1 {
-            inner.world.reached("several volumes taken at one instant");
+            world.reached("several volumes taken at one instant");
         }
         let made = pairs
             .iter()
@@ -168,7 +168,7 @@ impl<W: World> Lane<W> {
         check_restore(&core, &from)?;
         let mut records = Vec::new();
         // Reads, too: one that is under way would read pages that are given away.
-        let _alone = match inner.world.planted("restore does not wait for writes") {
+        let _alone = match inner.world().planted("restore does not wait for writes") {
             true => None,
             false => Some(core.live.ranges.exclusive(WHOLE.0, WHOLE.1).await),
         };
@@ -181,7 +181,7 @@ impl<W: World> Lane<W> {
             inner.metadata_room().check_maps()?;
         }
         let id = core.id;
-        if inner.world.planted("restored before it is durable") {
+        if inner.world().planted("restored before it is durable") {
             let theirs = from.map.borrow().share();
             let before = core.map.replace(theirs);
             inner.spoil(|state| state.give_up(before));
@@ -191,7 +191,7 @@ impl<W: World> Lane<W> {
         let from = from.id;
         records.push(Record::Restore { id, from });
         self.commit_promising(name, more, records).await?;
-        inner.world.reached("volume restored");
+        inner.world().reached("volume restored");
         self.release_all().await;
         Ok(())
     }
@@ -205,7 +205,7 @@ impl<W: World> Lane<W> {
         let mapped = |core: &VolumeCore| core.map.borrow().mapped();
         let more = mapped(core).saturating_sub(mapped(from));
         if more > 0 {
-            self.inner.world.reached("thick volume restored");
+            self.inner.world().reached("thick volume restored");
         }
         more
     }
@@ -249,7 +249,7 @@ impl<W: World> Lane<W> {
         let mut still = Vec::new();
         if self
             .inner
-            .world
+            .world()
             .planted("snapshot while writes are under way")
         {
             return still;

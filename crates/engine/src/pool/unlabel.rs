@@ -16,7 +16,7 @@ impl<W: World> Lane<W> {
     /// Lets go of all drives of a pool that was closed, so that others can open them, whoever has
     /// the pool still.
     pub fn release(&self) {
-        let drives = &self.inner.drives;
+        let drives = self.inner.drives();
         let members = drives.members().into_iter();
         let all = members.chain(drives.spares()).chain(drives.departed());
         all.for_each(|member| member.release());

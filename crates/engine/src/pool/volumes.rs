@@ -147,7 +147,7 @@ impl<W: World> Lane<W> {
         let stream = format!("volume {} of {lane}", id.0);
         Record::Create {
             id,
-            uuid: self.inner.world.prng(&stream).uuid(),
+            uuid: self.inner.world().prng(&stream).uuid(),
             name: spec.name.clone(),
             size_bytes: spec.size_bytes,
             provisioning: spec.provisioning,
@@ -225,10 +225,10 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
-        if inner.world.planted(early) {
+        if inner.world().planted(early) {
             inner.spoil(|state| state.give_up(core.map.take()));
             self.release_all().await;
-            inner.world.sleep(Duration::from_millis(1)).await;
+            inner.world().sleep(Duration::from_millis(1)).await;
             return inner
                 .journal()
                 .commit(vec![Record::Delete { id: core.id }])
@@ -251,7 +251,7 @@ impl<W: World> Lane<W> {
             if !more {
                 return;
             }
-            self.inner.world.sleep(Duration::from_micros(1)).await;
+            self.inner.world().sleep(Duration::from_micros(1)).await;
         }
     }
 }

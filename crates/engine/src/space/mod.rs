@@ -72,9 +72,9 @@ pub type VolumeCore = crate::meta::VolumeCore<Live>;
 /// The state that all handles on an open lane share: the floors that it stands on, which are there
 /// for everybody and are never exchanged, and parts that own their invariants.
 pub(crate) struct LaneState<W: World> {
-    pub world: W,
-    pub drives: Rc<Drives<W>>,
-    pub store: Rc<Store<W>>,
+    world: W,
+    drives: Rc<Drives<W>>,
+    store: Rc<Store<W>>,
     journal_cursor: JournalCursor,
     pages: PageAccounts,
     background: Background,
@@ -94,6 +94,21 @@ impl<W: World> Drop for LaneState<W> {
 }
 
 impl<W: World> LaneState<W> {
+    /// The world that it runs in.
+    pub(crate) fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// Its drives.
+    pub(crate) fn drives(&self) -> &Rc<Drives<W>> {
+        &self.drives
+    }
+
+    /// What is on its drives: blocks, sums and logs.
+    pub(crate) fn store(&self) -> &Rc<Store<W>> {
+        &self.store
+    }
+
     /// That the pool is in use and sound.
     pub fn check(&self) -> Result<(), PoolError> {
         self.drives.check()

@@ -20,7 +20,7 @@ impl<W: World> Volume<W> {
     /// After a read of the blocks `start..end` (bytes) has come in: reads ahead, if it
     /// is one of several in order. Nothing waits for it.
     pub(super) fn follow(&self, start: u64, end: u64) {
-        let cache = &self.inner.store.cache;
+        let cache = &self.inner.store().cache;
         if !cache.is_on() {
             return;
         }
@@ -41,7 +41,7 @@ impl<W: World> Volume<W> {
         }
         let volume = self.clone();
         let reading = async move { volume.read_ahead(range).await };
-        self.inner.world.spawn(reading);
+        self.inner.world().spawn(reading);
     }
 
     async fn read_ahead(&self, range: Range<u64>) {
@@ -60,10 +60,10 @@ impl<W: World> Volume<W> {
             let Some(phys) = phys else { return };
             let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + run.inside);
             match self.inner.backings().backing(phys) {
-                None => self.inner.store.read_ahead(place(phys), run.len).await,
+                None => self.inner.store().read_ahead(place(phys), run.len).await,
                 Some(backing) => {
-                    let own = self.inner.store.read_ahead(place(phys), run.len);
-                    let others = self.inner.store.read_ahead(place(backing.page), run.len);
+                    let own = self.inner.store().read_ahead(place(phys), run.len);
+                    let others = self.inner.store().read_ahead(place(backing.page), run.len);
                     join(own, others).await;
                 }
             }

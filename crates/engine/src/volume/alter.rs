@@ -39,7 +39,7 @@ impl<W: World> Volume<W> {
         if len == 0 {
             return Ok(Altered::Done);
         }
-        self.inner.store.counts.host_write(len);
+        self.inner.store().counts.host_write(len);
         let (start, end) = block_span(at.0, len as u64);
         let range = self.core.live.ranges.exclusive(start, end).await;
         if let Some(there) = self.core.live.moved() {
@@ -68,7 +68,7 @@ impl<W: World> Volume<W> {
     /// Bytes of one [`Alteration`], at most.
     pub fn whole_bytes_max(&self) -> usize {
         // Where it does not begin with a block, it is widened to whole ones.
-        let entry = self.inner.store.write_bytes_max();
+        let entry = self.inner.store().write_bytes_max();
         WHOLE_BYTES_MAX.min(entry.saturating_sub(BLOCK_BYTES))
     }
 
@@ -96,7 +96,7 @@ impl<W: World> Volume<W> {
             Alteration::Exchange { expected, new } => {
                 let found = match self
                     .inner
-                    .world
+                    .world()
                     .planted("compare and write does not compare")
                 {
                     true => expected.clone(),
@@ -118,7 +118,7 @@ impl<W: World> Volume<W> {
             }
             Alteration::Or(data) => {
                 let found = self.read_held(at.0, len).await?;
-                let mut both = self.inner.world.buffers().data(len as usize);
+                let mut both = self.inner.world().buffers().data(len as usize);
                 both.put(0, &found);
                 if let (Some(both), Some(data)) = (both.bytes_mut(), data.bytes()) {
                     both.iter_mut().zip(data).for_each(|(a, b)| *a |= b);
@@ -130,11 +130,11 @@ impl<W: World> Volume<W> {
 
     /// Writes `data` by one entry of the log; the caller holds the blocks.
     async fn write_whole(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
-        if self.inner.world.planted("whole write in two parts") && data.len() >= 2 * BLOCK_BYTES {
+        if self.inner.world().planted("whole write in two parts") && data.len() >= 2 * BLOCK_BYTES {
             let half = data.len() / 2 / BLOCK_BYTES * BLOCK_BYTES;
             let later = VolumeOffset(at.0 + half as u64);
             self.write_held(at, data.slice(0, half)).await?;
-            self.inner.world.sleep(Duration::from_micros(100)).await;
+            self.inner.world().sleep(Duration::from_micros(100)).await;
             return self
                 .write_held(later, data.slice(half, data.len() - half))
                 .await;
@@ -159,7 +159,7 @@ impl<W: World> Volume<W> {
                     Write::Data(to, data.slice(run.start, run.len))
                 };
                 let writes = places.iter().map(write).collect();
-                let written = self.inner.store.write(writes).await;
+                let written = self.inner.store().write(writes).await;
                 return written.map_err(|error| failed(VolumeOffset(start), error));
             }
             for run in &runs {
@@ -174,7 +174,7 @@ impl<W: World> Volume<W> {
             Some((_, false)) => Ok(()),
             Some((_, true)) => self.make_private(run.page, Claim::Open).await,
             None => {
-                let zeroes = self.inner.world.buffers().zeros(BLOCK_BYTES);
+                let zeroes = self.inner.world().buffers().zeros(BLOCK_BYTES);
                 let first = Run {
                     len: BLOCK_BYTES,
                     ..run

@@ -6,11 +6,11 @@ use crate::world::World;
 impl<W: World> Volume<W> {
     /// What there is now.
     pub fn room(&self) -> AvailableSpace {
-        let registry = &self.inner.drives.lane().registry;
+        let registry = &self.inner.drives().lane().registry;
         let (taken, in_use) = registry.space();
         let capacity = self
             .inner
-            .drives
+            .drives()
             .unopened_pages()
             .saturating_add_signed(in_use);
         let thresholds = registry.with_judged(|judged| judged.info.thresholds);

@@ -124,7 +124,7 @@ impl<W: World> Volume<W> {
         let block = BLOCK_BYTES as u64;
         let start = bytes.start / block * block;
         let len = (bytes.end - bytes.start) as usize;
-        let zeroes = self.inner.world.buffers().zeroed(len).freeze();
+        let zeroes = self.inner.world().buffers().zeroed(len).freeze();
         let at = VolumeOffset(bytes.start);
         let whole = self.whole_blocks(start, start + block, at, zeroes).await?;
         // Where others have it, too, the copy comes out of what is kept back for it.
@@ -138,7 +138,7 @@ impl<W: World> Volume<W> {
         bytes: Range<u64>,
         claim: Claim,
     ) -> Result<(), IoError> {
-        let page_bytes = self.inner.page_bytes();
+        let (world, page_bytes) = (self.inner.world(), self.inner.page_bytes());
         let is_thin = !self.keeps_pages();
         let mut zeroes = Vec::new();
         let mut given_back: Option<Range<u64>> = None;
@@ -146,8 +146,8 @@ impl<W: World> Volume<W> {
             if self.lookup(run.page).is_none() {
                 continue;
             }
-            let is_whole = run.len as u64 == page_bytes
-                || self.inner.world.planted("whole page given back for a part");
+            let is_whole =
+                run.len as u64 == page_bytes || world.planted("whole page given back for a part");
             if is_thin && is_whole {
                 // Pages in between that are not mapped stay so.
                 let first = given_back.map_or(run.page.0, |pages| pages.start);
@@ -160,7 +160,7 @@ impl<W: World> Volume<W> {
             let at = PoolOffset(phys.0 * page_bytes + run.inside);
             let zero = match self.is_backed(phys) {
                 // What is not there would be as in the backing.
-                true => Write::Data(at, self.inner.world.buffers().zeroed(run.len).freeze()),
+                true => Write::Data(at, world.buffers().zeroed(run.len).freeze()),
                 false => Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64),
             };
             zeroes.push(zero);
@@ -171,7 +171,7 @@ impl<W: World> Volume<W> {
         let zeroed = async {
             match zeroes.is_empty() {
                 true => Ok(()),
-                false => self.inner.store.write(zeroes).await,
+                false => self.inner.store().write(zeroes).await,
             }
         };
         let (zeroed, unmapped) = join(zeroed, self.give_back(given_back)).await;
@@ -182,7 +182,7 @@ impl<W: World> Volume<W> {
     /// Whether a page lies over another. Nobody makes it whole while the caller holds some
     /// of it.
     fn is_backed(&self, page: PhysPage) -> bool {
-        if self.inner.world.planted("zeroes taken for the backing's") {
+        if self.inner.world().planted("zeroes taken for the backing's") {
             return false;
         }
         self.inner.state().backings.get(page).is_some()
@@ -208,23 +208,27 @@ impl<W: World> Volume<W> {
             page: PageIndex(pages.start),
             count: (pages.end - pages.start) as u32,
         };
-        if self.inner.world.planted("unmapping not made durable") {
+        if self.inner.world().planted("unmapping not made durable") {
             let freed = self.inner.spoil(|state| {
                 let _ = state.apply(&unmap);
                 state.take_freed()
             });
             let freed = freed.into_iter();
-            freed.for_each(|page| self.inner.store.release(page));
+            freed.for_each(|page| self.inner.store().release(page));
             return Ok(());
         }
-        let freed = match self.inner.world.planted("unmap of a shared page frees it") {
+        let freed = match self
+            .inner
+            .world()
+            .planted("unmap of a shared page frees it")
+        {
             true => self.shared_in(&pages),
             false => Vec::new(),
         };
         self.inner.journal().commit(vec![unmap]).await?;
         let freed = freed.into_iter();
-        freed.for_each(|page| self.inner.store.release(page));
-        self.inner.world.reached("pages given back");
+        freed.for_each(|page| self.inner.store().release(page));
+        self.inner.world().reached("pages given back");
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ impl<W: World> Volume<W> {
     /// Waits, not for ever, for a moment in which what is under way ends soon: who has the
     /// volume stand still then does so for no longer than that.
     pub(crate) async fn calm(&self) {
-        let world = &self.inner.world;
+        let world = self.inner.world();
         let began = world.now();
         loop {
             let asked = world.now();
@@ -79,7 +79,7 @@ impl<W: World> Volume<W> {
         let end = self.next_end(start, size_bytes);
         let held_end = end.next_multiple_of(base::BLOCK_BYTES as u64);
         if self.mapped_run(start, 1).0 {
-            mirror.pace(&self.inner.world, end - start).await;
+            mirror.pace(self.inner.world(), end - start).await;
         }
         let _range = self.core.live.ranges.shared(start, held_end).await;
         // From here on whoever writes there waits, and writes to the copy, too.
@@ -138,7 +138,7 @@ impl<W: World> Volume<W> {
             false => {
                 let there = mirror.to.read(at, len).await;
                 let there = there.map_err(|error| error.context)?;
-                self.inner.world.reached("move gone on with");
+                self.inner.world().reached("move gone on with");
                 Some(there)
             }
         };

@@ -28,7 +28,7 @@ impl<W: World> Volume<W> {
         };
         let page_bytes = self.inner.page_bytes();
         let (start, at) = (page.0 * page_bytes, VolumeOffset(page.0 * page_bytes));
-        let _range = match self.inner.world.planted("page filled over a write") {
+        let _range = match self.inner.world().planted("page filled over a write") {
             true => None,
             false => {
                 let ranges = &self.core.live.ranges;
@@ -44,7 +44,7 @@ impl<W: World> Volume<W> {
         let place = |page: PhysPage, inside: usize| PoolOffset(page.0 * page_bytes + inside as u64);
         let runs = self
             .inner
-            .store
+            .store()
             .own_runs(place(phys, 0), page_bytes as usize)
             .await;
         let mut lost = Vec::new();
@@ -61,14 +61,14 @@ impl<W: World> Volume<W> {
                 writes.push(Write::Data(place(phys, missing.start + offset), part));
             }
         }
-        if !writes.is_empty() && !self.inner.world.planted("page whole before it is filled") {
-            let written = self.inner.store.write(writes).await;
+        if !writes.is_empty() && !self.inner.world().planted("page whole before it is filled") {
+            let written = self.inner.store().write(writes).await;
             written.map_err(|error| failed(at, error))?;
         }
         for inside in lost {
             let marked = self
                 .inner
-                .store
+                .store()
                 .mark_lost(place(phys, inside as usize))
                 .await;
             marked.map_err(|error| failed(at, error))?;
@@ -77,7 +77,7 @@ impl<W: World> Volume<W> {
         drop(backing);
         let whole = self.inner.backings().become_whole(phys).await;
         whole.map_err(|error| failed(at, error))?;
-        self.inner.world.reached("page made whole");
+        self.inner.world().reached("page made whole");
         Ok(Some(bytes))
     }
 }

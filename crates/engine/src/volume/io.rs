@@ -75,7 +75,7 @@ impl<W: World> Volume<W> {
         if len == 0 {
             return Ok(Payload::new());
         }
-        self.inner.store.counts.host_read(len);
+        self.inner.store().counts.host_read(len);
         let (start, end) = block_span(at.0, len as u64);
         self.follow(start, end);
         let range = self.core.live.ranges.shared(start, end).await;
@@ -109,9 +109,13 @@ impl<W: World> Volume<W> {
         if data.is_empty() {
             return Ok(());
         }
-        self.inner.store.counts.host_write(data.len());
+        self.inner.store().counts.host_write(data.len());
         let (start, end) = block_span(at.0, data.len() as u64);
-        let (from, to) = match self.inner.world.planted("lock not widened to whole blocks") {
+        let (from, to) = match self
+            .inner
+            .world()
+            .planted("lock not widened to whole blocks")
+        {
             true => (at.0, at.0 + data.len() as u64),
             false => (start, end),
         };
@@ -216,7 +220,7 @@ impl<W: World> Volume<W> {
         let (start, end) = block_span(at, len);
         let read = self.read_blocks(start, (end - start) as usize).await;
         let read = read.map_err(|error| error.within(VolumeOffset(at), len))?;
-        let mut whole = self.inner.world.buffers().data((end - start) as usize);
+        let mut whole = self.inner.world().buffers().data((end - start) as usize);
         whole.put_all(0, &read);
         Ok(whole.freeze().slice((at - start) as usize, len as usize))
     }
@@ -267,10 +271,12 @@ impl<W: World> Volume<W> {
             // the volumes that it was shared with may have let go of it since: it may be a
             // page of others by now, who write to it.
             let has_moved = self.lookup(run.page) != Some(phys) || copied.count(run.page) != before;
-            if !has_moved || self.inner.world.planted("page read after it was let go") {
+            if !has_moved || self.inner.world().planted("page read after it was let go") {
                 break read;
             }
-            self.inner.world.reached("page read again where it is now");
+            self.inner
+                .world()
+                .reached("page read again where it is now");
         };
         let start = run.page.0 * self.inner.page_bytes() + run.inside;
         read.map_err(|unreadable| self.unreadable(start, unreadable))
@@ -290,7 +296,7 @@ impl<W: World> Volume<W> {
     }
 
     fn zeros(&self, len: usize) -> Payload {
-        let buffers = self.inner.world.buffers();
+        let buffers = self.inner.world().buffers();
         let mut zeros = Payload::new();
         let mut left = len;
         while left > 0 {
@@ -320,7 +326,7 @@ impl<W: World> Volume<W> {
     /// there then.
     pub(super) fn place(&self, page: PageIndex) -> Option<(PhysPage, bool)> {
         let place = self.core.map.borrow().place(page, &self.inner.state().refs);
-        if self.inner.world.planted("shared page written in place") {
+        if self.inner.world().planted("shared page written in place") {
             return place.map(|(phys, _)| (phys, false));
         }
         // Others may let go of it while it is being copied; the copy counts all the same.
@@ -337,7 +343,7 @@ impl<W: World> Volume<W> {
         data: Slice,
     ) -> Result<Slice, IoError> {
         let len = (end - start) as usize;
-        let mut whole = self.inner.world.buffers().data(len);
+        let mut whole = self.inner.world().buffers().data(len);
         let data_end = at.0 + data.len() as u64;
         let mut edges = Vec::new();
         if at.0 > start {
@@ -364,7 +370,7 @@ impl<W: World> Volume<W> {
         {
             // The common write: some blocks of one page that is there.
             let at = PoolOffset(phys.0 * page_bytes + start % page_bytes);
-            let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
+            let written = self.inner.store().write(vec![Write::Data(at, data)]).await;
             return written.map_err(|error| failed(VolumeOffset(start), error));
         }
         Box::pin(self.write_pages(start, data)).await
@@ -402,7 +408,7 @@ impl<W: World> Volume<W> {
             match self.place(run.page) {
                 Some((phys, false)) => {
                     let at = PoolOffset(phys.0 * page_bytes + run.inside);
-                    let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
+                    let written = self.inner.store().write(vec![Write::Data(at, data)]).await;
                     return written.map_err(|error| failed(volume_at, error));
                 }
                 Some((_, true)) => match self.overlay(run, &data).await? {
@@ -424,25 +430,21 @@ impl<W: World> Volume<W> {
 
     /// Allocates a page, makes all of it durable, then maps it.
     async fn fill_new_page(&self, run: Run, data: Slice) -> Result<(), IoError> {
-        let page_bytes = self.inner.page_bytes();
+        let (world, page_bytes) = (self.inner.world(), self.inner.page_bytes());
+        let store = self.inner.store();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         let _reserved = self.reserve_maps(run.page, 1, at)?;
         let (phys, _) = self.take(1, at, self.claim()).await?;
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
         let mut writes = Vec::new();
-        if self
-            .inner
-            .store
-            .needs_zeroing(start, page_bytes / block)
-            .await
-        {
+        if store.needs_zeroing(start, page_bytes / block).await {
             // What was there before must not show around the data.
             let end = run.inside + data.len() as u64;
             if run.inside > 0 {
                 writes.push(Write::Zero(start, run.inside / block));
             }
-            let last = match self.inner.world.planted("last block of a page not zeroed") {
+            let last = match world.planted("last block of a page not zeroed") {
                 true => page_bytes - block,
                 false => page_bytes,
             };
@@ -450,7 +452,7 @@ impl<W: World> Volume<W> {
                 writes.push(Write::Zero(start + end, (last - end) / block));
             }
         }
-        if self.inner.world.planted("page not zeroed around the data") {
+        if world.planted("page not zeroed around the data") {
             writes.clear();
         }
         writes.push(Write::Data(start + run.inside, data));
@@ -460,22 +462,15 @@ impl<W: World> Volume<W> {
             phys,
             count: 1,
         };
-        if self.inner.world.planted("map record before data") {
+        if world.planted("map record before data") {
             let mapped = self.inner.journal().commit(vec![map]).await;
             mapped.map_err(|error| failed(at, error))?;
-            return self
-                .inner
-                .store
-                .write(writes)
-                .await
-                .map_err(|error| failed(at, error));
+            let written = store.write(writes).await;
+            return written.map_err(|error| failed(at, error));
         }
         // When this fails the pool has stopped: the page stays taken, mapped or not.
-        self.inner
-            .store
-            .write(writes)
-            .await
-            .map_err(|error| failed(at, error))?;
+        let written = store.write(writes).await;
+        written.map_err(|error| failed(at, error))?;
         let mapped = self.inner.journal().commit(vec![map]).await;
         mapped.map_err(|error| failed(at, error))
     }
@@ -521,7 +516,7 @@ impl<W: World> Volume<W> {
                         Some(taken) => taken,
                         // There is no room, or none for this lane: the log takes the rest.
                         None => {
-                            found_room = self.inner.world.planted("page asked for without end");
+                            found_room = self.inner.world().planted("page asked for without end");
                             continue;
                         }
                     }
@@ -529,7 +524,7 @@ impl<W: World> Volume<W> {
             };
             let moving = self.inner.zone_changes().move_pages(pages);
             let to = PoolOffset(phys.0 * page_bytes);
-            let written = self.inner.store.write_fresh(to, &rest(pages)).await;
+            let written = self.inner.store().write_fresh(to, &rest(pages)).await;
             let mapped = match written {
                 Ok(()) => self.map_pages(page, phys, pages).await,
                 Err(error) => Err(error),

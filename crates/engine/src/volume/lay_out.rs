@@ -28,7 +28,7 @@ impl<W: World> Volume<W> {
     /// In a world whose buffers have bytes.
     pub async fn lay_out(&self, bytes: Range<u64>) -> Result<u64, IoError> {
         assert!(
-            self.inner.world.buffers().is_length_only(),
+            self.inner.world().buffers().is_length_only(),
             "pages are laid out unwritten only where buffers have no bytes"
         );
         let (at, len) = (VolumeOffset(bytes.start), bytes.end - bytes.start);
@@ -62,7 +62,7 @@ impl<W: World> Volume<W> {
         let at = VolumeOffset(first.0 * self.inner.page_bytes());
         let _reserved = self.reserve_maps(first, count, at)?;
         // Groups take their turns as they do for who writes in order.
-        let groups = self.inner.drives.groups().len();
+        let groups = self.inner.drives().groups().len();
         let most = self.inner.space().run_pages(groups);
         let mut records = Vec::new();
         let mut done = 0;
@@ -90,7 +90,7 @@ impl<W: World> Volume<W> {
     }
 
     fn count_as_written(&self, phys: PhysPage, pages: u64) {
-        let (store, page_bytes) = (&self.inner.store, self.inner.page_bytes());
+        let (store, page_bytes) = (self.inner.store(), self.inner.page_bytes());
         let first = store.block_at(PoolOffset(phys.0 * page_bytes));
         let blocks = pages * page_bytes / BLOCK_BYTES as u64;
         let run = first.block..first.block + blocks;

@@ -56,7 +56,7 @@ impl<W: World> Volume<W> {
             PoolErrorKind::Full => full(error.context),
             _ => failed(at, error),
         })?;
-        let kept = match inner.world.planted("memo is not made durable") {
+        let kept = match inner.world().planted("memo is not made durable") {
             true => Ok(()),
             false => inner.journal().commit(records).await,
         };

@@ -51,11 +51,15 @@ impl<W: World> Volume<W> {
     /// What of a run a copy has to have, and which.
     fn mirrored(&self, run: Range<u64>) -> Option<(Rc<Mirror>, Range<u64>)> {
         let mirror = self.core.live.mirror()?;
-        if self.inner.world.planted("mirror skipped below the cursor") {
+        if self
+            .inner
+            .world()
+            .planted("mirror skipped below the cursor")
+        {
             return None;
         }
         let part = mirror.part(run)?;
-        self.inner.world.reached("write mirrored to another pool");
+        self.inner.world().reached("write mirrored to another pool");
         Some((mirror, part))
     }
 }

@@ -91,6 +91,6 @@ impl<W: World> Volume<W> {
 
     /// The world that it runs in (its buffers take data to write).
     pub fn world(&self) -> &W {
-        &self.inner.world
+        self.inner.world()
     }
 }

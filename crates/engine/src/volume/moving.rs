@@ -81,7 +81,7 @@ impl<W: World> Volume<W> {
         volume_at: VolumeOffset,
     ) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
-        let store = &self.inner.store;
+        let store = self.inner.store();
         let mut lost = Vec::new();
         let mut at = 0;
         while at < page_bytes {
@@ -101,7 +101,7 @@ impl<W: World> Volume<W> {
         }
         for inside in lost {
             let place = PoolOffset(to.0 * page_bytes + inside);
-            self.inner.world.reached("lost block moved");
+            self.inner.world().reached("lost block moved");
             let marked = store.mark_lost(place).await;
             marked.map_err(|error| failed(volume_at, error))?;
         }
@@ -120,19 +120,19 @@ impl<W: World> Volume<W> {
         len: usize,
         lost: &mut Vec<u64>,
     ) -> Result<Slice, Unreadable> {
-        let mut whole = self.inner.world.buffers().zeroed(len);
+        let mut whole = self.inner.world().buffers().zeroed(len);
         if let Ok(payload) = self.read_at(page, inside, len).await {
             whole.put_all(0, &payload);
             return Ok(whole.freeze());
         }
         let away = "copied without what a drive has that is away";
-        let goes_on = self.inner.world.planted(away);
+        let goes_on = self.inner.world().planted(away);
         for start in (0..len).step_by(BLOCK_BYTES) {
             let block = inside + start as u64;
             match self.read_at(page, block, BLOCK_BYTES).await {
                 Ok(payload) => whole.put_all(start, &payload),
                 Err(unreadable) if unreadable.may_be_whole && !goes_on => {
-                    self.inner.world.reached("no copy while a drive is away");
+                    self.inner.world().reached("no copy while a drive is away");
                     let start = start + unreadable.start;
                     return Err(Unreadable {
                         start,
@@ -157,7 +157,7 @@ impl<W: World> Volume<W> {
     ) -> Result<Payload, Unreadable> {
         let page_bytes = self.inner.page_bytes();
         let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + inside);
-        let store = &self.inner.store;
+        let store = self.inner.store();
         match self.inner.backings().backing(page) {
             None => store.read(place(page), len).await,
             Some(backing) => Box::pin(store.read_over(place(page), place(backing.page), len)).await,

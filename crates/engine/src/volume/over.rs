@@ -62,8 +62,8 @@ impl<W: World> Volume<W> {
             Err(full) => return Err(full),
         };
         self.write_over(run, data, to, under).await?;
-        self.inner.store.filler.set();
-        self.inner.world.reached("page laid over another");
+        self.inner.store().filler.set();
+        self.inner.world().reached("page laid over another");
         Ok(true)
     }
 
@@ -89,7 +89,7 @@ impl<W: World> Volume<W> {
             });
         };
         let page_bytes = self.inner.page_bytes();
-        let store = &self.inner.store;
+        let store = self.inner.store();
         let start = PoolOffset(from.0 * page_bytes);
         let runs = store.own_runs(start, page_bytes as usize).await;
         let written = run.inside as usize..run.inside as usize + run.len;
@@ -115,7 +115,7 @@ impl<W: World> Volume<W> {
                 at += len;
             }
         }
-        self.inner.world.reached("part of a page copied");
+        self.inner.world().reached("part of a page copied");
         Some(Under {
             backing: held.page,
             copies,
@@ -134,7 +134,7 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let start = PoolOffset(to.0 * page_bytes);
         let blocks = page_bytes / BLOCK_BYTES as u64;
-        let is_clean = !self.inner.store.needs_zeroing(start, blocks).await;
+        let is_clean = !self.inner.store().needs_zeroing(start, blocks).await;
         let mut parts = under.copies;
         parts.push((run.inside, data.clone()));
         parts.sort_by_key(|(at, _)| *at);
@@ -154,11 +154,11 @@ impl<W: World> Volume<W> {
             phys: to,
             backing: under.backing,
         };
-        let (written, journal) = (self.inner.store.write(writes), self.inner.journal());
+        let (written, journal) = (self.inner.store().write(writes), self.inner.journal());
         let mapped = journal.commit(vec![map]);
         // Until it is written, a page of which nothing was ever written reads as its backing.
         let at_once = is_clean && under.is_alike;
-        let outcome = match at_once || self.inner.world.planted("overlay before its content") {
+        let outcome = match at_once || self.inner.world().planted("overlay before its content") {
             true => {
                 let (written, mapped) = join(written, mapped).await;
                 written.and(mapped)

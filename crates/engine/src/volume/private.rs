@@ -67,7 +67,7 @@ impl<W: World> Volume<W> {
         // When all others get copies at the same time, the page is free afterwards.
         let moving = self.inner.zone_changes().move_pages(1);
         let copied = async {
-            self.inner.world.reached("shared page copied");
+            self.inner.world().reached("shared page copied");
             self.copy_page(from, to, at).await?;
             let mapped = self.map_pages(page, to, 1).await;
             self.core.live.copied.add(page);

@@ -121,7 +121,7 @@ impl<W: World> Volume<W> {
                 break;
             }
             if pieces.is_multiple_of(PIECES_AT_ONCE) {
-                self.inner.world.sleep(REST).await;
+                self.inner.world().sleep(REST).await;
             }
         }
         self.settle(to)?;
@@ -268,7 +268,7 @@ impl<W: World> Volume<W> {
         let read = block_span(piece.from, piece.len);
         let written = block_span(piece.to, piece.len);
         let reading = async || {
-            let planted = self.inner.world.planted("copy without the source's lock");
+            let planted = self.inner.world().planted("copy without the source's lock");
             match planted {
                 true => None,
                 false => Some(source.core.live.ranges.shared(read.0, read.1).await),
@@ -319,7 +319,7 @@ impl<W: World> Volume<W> {
         };
         let shared = self.inner.journal().commit(vec![record]).await;
         shared.map_err(|error| failed(at, error))?;
-        if self.inner.world.planted("copied page not counted") {
+        if self.inner.world().planted("copied page not counted") {
             self.inner.spoil(|state| {
                 for page in page.0..page.0 + count {
                     let phys = self.lookup(PageIndex(page));
@@ -327,7 +327,7 @@ impl<W: World> Volume<W> {
                 }
             });
         }
-        self.inner.world.reached("pages copied by reference");
+        self.inner.world().reached("pages copied by reference");
         Ok(count * page_bytes)
     }
 
@@ -352,7 +352,7 @@ impl<W: World> Volume<W> {
             }
             .map_err(|error| error.within(VolumeOffset(bytes.start), bytes.end - bytes.start))?;
         }
-        self.inner.world.reached("bytes copied by reading");
+        self.inner.world().reached("bytes copied by reading");
         Ok(())
     }
 

@@ -43,7 +43,7 @@ impl<W: World> Volume<W> {
         if size_bytes >= end
             || self
                 .inner
-                .world
+                .world()
                 .planted("shrink leaves data behind the end")
         {
             return Ok(());

@@ -35,7 +35,7 @@ impl<W: World> Volume<W> {
                 false => self.write_blocks(at, data.slice(from, len)).await?,
                 true => {
                     self.clear_blocks(at..at + len as u64, Claim::Open).await?;
-                    self.inner.world.reached("zeroes not kept");
+                    self.inner.world().reached("zeroes not kept");
                 }
             }
         }
@@ -47,7 +47,11 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let mut stretches: Vec<Stretch> = Vec::new();
         for run in runs(page_bytes, start, data.len()) {
-            let judged = match self.inner.world.planted("zeroes judged by the first block") {
+            let judged = match self
+                .inner
+                .world()
+                .planted("zeroes judged by the first block")
+            {
                 true => BLOCK_BYTES.min(run.len),
                 false => run.len,
             };

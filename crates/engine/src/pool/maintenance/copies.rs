@@ -48,12 +48,12 @@ impl<'a, W: World> Copies<'a, W> {
         if metadata.count() < METADATA_COPIES.min(members.len()) || !self.metadata_is_safe() {
             return true;
         }
-        Redundancy::of(&self.lane.drives).logs_are_short()
+        Redundancy::of(self.lane.drives()).logs_are_short()
     }
 
     /// Their drives.
     fn staying(&self) -> Vec<Rc<Member<W>>> {
-        let groups = self.lane.drives.staying_groups().into_iter();
+        let groups = self.lane.drives().staying_groups().into_iter();
         groups.flat_map(|group| group.places()).collect()
     }
 
@@ -68,7 +68,7 @@ impl<'a, W: World> Copies<'a, W> {
     fn spans(&self) -> impl Iterator<Item = Span<W>> {
         let unit = u64::from(self.lane.identity().stripe_unit_bytes);
         self.lane
-            .drives
+            .drives()
             .staying_groups()
             .into_iter()
             .flat_map(move |group| {
@@ -100,7 +100,7 @@ impl<'a, W: World> Copies<'a, W> {
             return None;
         }
         let planned = Placement::of(self.lane)
-            .planned(&self.lane.drives.staying_groups())
+            .planned(&self.lane.drives().staying_groups())
             .metadata;
         let unsuited = |member: &Member<W>| {
             let place = (usize::from(member.group()), usize::from(member.place()));
@@ -153,22 +153,22 @@ impl<'a, W: World> Copies<'a, W> {
         {
             return Ok(false);
         }
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
         self.lane.check()?;
         here.iter().for_each(|member| member.set_metadata(false));
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
-        self.lane.world.reached("log copy moved");
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
+        self.lane.world().reached("log copy moved");
         self.lane.background().group_is_free(leaving.index);
         self.lane.check().map(|()| true)
     }
 
     /// Has drives of other groups carry the metadata, too. False when that can't be yet.
     async fn move_metadata_off(&self, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
-        let mut elsewhere = self.lane.drives.members();
+        let mut elsewhere = self.lane.drives().members();
         elsewhere.retain(|member| {
-            let group = self.lane.drives.group(member.group());
+            let group = self.lane.drives().group(member.group());
             !Rc::ptr_eq(&group, leaving) && !group.is_log() && member.is_whole()
         });
         if elsewhere.is_empty() {
@@ -177,7 +177,7 @@ impl<'a, W: World> Copies<'a, W> {
         }
         // As in `copy_metadata`.
         let planned = Placement::of(self.lane)
-            .planned(&self.lane.drives.groups_beside(leaving))
+            .planned(&self.lane.drives().groups_beside(leaving))
             .metadata;
         let mut takers: Vec<_> = planned
             .iter()

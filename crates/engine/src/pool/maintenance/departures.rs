@@ -27,7 +27,7 @@ impl<'a, W: World> Departures<'a, W> {
 
     /// Does what the first lane does about groups, if this one does something else.
     pub(super) async fn follow_first_lane(&self) -> Result<(), PoolError> {
-        if self.lane.drives.lane().index == 0 {
+        if self.lane.drives().lane().index == 0 {
             return Ok(());
         }
         // Who closes the pool holds it, and waits for us.
@@ -35,7 +35,7 @@ impl<'a, W: World> Departures<'a, W> {
             return Ok(());
         };
         self.follow().await?;
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         let is_settled =
             lane.registry.all_opened() && lane.registry.groups_missing(lane.index) == 0;
         match is_settled {
@@ -47,11 +47,11 @@ impl<'a, W: World> Departures<'a, W> {
     /// Lets drives go that were to become a group of which no label tells: its addition was cut
     /// short. The caller holds the administration's lock, or is the only one there.
     pub(in crate::pool) async fn part_with_reserved(&self) -> Result<(), PoolError> {
-        let mut reserved = self.lane.drives.spares();
+        let mut reserved = self.lane.drives().spares();
         reserved.retain(|spare| spare.is_reserved());
         for spare in reserved {
             self.lane
-                .drives
+                .drives()
                 .part_with_spare(&spare, self.lane.background().patience())
                 .await?;
         }
@@ -60,15 +60,15 @@ impl<'a, W: World> Departures<'a, W> {
 
     /// As [`Departures::follow_first_lane`]; the caller holds the administration's lock.
     pub(super) async fn follow(&self) -> Result<(), PoolError> {
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         for (index, first) in lane.registry.first_lane().iter().enumerate() {
             let goes = first.leaving || first.drives == 0;
-            let Some(own) = self.lane.drives.groups().get(index).cloned() else {
+            let Some(own) = self.lane.drives().groups().get(index).cloned() else {
                 if !goes {
                     // It is to be added here, too, and so are those after it.
                     return Ok(());
                 }
-                self.lane.drives.adopt_departed(first).await?;
+                self.lane.drives().adopt_departed(first).await?;
                 let registry = &lane.registry;
                 registry.say_departure(lane.index, index as u16, Departure::Wiped);
                 continue;
@@ -82,7 +82,7 @@ impl<'a, W: World> Departures<'a, W> {
             if own.level() != first.level && own.level().can_become(first.level) {
                 let (from, to) = (own.level(), first.level);
                 own.set_level(to);
-                self.lane.world.reached("lane follows the first one");
+                self.lane.world().reached("lane follows the first one");
                 self.announce(format!("group {index} goes from level {from} to {to}"))
                     .await?;
             }
@@ -95,7 +95,7 @@ impl<'a, W: World> Departures<'a, W> {
             let _settled = self.lane.zone_changes().settle().await;
             group.set_leaving(goes);
         }
-        self.lane.world.reached("lane follows the first one");
+        self.lane.world().reached("lane follows the first one");
         let index = group.index;
         self.announce(match goes {
             true => format!("group {index} is emptied, to leave the pool"),
@@ -106,11 +106,17 @@ impl<'a, W: World> Departures<'a, W> {
 
     /// Lets groups go that are empty in all lanes and are to leave.
     pub(super) async fn part_with_groups(&self) -> Result<(), PoolError> {
-        let registry = &self.lane.drives.lane().registry;
+        let registry = &self.lane.drives().lane().registry;
         if !registry.all_opened() {
             return Ok(());
         }
-        for (group, first) in self.lane.drives.groups().iter().zip(registry.first_lane()) {
+        for (group, first) in self
+            .lane
+            .drives()
+            .groups()
+            .iter()
+            .zip(registry.first_lane())
+        {
             let goes = first.leaving || first.drives == 0;
             if goes && group.leaves() && group.drives() > 0 {
                 self.part_with(group).await?;
@@ -124,25 +130,25 @@ impl<'a, W: World> Departures<'a, W> {
 
     /// Lets a group go, when no lane has anything in it.
     async fn part_with(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
-        if !self.lane.drives.zones_of(group).is_empty()
+        if !self.lane.drives().zones_of(group).is_empty()
             || !Copies::of(self.lane).move_copies_off(group).await?
         {
             return Ok(());
         }
-        let (lane, index) = (self.lane.drives.lane(), group.index);
+        let (lane, index) = (self.lane.drives().lane(), group.index);
         let registry = &lane.registry;
         registry.say_departure(lane.index, index, Departure::Emptied);
-        let hasty = self.lane.world.planted(HASTY);
+        let hasty = self.lane.world().planted(HASTY);
         if !hasty && !registry.have_departed(index, Departure::Emptied) {
             return Ok(());
         }
         let _settled = self.lane.zone_changes().settle().await;
-        self.lane.drives.drop_group(group).await?;
+        self.lane.drives().drop_group(group).await?;
         self.lane.check()?;
         registry.say_departure(lane.index, index, Departure::Left);
         if hasty {
             self.lane
-                .drives
+                .drives()
                 .wipe_departed(group, self.lane.background().patience())
                 .await;
             self.tell_free(index);
@@ -152,13 +158,13 @@ impl<'a, W: World> Departures<'a, W> {
 
     /// Wipes the drives of a group that has left, once no lane has it any more.
     async fn free_drives(&self, group: &Rc<Group<W>>) {
-        let (lane, index) = (self.lane.drives.lane(), group.index);
+        let (lane, index) = (self.lane.drives().lane(), group.index);
         let registry = &lane.registry;
         if !registry.may_wipe(lane.index, index) {
             return;
         }
         self.lane
-            .drives
+            .drives()
             .wipe_departed(group, self.lane.background().patience())
             .await;
         if registry.say_departure(lane.index, index, Departure::Wiped) {
@@ -168,15 +174,15 @@ impl<'a, W: World> Departures<'a, W> {
 
     fn tell_free(&self, index: u16) {
         let text = format!("group {index} has left the pool: its drives are free");
-        self.lane.drives.event(EventKind::Group, text);
-        self.lane.world.reached("group left");
+        self.lane.drives().event(EventKind::Group, text);
+        self.lane.world().reached("group left");
     }
 
     /// Makes a change of groups durable, and begins with what follows from it.
     pub(super) async fn announce(&self, text: String) -> Result<(), PoolError> {
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
-        self.lane.drives.event(EventKind::Group, text);
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
+        self.lane.drives().event(EventKind::Group, text);
         self.lane.wake_background();
         self.lane.check()
     }

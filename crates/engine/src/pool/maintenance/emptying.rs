@@ -98,14 +98,14 @@ impl<'a, W: World> Emptying<'a, W> {
             });
         }
         // Nobody can call it off any more, and nobody has a page in it.
-        self.lane.store.forget_zone(number).await?;
+        self.lane.store().forget_zone(number).await?;
         self.lane
             .journal()
             .commit(vec![Record::ZoneOff { zone: number }])
             .await?;
-        self.lane.drives.zone_off(number);
+        self.lane.drives().zone_off(number);
         changes.remove(number);
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         if purpose == Use::Lent {
             lane.registry.lend_zone(lane.index, number);
         }
@@ -113,14 +113,14 @@ impl<'a, W: World> Emptying<'a, W> {
         for member in zone.group.places() {
             member.rebuilt().borrow_mut().remove(&number);
         }
-        self.lane.world.reached("zone goes out of use");
+        self.lane.world().reached("zone goes out of use");
         Ok(Emptied::Done)
     }
 
     /// What volumes have in zones that are to be emptied.
     pub(super) fn bytes_to_move(&self) -> u64 {
         let space = self.lane.space();
-        let zones = self.lane.drives.zones_to_empty();
+        let zones = self.lane.drives().zones_to_empty();
         let pages = zones.iter().map(|zone| space.used_in(zone.shape.zone));
         pages.sum::<u64>() * self.lane.page_bytes()
     }
@@ -139,7 +139,7 @@ impl<'a, W: World> Emptying<'a, W> {
             }
             let mut round = Round::default();
             for some in owned.chunks(PAGES_AT_ONCE) {
-                let began = self.lane.world.now();
+                let began = self.lane.world().now();
                 let had_room = self.move_some(some, &mut round).await?;
                 if !had_room || !self.lane.zone_changes().is_emptying(zone) {
                     return Ok(Emptied::CalledOff);
@@ -159,7 +159,7 @@ impl<'a, W: World> Emptying<'a, W> {
             }
             if !round.moved_any {
                 // Taken, and soon mapped or given back: by a write, or a deletion.
-                self.lane.world.sleep(PAUSE).await;
+                self.lane.world().sleep(PAUSE).await;
                 self.lane.go_on()?;
             }
             if !self.lane.zone_changes().is_emptying(zone) {
@@ -212,11 +212,11 @@ impl<'a, W: World> Emptying<'a, W> {
     }
 
     fn say_no_room(&self) {
-        self.lane.world.reached("no room to empty a zone");
+        self.lane.world().reached("no room to empty a zone");
         if self.lane.background().tells_no_room() {
             let text = "too few pages are free to empty a zone: add drives, or delete volumes or \
                         snapshots; the work then continues";
-            self.lane.drives.event(EventKind::Group, text.to_owned());
+            self.lane.drives().event(EventKind::Group, text.to_owned());
         }
     }
 
@@ -246,7 +246,7 @@ impl<'a, W: World> Emptying<'a, W> {
     /// The pages of volumes in a zone. Maps change while others have their turn: some of
     /// these are elsewhere by then, and some that are there are not among them.
     async fn owned_in(&self, zone: u32) -> Result<Vec<Owned>, PoolError> {
-        let pages = self.lane.drives.zone_pages();
+        let pages = self.lane.drives().zone_pages();
         let range = u64::from(zone) * pages..(u64::from(zone) + 1) * pages;
         let cores: Vec<_> = self.lane.state().volumes.values().cloned().collect();
         let mut owned = Vec::new();
@@ -257,7 +257,7 @@ impl<'a, W: World> Emptying<'a, W> {
                 next = index + 1;
                 seen += 1;
                 if seen % CHUNKS_AT_ONCE == 0 {
-                    self.lane.world.sleep(REST).await;
+                    self.lane.world().sleep(REST).await;
                     self.lane.go_on()?;
                 }
             }

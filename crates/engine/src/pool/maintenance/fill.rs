@@ -38,7 +38,8 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         let (store, pause) = {
             let Some(inner) = pool.upgrade() else { return };
             let _filling = inner.background().fill().await;
-            let filled = match inner.backings().backed_pages() > 0 && !inner.store.has_replayed() {
+            let filled = match inner.backings().backed_pages() > 0 && !inner.store().has_replayed()
+            {
                 true => Filling::of(&inner).fill_pages().await,
                 false => inner.go_on(),
             };
@@ -49,7 +50,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
                 Err(_) => TICK,
             };
             let is_done = inner.backings().backed_pages() == 0;
-            (is_done.then(|| Rc::clone(&inner.store)), pause)
+            (is_done.then(|| Rc::clone(inner.store())), pause)
         };
         if let Some(store) = store {
             let (woken, ticked) = (pin!(store.filler.wait()), pin!(world.sleep(TICK)));
@@ -104,7 +105,7 @@ impl<'a, W: World> Filling<'a, W> {
                 }
                 seen += 1;
                 if seen % CHUNKS_AT_ONCE == 0 {
-                    self.lane.world.sleep(REST).await;
+                    self.lane.world().sleep(REST).await;
                     self.lane.go_on()?;
                 }
             }
@@ -134,7 +135,7 @@ impl<'a, W: World> Filling<'a, W> {
         core: &Rc<VolumeCore>,
         pages: &[(PageIndex, PhysPage)],
     ) -> Result<(), PoolError> {
-        let began = self.lane.world.now();
+        let began = self.lane.world().now();
         let fills = pages.iter().map(|(page, phys)| {
             let volume = Volume::new(Rc::clone(self.lane), Rc::clone(core));
             async move { volume.fill_page(*page, *phys).await }

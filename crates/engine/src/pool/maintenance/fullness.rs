@@ -25,8 +25,8 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         {
             let Some(inner) = pool.upgrade() else { return };
             inner.occupancy().say_space();
-            if inner.drives.lane().index == 0 {
-                FullnessWatch::of(&inner.drives).judge();
+            if inner.drives().lane().index == 0 {
+                FullnessWatch::of(inner.drives()).judge();
             }
         }
         world.sleep(LOOK).await;
@@ -104,13 +104,13 @@ fn text(
 impl<W: World> Lane<W> {
     /// How full it is, as of the last look; the same in all lanes.
     pub fn fullness(&self) -> FullnessInfo {
-        let registry = &self.inner.drives.lane().registry;
+        let registry = &self.inner.drives().lane().registry;
         registry.with_judged(|judged| judged.info)
     }
 
     /// Sets from which part of the capacity on people are told, for all lanes.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
-        let registry = &self.inner.drives.lane().registry;
+        let registry = &self.inner.drives().lane().registry;
         registry.with_judged(|judged| judged.info.thresholds = thresholds);
     }
 }

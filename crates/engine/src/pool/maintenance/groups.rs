@@ -33,8 +33,8 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let group = inner.drives.found_group(index)?;
-        if inner.drives.lane().index > 0 {
+        let group = inner.drives().found_group(index)?;
+        if inner.drives().lane().index > 0 {
             return Departures::of(inner).follow().await;
         }
         let from = group.level();
@@ -57,19 +57,19 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        GroupChanges::of(inner).check_convert(&inner.drives.found_group(index)?, level)
+        GroupChanges::of(inner).check_convert(&inner.drives().found_group(index)?, level)
     }
 
     /// Groups that the first lane of the pool has, and keeps, and this one has not: their
     /// adding was cut short.
     pub fn groups_missing(&self) -> usize {
-        let lane = self.inner.drives.lane();
+        let lane = self.inner.drives().lane();
         lane.registry.groups_missing(lane.index)
     }
 
     /// Groups that the pool has, or had.
     pub fn groups_ever(&self) -> usize {
-        self.inner.drives.groups().len()
+        self.inner.drives().groups().len()
     }
 
     /// Adds a group of drives without labels, or that were part of this pool before and
@@ -91,32 +91,32 @@ impl<W: World> Lane<W> {
         NewGroups::of(inner).check_new_drives((level, role), &candidates)?;
         // Lanes after the first find the labels that the first has just given them; see
         // `new_uuids`.
-        if inner.drives.lane().index == 0 {
+        if inner.drives().lane().index == 0 {
             for drive in &candidates {
-                Candidates::of(&inner.drives)
+                Candidates::of(inner.drives())
                     .check_unlabelled(drive)
                     .await?;
             }
         }
         let entry = NewGroups::of(inner).new_entry((level, role), &candidates)?;
-        NewGroups::of(inner).check_lanes_agree(inner.drives.lane().index, &entry)?;
+        NewGroups::of(inner).check_lanes_agree(inner.drives().lane().index, &entry)?;
         let uuids = NewGroups::of(inner).new_uuids(&drives).await?;
-        let index = inner.drives.groups().len() as u16;
+        let index = inner.drives().groups().len() as u16;
         let members = (0..)
             .zip(drives.into_iter().zip(uuids))
             .map(|(place, (named, uuid))| NewGroups::of(inner).reserved_spare(place, named, uuid))
             .collect();
         // No zone is taken into use before all labels tell of the group.
         let _settled = inner.zone_changes().settle().await;
-        inner.drives.add_group(entry, members).await?;
+        inner.drives().add_group(entry, members).await?;
         inner.check()?;
         let what = match role {
             GroupRole::Data => "group",
             GroupRole::Log => "log group",
         };
         let text = format!("{what} {index} of level {level} has been added");
-        inner.drives.event(EventKind::Group, text);
-        inner.world.reached("group added");
+        inner.drives().event(EventKind::Group, text);
+        inner.world().reached("group added");
         inner.wake_background();
         Ok(index)
     }
@@ -131,15 +131,17 @@ impl<W: World> Lane<W> {
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
-        let planted = inner.world.planted("group added without asking all lanes");
-        if planted && inner.drives.lane().index > 0 {
+        let planted = inner
+            .world()
+            .planted("group added without asking all lanes");
+        if planted && inner.drives().lane().index > 0 {
             return Ok(());
         }
         inner.check()?;
         let _administration = inner.administration().await;
         NewGroups::of(inner).check_new_drives(of, drives)?;
         for drive in drives {
-            Candidates::of(&inner.drives)
+            Candidates::of(inner.drives())
                 .check_unlabelled(drive)
                 .await?;
         }
@@ -157,8 +159,8 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let group = inner.drives.found_group(index)?;
-        let lane = inner.drives.lane();
+        let group = inner.drives().found_group(index)?;
+        let lane = inner.drives().lane();
         if lane.index > 0 {
             return Departures::of(inner).follow().await;
         }
@@ -177,7 +179,7 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        GroupChanges::of(inner).check_remove(&inner.drives.found_group(index)?)
+        GroupChanges::of(inner).check_remove(&inner.drives().found_group(index)?)
     }
 
     /// Takes back drives that were to be added to all lanes and could not be added to one
@@ -191,23 +193,23 @@ impl<W: World> Lane<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
-        let keeps_spares = inner.drives.lane().index == 0 && !others_have;
-        for spare in inner.drives.spares() {
+        let keeps_spares = inner.drives().lane().index == 0 && !others_have;
+        for spare in inner.drives().spares() {
             if names.contains(&spare.name) && !keeps_spares {
                 let patience = inner.background().patience();
-                inner.drives.part_with_spare(&spare, patience).await?;
+                inner.drives().part_with_spare(&spare, patience).await?;
             }
         }
-        if inner.drives.lane().index > 0 {
+        if inner.drives().lane().index > 0 {
             return Departures::of(inner).follow().await;
         }
-        let registry = &inner.drives.lane().registry;
+        let registry = &inner.drives().lane().registry;
         let is_new = |group: &Rc<Group<W>>| {
             let places = group.places();
             let all = places.iter().all(|member| names.contains(&member.name));
             all && !places.is_empty() && !group.leaves() && !registry.is_everywhere(group.index)
         };
-        for group in inner.drives.groups().into_iter().filter(is_new) {
+        for group in inner.drives().groups().into_iter().filter(is_new) {
             GroupChanges::of(inner).leave(&group).await?;
         }
         Ok(())
@@ -225,14 +227,15 @@ impl<'a, W: World> GroupChanges<'a, W> {
     }
 
     fn check_remove(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
-        let (index, name) = (group.index, self.lane.drives.name());
-        if group.leaves() && self.lane.drives.lane().registry.lanes() > 1 {
+        let (index, name) = (group.index, self.lane.drives().name());
+        if group.leaves() && self.lane.drives().lane().registry.lanes() > 1 {
             // It is asked again, for lanes that have not begun.
             return Ok(());
         }
-        let others =
-            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, group) && self.lane.drives.takes_zones(other);
-        if !self.lane.drives.groups().iter().any(others) {
+        let others = |other: &Rc<Group<W>>| {
+            !Rc::ptr_eq(other, group) && self.lane.drives().takes_zones(other)
+        };
+        if !self.lane.drives().groups().iter().any(others) {
             return Err(invalid(format!(
                 "group {index} of pool '{name}' can't leave: no other group could take over"
             )));
@@ -242,7 +245,7 @@ impl<'a, W: World> GroupChanges<'a, W> {
             // It holds no pages, and all drives of the pool have room for the logs.
             return Ok(());
         }
-        let of_group = self.lane.drives.zones_of(group);
+        let of_group = self.lane.drives().zones_of(group);
         let used: u64 = of_group
             .iter()
             .map(|zone| self.lane.space().used_in(zone.shape.zone))
@@ -278,7 +281,7 @@ impl<'a, W: World> GroupChanges<'a, W> {
     }
 
     fn check_convert(&self, group: &Rc<Group<W>>, level: Level) -> Result<(), PoolError> {
-        let (index, from, name) = (group.index, group.level(), self.lane.drives.name());
+        let (index, from, name) = (group.index, group.level(), self.lane.drives().name());
         if from == level {
             return Ok(());
         }
@@ -287,7 +290,7 @@ impl<'a, W: World> GroupChanges<'a, W> {
                 "group {index} of pool '{name}' is its log group, which keeps its level: remove it, and add one of level {level}"
             )));
         }
-        if let Some(log) = self.lane.drives.log_group() {
+        if let Some(log) = self.lane.drives().log_group() {
             check_log_level(name, log.level(), [level])?;
         }
         if !from.can_become(level) {
@@ -308,7 +311,7 @@ impl<'a, W: World> GroupChanges<'a, W> {
                 "group {index} of pool '{name}' lacks drives that level {level} can't do without: replace those that are out of use first"
             )));
         }
-        if !self.has_room_for(&self.lane.drives.zones_of(group)) {
+        if !self.has_room_for(&self.lane.drives().zones_of(group)) {
             return Err(PoolError::new(
                 PoolErrorKind::Full,
                 format!(
@@ -322,11 +325,11 @@ impl<'a, W: World> GroupChanges<'a, W> {
     /// That a group is neither on its way to another level nor out of the pool.
     fn check_settled(&self, group: &Group<W>) -> Result<(), PoolError> {
         let moves = |zone: &Rc<Zone<W>>| zone.group.index == group.index;
-        if group.leaves() || self.lane.drives.zones_to_empty().iter().any(moves) {
+        if group.leaves() || self.lane.drives().zones_to_empty().iter().any(moves) {
             let context = format!(
                 "group {} of pool '{}' is being changed already: wait until that is done",
                 group.index,
-                self.lane.drives.name()
+                self.lane.drives().name()
             );
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
@@ -349,6 +352,6 @@ impl<'a, W: World> GroupChanges<'a, W> {
     /// Pages that a group could give.
     fn free_in(&self, group: &Rc<Group<W>>) -> u64 {
         let in_use = self.lane.space().free_of(group.index);
-        in_use + self.lane.drives.unopened_of(group)
+        in_use + self.lane.drives().unopened_of(group)
     }
 }

@@ -171,31 +171,31 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
         world.sleep(limits.pause()).await;
         let Some(inner) = pool.upgrade() else { return };
         watch.look(&inner, &limits);
-        if inner.drives.check_failure().is_err() && !hung::is_busy(&inner.drives) {
+        if inner.drives().check_failure().is_err() && !hung::is_busy(inner.drives()) {
             return;
         }
         if world.planted("watchdog waits for the labels") {
-            inner.drives.settle_labels().await;
+            inner.drives().settle_labels().await;
         }
     }
 }
 
 impl HealthWatch {
     fn look<W: World>(&mut self, lane: &LaneState<W>, limits: &Limits) {
-        let now = lane.world.now();
+        let now = lane.world().now();
         self.late.look(now, limits.pause());
         // Shorter pauses are part of what a busy shard is: they do not add up to one.
         let pause = limits.pause().max(limits.hung / hung::LOOKS);
         self.disturbed |= self.hung.look(now, pause);
-        lane.drives.give_up_hung(limits, &mut self.hung);
+        lane.drives().give_up_hung(limits, &mut self.hung);
         if lane.check().is_err() {
             return;
         }
-        lane.drives.leave_late(limits, &self.late);
-        self.probe(&lane.drives, limits);
+        lane.drives().leave_late(limits, &self.late);
+        self.probe(lane.drives(), limits);
         if now.since(self.judged) >= limits.window {
             self.judged = now;
-            self.check_drives(&lane.drives);
+            self.check_drives(lane.drives());
             self.judge(lane, limits);
         }
     }
@@ -274,7 +274,7 @@ impl HealthWatch {
 
     /// Has spares that say that they are not well stand in for no other drive, and tells of it.
     fn judge_spares<W: World>(&self, lane: &LaneState<W>) {
-        for spare in lane.drives.spares() {
+        for spare in lane.drives().spares() {
             let wrong = self.checks.wrong.borrow().get(&spare.uuid).cloned();
             let (kind, text) = match (&wrong, spare.has_trouble()) {
                 (Some(why), false) => {
@@ -288,7 +288,7 @@ impl HealthWatch {
                 _ => continue,
             };
             spare.set_trouble(wrong);
-            lane.drives.event(kind, text);
+            lane.drives().event(kind, text);
             lane.wake_background();
         }
     }
@@ -297,7 +297,7 @@ impl HealthWatch {
     fn judge<W: World>(&mut self, lane: &LaneState<W>, limits: &Limits) {
         let disturbed = std::mem::take(&mut self.disturbed);
         self.judge_spares(lane);
-        for group in lane.drives.groups() {
+        for group in lane.drives().groups() {
             let places = group.places().into_iter();
             let seen: Vec<(Rc<Member<W>>, Window)> = places
                 .map(|member| (Rc::clone(&member), member.vitals().take_window(limits.slow)))
@@ -309,8 +309,8 @@ impl HealthWatch {
                 if fails_alone(window, &others, limits) {
                     let failed = counted(window.errors, "operation");
                     let reason = format!("{failed} failed in {:?}", limits.window);
-                    lane.drives.give_up(vec![(Rc::clone(member), reason)]);
-                    lane.drives.settle_labels_soon();
+                    lane.drives().give_up(vec![(Rc::clone(member), reason)]);
+                    lane.drives().settle_labels_soon();
                     if !member.is_writable() {
                         continue;
                     }
@@ -326,7 +326,7 @@ impl HealthWatch {
                 } else if trouble.is_some() {
                     streak.by_its_word = false;
                 }
-                doubt(&lane.drives, member, trouble, streak, limits);
+                doubt(lane.drives(), member, trouble, streak, limits);
             }
         }
     }

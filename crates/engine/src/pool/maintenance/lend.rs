@@ -33,7 +33,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
-            let lane = inner.drives.lane();
+            let lane = inner.drives().lane();
             if lane.registry.lanes() == 1 || inner.go_on().is_err() {
                 // Nobody waits long for an answer that doesn't come.
                 lane.registry.refuse_zone(lane.index);
@@ -68,25 +68,25 @@ impl<'a, W: World> Lending<'a, W> {
 
     /// Lends another lane a zone, or says that there is none to lend, if one is asked for.
     pub(super) async fn lend(&self) -> Result<(), PoolError> {
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         if !lane.registry.is_wanted_of(lane.index) {
             return Ok(());
         }
         let has_waiting_write = lane.registry.has_waiting_write(lane.index);
-        if has_waiting_write && self.lane.world.planted(MUTE) {
+        if has_waiting_write && self.lane.world().planted(MUTE) {
             return Ok(());
         }
         let Some(zone) = self.zone_to_lend() else {
             lane.registry.refuse_zone(lane.index);
             return Ok(());
         };
-        if has_waiting_write && !self.lane.world.planted(HASTY) {
+        if has_waiting_write && !self.lane.world().planted(HASTY) {
             return Ok(());
         }
-        let unseen = Task::of(TaskKind::Move, "", self.lane.world.now(), (0, 0));
+        let unseen = Task::of(TaskKind::Move, "", self.lane.world().now(), (0, 0));
         let emptying = Emptying::of(self.lane);
         match emptying.empty_zone(&zone, &unseen, Use::Lent).await {
-            Ok(Emptied::Done) => self.lane.world.reached("lane gives a zone to another"),
+            Ok(Emptied::Done) => self.lane.world().reached("lane gives a zone to another"),
             Ok(Emptied::CalledOff | Emptied::PutOff) => lane.registry.refuse_zone(lane.index),
             Err(error) => {
                 lane.registry.refuse_zone(lane.index);
@@ -101,12 +101,12 @@ impl<'a, W: World> Lending<'a, W> {
     /// its other zones have room for that zone's pages, and for all that is promised and kept back.
     fn zone_to_lend(&self) -> Option<Rc<Zone<W>>> {
         let space = self.lane.space();
-        let kept = match self.lane.world.planted(HASTY) {
+        let kept = match self.lane.world().planted(HASTY) {
             true => 0,
             false => kept_of(space.pages()),
         };
         let held = self.lane.promised_pages() + kept;
-        let mut zones = self.lane.drives.zones();
+        let mut zones = self.lane.drives().zones();
         zones.retain(|zone| {
             let number = zone.shape.zone;
             let left = space.free() - space.free_in(number);

@@ -29,7 +29,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
     /// Another drive of the same span carries the logs, when too few do. Whether one does now that
     /// did not.
     pub(super) async fn copy_logs(&self) -> Result<bool, PoolError> {
-        let short = Redundancy::of(&self.lane.drives)
+        let short = Redundancy::of(self.lane.drives())
             .log_span()
             .filter(|span| span.missing() > 0);
         let Some(span) = short else {
@@ -62,7 +62,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
         if !self.move_logs(&home).await? {
             return Ok(());
         }
-        self.lane.drives.event(EventKind::CopyMoved, text);
+        self.lane.drives().event(EventKind::CopyMoved, text);
         self.lane.wake_background();
         self.lane.check()
     }
@@ -71,10 +71,10 @@ impl<'a, W: World> LogCarriers<'a, W> {
     /// of the log group, or of data while only one copy is left.
     fn next_home(&self) -> Option<(Vec<Rc<Member<W>>>, String)> {
         let (group, span) = (
-            self.lane.drives.log_group()?,
-            Redundancy::of(&self.lane.drives).log_span()?,
+            self.lane.drives().log_group()?,
+            Redundancy::of(self.lane.drives()).log_span()?,
         );
-        let carriers = self.lane.drives.log_members();
+        let carriers = self.lane.drives().log_members();
         let is_home = carriers.iter().all(|member| member.group() == group.index);
         let is_one_span = carriers.iter().all(|member| span.has(member));
         let is_complete = span.missing() == 0;
@@ -95,7 +95,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
         if is_complete || span.carriers > 1 {
             return None;
         }
-        let data = planned(&self.lane.drives.staying_groups());
+        let data = planned(&self.lane.drives().staying_groups());
         let text = format!(
             "drives of data carry the logs now, since log group {index} lacks drives: replace those that are out of use"
         );
@@ -106,7 +106,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
     fn is_mended_soon(&self, span: &LogSpan<W>) -> bool {
         let mut states = span.members.iter().map(|member| member.state());
         let is_mended = states.any(|state| state == MemberState::Rebuilding);
-        is_mended || !self.lane.drives.lane().registry.all_opened()
+        is_mended || !self.lane.drives().lane().registry.all_opened()
     }
 
     /// Has these drives carry the logs, and no others. False when they can't.
@@ -119,30 +119,30 @@ impl<'a, W: World> LogCarriers<'a, W> {
             }
             member.set_log(true);
         }
-        self.lane.world.reached("log moves to another group");
+        self.lane.world().reached("log moves to another group");
         let is_home = |member: &Member<W>| home.iter().any(|own| own.uuid == member.uuid);
         if self
             .lane
-            .world
+            .world()
             .planted("old log let go before labels name the new one")
         {
-            self.lane.store.log.keep_members(is_home);
-            self.lane.store.intents.keep_members(is_home);
+            self.lane.store().log.keep_members(is_home);
+            self.lane.store().intents.keep_members(is_home);
         }
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
         self.lane.check()?;
         if !home.iter().all(|member| member.is_whole() && member.log()) {
             // One was lost meanwhile: it is looked at anew who can carry them.
             return Ok(false);
         }
-        for member in self.lane.drives.members() {
+        for member in self.lane.drives().members() {
             member.set_log(is_home(&member));
         }
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
-        self.lane.store.log.keep_members(Member::log);
-        self.lane.store.intents.keep_members(Member::log);
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
+        self.lane.store().log.keep_members(Member::log);
+        self.lane.store().intents.keep_members(Member::log);
         self.lane.check().map(|()| true)
     }
 
@@ -150,19 +150,19 @@ impl<'a, W: World> LogCarriers<'a, W> {
     /// then.
     async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
         let failed = self.lane.background().no_carriers();
-        for ring in [&self.lane.store.log, &self.lane.store.intents] {
+        for ring in [&self.lane.store().log, &self.lane.store().intents] {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {
-                if failed.add(next.uuid, self.lane.world.now()) {
+                if failed.add(next.uuid, self.lane.world().now()) {
                     let text = format!(
                         "drive '{}' can't carry the logs: {error}; others are tried, and this one again from time to time",
                         next.name
                     );
-                    self.lane.drives.event(EventKind::CopyMoved, text);
+                    self.lane.drives().event(EventKind::CopyMoved, text);
                 }
                 // All or nothing: the other one may have taken it in.
                 let stays = |member: &Member<W>| member.log() || member.uuid != next.uuid;
-                self.lane.store.log.keep_members(stays);
-                self.lane.store.intents.keep_members(stays);
+                self.lane.store().log.keep_members(stays);
+                self.lane.store().intents.keep_members(stays);
                 return false;
             }
         }
@@ -172,15 +172,15 @@ impl<'a, W: World> LogCarriers<'a, W> {
 
     /// Has drives of another group carry the logs. False when that can't be yet.
     pub(super) async fn move_logs_off(&self, leaving: &Rc<Group<W>>) -> Result<bool, PoolError> {
-        if leaving.is_log() && self.lane.world.planted("log group leaves with the logs") {
+        if leaving.is_log() && self.lane.world().planted("log group leaves with the logs") {
             leaving
                 .places()
                 .iter()
                 .for_each(|member| member.set_log(false));
             return Ok(true);
         }
-        let mut groups = self.lane.drives.groups_beside(leaving);
-        groups.extend(self.lane.drives.log_group());
+        let mut groups = self.lane.drives().groups_beside(leaving);
+        groups.extend(self.lane.drives().log_group());
         let planned = Placement::of(self.lane).planned(&groups).logs;
         let carriers: Vec<_> = planned
             .iter()

@@ -69,20 +69,20 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Starts the task; it ends with the pool.
 pub(super) fn start<W: World>(inner: &Rc<LaneState<W>>) {
-    let store = Rc::downgrade(&inner.store);
-    inner.drives.set_waker(move || {
+    let store = Rc::downgrade(inner.store());
+    inner.drives().set_waker(move || {
         if let Some(store) = store.upgrade() {
             store.lifeline.set();
         }
     });
-    inner.drives.set_watched();
-    let world = inner.world.clone();
+    inner.drives().set_watched();
+    let world = inner.world().clone();
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fill::watch(world.clone(), Rc::downgrade(inner)));
-    heartbeat::begin(&inner.drives);
-    if inner.drives.lane().registry.lanes() > 1 {
+    heartbeat::begin(inner.drives());
+    if inner.drives().lane().registry.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }
 }
@@ -101,7 +101,7 @@ async fn live<W: World>(world: W, pool: Weak<LaneState<W>>) {
                 Err(error) => Round::of(&inner).tell_trouble(error),
             }
         }
-        let Some(store) = pool.upgrade().map(|inner| Rc::clone(&inner.store)) else {
+        let Some(store) = pool.upgrade().map(|inner| Rc::clone(inner.store())) else {
             return;
         };
         let (woken, ticked) = (pin!(store.lifeline.wait()), pin!(world.sleep(TICK)));
@@ -126,7 +126,7 @@ impl<'a, W: World> Round<'a, W> {
                 "work on the drives ended early, and is tried again: {}",
                 error.context
             );
-            self.lane.drives.event(EventKind::Trouble, text);
+            self.lane.drives().event(EventKind::Trouble, text);
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a, W: World> Round<'a, W> {
         Spares::of(self.lane).take_spares().await?;
         Copies::of(self.lane).move_copies().await?;
         // What a crash left open is in place before anything is compared with it.
-        if self.lane.store.has_replayed() {
+        if self.lane.store().has_replayed() {
             return Ok(());
         }
         Lending::of(self.lane).lend().await?;

@@ -39,7 +39,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
-        let name = self.lane.drives.name();
+        let name = self.lane.drives().name();
         let unit = u64::from(self.lane.identity().stripe_unit_bytes);
         if let Err(allowed) = Geometry::of(level, drives.len(), unit) {
             return Err(invalid(format!(
@@ -48,10 +48,10 @@ impl<'a, W: World> NewGroups<'a, W> {
             )));
         }
         self.check_roles(level, role)?;
-        let spares = self.lane.drives.spares();
+        let spares = self.lane.drives().spares();
         let spares = spares.iter().filter(|spare| !spare.is_reserved());
-        let members = self.lane.drives.members().len() + spares.count();
-        if self.lane.drives.groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
+        let members = self.lane.drives().members().len() + spares.count();
+        if self.lane.drives().groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
             return Err(invalid(format!(
                 "pool '{name}' can't have another group of {}: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",
                 counted(drives.len() as u64, "drive")
@@ -63,11 +63,11 @@ impl<'a, W: World> NewGroups<'a, W> {
 
     /// That the log is protected as well as data is when there is such a group, too.
     fn check_roles(&self, level: Level, role: GroupRole) -> Result<(), PoolError> {
-        if self.lane.drives.lane().index > 0 {
+        if self.lane.drives().lane().index > 0 {
             // The first lane decides. This one may not know yet what leaves there.
             return Ok(());
         }
-        let (name, log) = (self.lane.drives.name(), self.lane.drives.log_group());
+        let (name, log) = (self.lane.drives().name(), self.lane.drives().log_group());
         match (role, log) {
             (GroupRole::Data, None) => Ok(()),
             (GroupRole::Data, Some(log)) => check_log_level(name, log.level(), [level]),
@@ -76,9 +76,14 @@ impl<'a, W: World> NewGroups<'a, W> {
                 log.index
             ))),
             (GroupRole::Log, None) => {
-                let mut data = self.lane.drives.groups();
+                let mut data = self.lane.drives().groups();
                 data.retain(|group| group.drives() > 0 && !group.is_log());
-                let in_use = self.lane.drives.zones().into_iter().map(|zone| zone.level);
+                let in_use = self
+                    .lane
+                    .drives()
+                    .zones()
+                    .into_iter()
+                    .map(|zone| zone.level);
                 let levels = data.iter().map(|group| group.level()).chain(in_use);
                 check_log_level(name, level, levels)
             }
@@ -88,8 +93,8 @@ impl<'a, W: World> NewGroups<'a, W> {
     /// That the group to be added is the next one in every lane, and lies in the same
     /// zones in all.
     pub(super) fn check_lanes_agree(&self, lane: u16, entry: &GroupEntry) -> Result<(), PoolError> {
-        let registry = &self.lane.drives.lane().registry;
-        let index = self.lane.drives.groups().len();
+        let registry = &self.lane.drives().lane().registry;
+        let index = self.lane.drives().groups().len();
         match registry.may_add_group(lane, index, entry) {
             true => Ok(()),
             false => Err(invalid(format!(
@@ -105,7 +110,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<GroupEntry, PoolError> {
-        let groups = self.lane.drives.groups();
+        let groups = self.lane.drives().groups();
         let first_zone = groups
             .iter()
             .map(|group| group.first_zone + group.zones)
@@ -134,7 +139,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         let identity = self.lane.identity();
         let name = &identity.name;
         let zones = self.zones_on(drives)?;
-        let groups = self.lane.drives.groups();
+        let groups = self.lane.drives().groups();
         let all_zones = first_zone + zones;
         // As at the creation: for whole drives of data, a little too much.
         let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
@@ -191,18 +196,18 @@ impl<'a, W: World> NewGroups<'a, W> {
 
     /// The identities of new drives: in all lanes those that the first has given them.
     pub(super) async fn new_uuids(&self, drives: &[NamedDrive<W>]) -> Result<Vec<Uuid>, PoolError> {
-        let (index, pool) = (self.lane.drives.groups().len(), self.lane.drives.uuid());
-        if self.lane.drives.lane().index == 0 {
-            let at = self.lane.world.now().as_nanos();
+        let (index, pool) = (self.lane.drives().groups().len(), self.lane.drives().uuid());
+        if self.lane.drives().lane().index == 0 {
+            let at = self.lane.world().now().as_nanos();
             let mut prng = self
                 .lane
-                .world
+                .world()
                 .prng(&format!("group {index} of {pool} at {at}"));
             return Ok(drives.iter().map(|_| prng.uuid()).collect());
         }
         let mut uuids = Vec::new();
         for (place, named) in drives.iter().enumerate() {
-            let label = Candidates::of(&self.lane.drives)
+            let label = Candidates::of(self.lane.drives())
                 .label_of_first_lane(&named.drive)
                 .await?;
             let is_there = |label: &LabelSummary| {
@@ -227,13 +232,13 @@ impl<'a, W: World> NewGroups<'a, W> {
         named: NamedDrive<W>,
         uuid: Uuid,
     ) -> Rc<Member<W>> {
-        let spares = self.lane.drives.spares();
+        let spares = self.lane.drives().spares();
         if let Some(spare) = spares.iter().find(|spare| spare.uuid == uuid) {
             // The addition was cut short here, before the group was on labels.
             spare.set_reserved(true);
             return Rc::clone(spare);
         }
-        let drive = self.lane.drives.view(named.drive);
+        let drive = self.lane.drives().view(named.drive);
         let entry = MemberEntry {
             uuid,
             group: SPARE_GROUP,
@@ -246,6 +251,6 @@ impl<'a, W: World> NewGroups<'a, W> {
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };
-        Rc::new(Member::new(&self.lane.world, drive, &entry))
+        Rc::new(Member::new(self.lane.world(), drive, &entry))
     }
 }

@@ -46,15 +46,15 @@ impl<'a, W: World> Placement<'a, W> {
 
     /// The drive at a place.
     pub(super) fn member_at(&self, (group, place): Place) -> Rc<Member<W>> {
-        self.lane.drives.group(group as u16).place(place)
+        self.lane.drives().group(group as u16).place(place)
     }
 
     /// Has the labels say what drives carry, and then tells of the one that is new.
     pub(super) async fn tell_carrier(&self, text: String, mark: &'static str) {
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
-        self.lane.world.reached(mark);
-        self.lane.drives.event(EventKind::CopyMoved, text);
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
+        self.lane.world().reached(mark);
+        self.lane.drives().event(EventKind::CopyMoved, text);
         self.lane.wake_background();
     }
 
@@ -67,12 +67,12 @@ impl<'a, W: World> Placement<'a, W> {
             "group {} can't leave yet: no other group has enough drives to carry {what}; replace those that are out of use, or add a group",
             leaving.index
         );
-        self.lane.drives.event(EventKind::Trouble, text);
+        self.lane.drives().event(EventKind::Trouble, text);
     }
 
     /// Whether a drive is tried, or could not take the logs over a while ago.
     pub(super) fn may_carry_logs(&self, member: &Member<W>) -> bool {
         let failed = self.lane.background().no_carriers();
-        !failed.has(member.uuid, self.lane.world.now())
+        !failed.has(member.uuid, self.lane.world().now())
     }
 }

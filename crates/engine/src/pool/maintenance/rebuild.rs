@@ -90,7 +90,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
 
     async fn rebuild_groups(&self, all: &UnderWay<W>) -> Result<(), PoolError> {
         loop {
-            let mut groups = self.lane.drives.groups();
+            let mut groups = self.lane.drives().groups();
             groups.retain(|group| !self.to_rebuild(group).is_empty());
             if groups.is_empty() {
                 return Ok(());
@@ -103,7 +103,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     /// What does not wait for the end of all rebuilds, and is done while none is under way.
     async fn look_between_zones(&self) -> Result<(), PoolError> {
         if Spares::of(self.lane).next_to_stand_in().is_some() {
-            self.lane.world.reached("spare taken during a rebuild");
+            self.lane.world().reached("spare taken during a rebuild");
             Spares::of(self.lane).take_spares().await?;
         }
         // Also to a drive that has just become whole: another rebuild may take days.
@@ -119,20 +119,20 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let mut is_first = true;
         let mut has_one_ended = false;
         loop {
-            let lane = self.lane.drives.lane();
+            let lane = self.lane.drives().lane();
             let is_called = lane.registry.is_wanted_of(lane.index);
             let is_disturbed =
                 is_called || has_one_ended || Spares::of(self.lane).next_to_stand_in().is_some();
             let goes_on = is_first || !is_disturbed;
             is_first = false;
-            let mut groups = self.lane.drives.groups();
+            let mut groups = self.lane.drives().groups();
             groups
                 .retain(|group| !busy.contains(&group.index) && !self.to_rebuild(group).is_empty());
             if !(goes_on && found.is_ok()) {
                 groups.clear();
             }
             if !busy.is_empty() && !groups.is_empty() {
-                self.lane.world.reached("groups rebuilt side by side");
+                self.lane.world().reached("groups rebuilt side by side");
             }
             for group in groups {
                 busy.push(group.index);
@@ -176,7 +176,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     /// Begins the tasks of drives that are to be rebuilt and have none.
     fn follow_progress(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) {
         let zone_bytes = self.lane.identity().zone_bytes;
-        let zones = self.lane.drives.zones_of(group).len() as u64;
+        let zones = self.lane.drives().zones_of(group).len() as u64;
         for member in self.to_rebuild(group) {
             let known = all.borrow().iter().find_map(|progress| {
                 Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
@@ -187,7 +187,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
             }
             let whole = member.rebuilt().borrow().len() as u64;
             let done = (whole * zone_bytes, zones * zone_bytes);
-            let began = self.lane.world.now();
+            let began = self.lane.world().now();
             let task = self
                 .lane
                 .background()
@@ -218,7 +218,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
         };
         let passes = self
             .lane
-            .drives
+            .drives()
             .zones_of(group)
             .into_iter()
             .map(|zone| Pass {
@@ -230,14 +230,14 @@ impl<'a, W: World> Rebuilds<'a, W> {
             .min_by_key(|pass| {
                 let left = pass.targets.iter().map(|target| target.task.left_bytes());
                 let redundancy_left =
-                    Redundancy::of(&self.lane.drives).redundancy_left(&pass.zone, &pass.places());
+                    Redundancy::of(self.lane.drives()).redundancy_left(&pass.zone, &pass.places());
                 (redundancy_left, left.min())
             })
     }
 
     /// The bounds of the rebuild of a zone, as it is now.
     fn bounds_of(&self, pass: &Pass<W>) -> Bounds {
-        let now = self.lane.world.now();
+        let now = self.lane.world().now();
         let rates = self.lane.background().pace().rates();
         let least_of = |progress: &Rc<Progress<W>>| {
             let due = rates
@@ -249,7 +249,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
         Bounds {
             most: rates.rebuild_bytes_per_s,
             least: pass.targets.iter().map(least_of).fold(0.0, f64::max),
-            share: match Redundancy::of(&self.lane.drives)
+            share: match Redundancy::of(self.lane.drives())
                 .redundancy_left(&pass.zone, &pass.places())
             {
                 0 => Share::Half,
@@ -269,19 +269,19 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let concerns = |stripe: &StripeRef| spans.contains(&usize::from(stripe.span));
         let mut stripes: Vec<StripeRef> = self
             .lane
-            .store
+            .store()
             .stripes(&pass.zone)
             .filter(concerns)
             .collect();
         let planted = "rebuild skips the last stripe of a zone";
-        if self.lane.world.planted(planted) {
+        if self.lane.world().planted(planted) {
             stripes.pop();
         }
         (stripes, spans.len() as u64)
     }
 
     async fn rebuild_zone(&self, pass: &Pass<W>) -> Result<(), PoolError> {
-        let (zone, world, steps) = (&pass.zone, &self.lane.world, Steps::of(self.lane));
+        let (zone, world, steps) = (&pass.zone, self.lane.world(), Steps::of(self.lane));
         if pass.targets.len() > 1 {
             world.reached("several drives rebuilt in one pass");
         }
@@ -326,7 +326,12 @@ impl<'a, W: World> Rebuilds<'a, W> {
         member: &Rc<Member<W>>,
     ) -> Result<(), PoolError> {
         let place = usize::from(member.place());
-        let copied = self.lane.store.integrity.rebuild_copies(zone, place).await;
+        let copied = self
+            .lane
+            .store()
+            .integrity
+            .rebuild_copies(zone, place)
+            .await;
         copied.map_err(|error| {
             PoolError::new(
                 PoolErrorKind::Drive,
@@ -338,7 +343,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
                 member: Rc::clone(member),
                 error,
             };
-            let _ = self.lane.drives.absorb(vec![fault]).await;
+            let _ = self.lane.drives().absorb(vec![fault]).await;
         }
         if member.state() != MemberState::Rebuilding {
             return Ok(());
@@ -357,7 +362,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     /// Drives of a group that hold all zones are whole from now on. Nothing is waited for between the
     /// look and this: a zone that is taken into use later is written to them.
     fn count_as_whole(&self, group: &Rc<Group<W>>) -> Vec<Rc<Member<W>>> {
-        let zones = self.lane.drives.zones_of(group);
+        let zones = self.lane.drives().zones_of(group);
         let mut members = self.to_rebuild(group);
         members.retain(|member| {
             let rebuilt = member.rebuilt().borrow();
@@ -374,8 +379,8 @@ impl<'a, W: World> Rebuilds<'a, W> {
         if members.is_empty() {
             return Ok(());
         }
-        self.lane.drives.want_labels();
-        self.lane.drives.settle_labels().await;
+        self.lane.drives().want_labels();
+        self.lane.drives().settle_labels().await;
         self.lane.check()?;
         for member in members {
             self.lane
@@ -390,8 +395,8 @@ impl<'a, W: World> Rebuilds<'a, W> {
                 "rebuild of drive '{}' has ended: it holds everything",
                 member.name
             );
-            self.lane.drives.event(EventKind::Rebuild, text);
-            self.lane.world.reached("rebuild ends");
+            self.lane.drives().event(EventKind::Rebuild, text);
+            self.lane.world().reached("rebuild ends");
         }
         self.lane.wake_background();
         Ok(())
@@ -405,7 +410,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let text = match whole {
             0 => format!("rebuild of drive '{}' begins", member.name),
             _ => {
-                self.lane.world.reached("rebuild resumed");
+                self.lane.world().reached("rebuild resumed");
                 format!(
                     "rebuild of drive '{}' continues, {} done so far",
                     member.name,
@@ -413,7 +418,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
                 )
             }
         };
-        self.lane.drives.event(EventKind::Rebuild, text);
+        self.lane.drives().event(EventKind::Rebuild, text);
     }
 
     /// Ends the tasks of drives that are not rebuilt any more: they are whole, or have failed.
@@ -434,13 +439,13 @@ impl<'a, W: World> Rebuilds<'a, W> {
     }
 
     async fn rebuild_failed(&self, member: &Member<W>) -> Result<(), PoolError> {
-        self.lane.world.reached("rebuild onto a drive that dies");
+        self.lane.world().reached("rebuild onto a drive that dies");
         self.lane.background().rebuild_has_ended(member.uuid);
         let text = format!(
             "rebuild of drive '{}' has ended: the drive has failed",
             member.name
         );
-        self.lane.drives.event(EventKind::Rebuild, text);
+        self.lane.drives().event(EventKind::Rebuild, text);
         let member = member.uuid;
         self.lane
             .journal()
@@ -457,7 +462,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
             self.rebuild_all().await?;
             self.lane.go_on()?;
         }
-        self.lane.background().resume(task, self.lane.world.now());
+        self.lane.background().resume(task, self.lane.world().now());
         Ok(())
     }
 }

@@ -62,8 +62,8 @@ impl<W: World> Lane<W> {
     pub fn remains_without(&self, index: u16) -> Result<Remains, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let group = inner.drives.found_group(index)?;
-        let of_group = inner.drives.zones_of(&group);
+        let group = inner.drives().found_group(index)?;
+        let of_group = inner.drives().zones_of(&group);
         let (used, others) = {
             let space = inner.space();
             let used_in = |zone: &Rc<Zone<W>>| space.used_in(zone.shape.zone);
@@ -71,7 +71,7 @@ impl<W: World> Lane<W> {
             let free = space.free() - space.free_of(index);
             (space.used(), space.used() - of_group + free)
         };
-        let unopened = inner.drives.unopened_pages() - inner.drives.unopened_of(&group);
+        let unopened = inner.drives().unopened_pages() - inner.drives().unopened_of(&group);
         let kept = promise::kept_of(others + unopened);
         let page_bytes = inner.page_bytes();
         Ok(Remains {

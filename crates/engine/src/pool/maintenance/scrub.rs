@@ -78,38 +78,37 @@ impl<'a, W: World> Scrubbing<'a, W> {
         if !self.lane.background().scrubs().is_wanted() {
             return Ok(());
         }
-        let name = self.lane.drives.name().to_owned();
+        let name = self.lane.drives().name().to_owned();
         let task =
             self.lane
                 .background()
-                .begin(TaskKind::Scrub, &name, self.lane.world.now(), (0, 0));
+                .begin(TaskKind::Scrub, &name, self.lane.world().now(), (0, 0));
         let outcome = self.scrub(&name, &task).await;
         self.lane.background().end(&task);
         outcome
     }
 
     async fn scrub(&self, name: &str, task: &Rc<Task>) -> Result<(), PoolError> {
+        let (drives, store) = (self.lane.drives(), self.lane.store());
         let zones = {
             // Not one whose sums are being written.
             let _settled = self.lane.zone_changes().settle().await;
-            self.lane.drives.zones()
+            drives.zones()
         };
         let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         task.set_total(total);
-        self.lane
-            .drives
-            .event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
-        let mended_sums = self.lane.store.integrity.stats().mended;
+        drives.event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
+        let mended_sums = store.integrity.stats().mended;
         let mut found = Healed::default();
         for zone in zones {
-            if self.lane.drives.is_in_use(&zone) {
-                self.lane.store.integrity.scrub_zone(zone.shape.zone).await;
+            if drives.is_in_use(&zone) {
+                store.integrity.scrub_zone(zone.shape.zone).await;
                 found = found.and(self.scrub_zone(&zone, task).await?);
             }
             Lending::of(self.lane).lend().await?;
             if !self.lane.background().scrubs().is_wanted() {
-                self.lane.drives.event(
+                drives.event(
                     EventKind::Scrub,
                     format!("scrub of pool '{name}' was stopped"),
                 );
@@ -118,24 +117,26 @@ impl<'a, W: World> Scrubbing<'a, W> {
         }
         self.refresh_metadata().await?;
         // What it counts is on the drives, too.
-        self.lane.store.trim().await?;
-        let mended_sums = self.lane.store.integrity.stats().mended - mended_sums;
+        store.trim().await?;
+        let mended_sums = store.integrity.stats().mended - mended_sums;
         let found = findings(found, mended_sums);
         self.lane
             .background()
             .scrubs()
-            .end(self.lane.world.now(), found);
+            .end(self.lane.world().now(), found);
         self.tell_scrub(found);
-        self.lane.world.reached("scrub ends");
+        self.lane.world().reached("scrub ends");
         Ok(())
     }
 
     /// Tells what a whole scrub has found.
     pub(super) fn tell_scrub(&self, found: ScrubFindings) {
-        let (name, lost) = (self.lane.drives.name(), found.lost);
+        let (name, lost) = (self.lane.drives().name(), found.lost);
         let mended = base::size::counted(found.mended, "block");
         let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
-        self.lane.drives.event_of_loss(EventKind::Scrub, text, lost);
+        self.lane
+            .drives()
+            .event_of_loss(EventKind::Scrub, text, lost);
     }
 
     /// Labels, checkpoints and superblocks of the logs are read at openings only: what
@@ -143,10 +144,10 @@ impl<'a, W: World> Scrubbing<'a, W> {
     pub(super) async fn refresh_metadata(&self) -> Result<(), PoolError> {
         for _ in 0..2 {
             self.lane.journal().checkpoint_to_all().await?;
-            self.lane.drives.want_labels();
-            self.lane.drives.settle_labels().await;
+            self.lane.drives().want_labels();
+            self.lane.drives().settle_labels().await;
         }
-        for ring in [&self.lane.store.log, &self.lane.store.intents] {
+        for ring in [&self.lane.store().log, &self.lane.store().intents] {
             let refreshed = ring.refresh().await;
             refreshed.map_err(|error| {
                 PoolError::new(crate::pool::PoolErrorKind::Failed, error.to_string())
@@ -156,12 +157,12 @@ impl<'a, W: World> Scrubbing<'a, W> {
     }
 
     async fn scrub_zone(&self, zone: &Rc<Zone<W>>, task: &Rc<Task>) -> Result<Healed, PoolError> {
-        let stripes: Vec<StripeRef> = self.lane.store.stripes(zone).collect();
+        let stripes: Vec<StripeRef> = self.lane.store().stripes(zone).collect();
         let geometry = zone.shape.geometry;
         let mut found = Healed::default();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
-            let began = self.lane.world.now();
+            let began = self.lane.world().now();
             let rates = self.lane.background().pace().rates();
             let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
             let (taken, healed) = Steps::of(self.lane)
@@ -174,10 +175,10 @@ impl<'a, W: World> Scrubbing<'a, W> {
             Steps::of(self.lane).rest(bounds, bytes, began).await;
             self.lane.go_on()?;
             if Spares::of(self.lane).is_drive_wanting() {
-                self.lane.world.reached("scrub put off for a drive");
+                self.lane.world().reached("scrub put off for a drive");
                 Rebuilds::of(self.lane).look_after_drives(task).await?;
             }
-            if !self.lane.background().scrubs().is_wanted() || !self.lane.drives.is_in_use(zone) {
+            if !self.lane.background().scrubs().is_wanted() || !self.lane.drives().is_in_use(zone) {
                 break;
             }
         }

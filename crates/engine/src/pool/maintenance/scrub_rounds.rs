@@ -41,14 +41,14 @@ impl<W: World> Lane<W> {
     /// Has the lane scrub by itself from now on, going on from a state that was kept: nothing
     /// begins before.
     pub fn go_on_scrubbing(&self, state: ScrubState) {
-        let now = self.inner.world.now();
+        let now = self.inner.world().now();
         self.inner.background().scrubs().go_on_from(state, now);
         self.inner.wake_background();
     }
 
     /// How far its scrubs are, to be kept; none before [`Lane::go_on_scrubbing`].
     pub fn scrub_state(&self) -> Option<ScrubState> {
-        let now = self.inner.world.now();
+        let now = self.inner.world().now();
         self.inner.background().scrubs().state(now)
     }
 
@@ -81,14 +81,14 @@ impl<'a, W: World> ScrubRounds<'a, W> {
 
     /// The zones, in the order in which they are scrubbed.
     fn zones_in_order(&self) -> Vec<Rc<Zone<W>>> {
-        let mut zones = self.lane.drives.zones();
+        let mut zones = self.lane.drives().zones();
         zones.sort_by_key(|zone| zone.shape.zone);
         zones
     }
 
     /// Bytes of drives that a round has looked through, and those in all.
     fn round_bytes(&self, round: &Round) -> (u64, u64) {
-        let zones = self.lane.drives.zones();
+        let zones = self.lane.drives().zones();
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         if round.is_over {
             return (total, total);
@@ -107,7 +107,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         let round = self.lane.background().scrubs().present_round()?;
         let (done_bytes, total_bytes) = self.round_bytes(&round);
         Some(RoundInfo {
-            age: round.age(self.lane.world.now()),
+            age: round.age(self.lane.world().now()),
             done_bytes,
             total_bytes,
             found: round.found,
@@ -116,7 +116,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
 
     /// Whether something is to be done that does not wait for a scrub.
     fn is_called_away(&self) -> bool {
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         self.lane.background().scrubs().is_wanted()
             || Spares::of(self.lane).is_drive_wanting()
             || lane.registry.is_wanted_of(lane.index)
@@ -124,12 +124,12 @@ impl<'a, W: World> ScrubRounds<'a, W> {
 
     /// Scrubs as much as is due by now, for a second at most.
     pub(super) async fn scrub_what_is_due(&self) -> Result<(), PoolError> {
-        let began = self.lane.world.now();
-        while self.lane.world.now().since(began) < TICK && !self.is_called_away() {
+        let began = self.lane.world().now();
+        while self.lane.world().now().since(began) < TICK && !self.is_called_away() {
             let Some(within) = self.lane.background().pace().rates().scrub_within else {
                 return Ok(());
             };
-            let now = self.lane.world.now();
+            let now = self.lane.world().now();
             let Some(round) = self.lane.background().scrubs().round(within, now) else {
                 return Ok(());
             };
@@ -150,7 +150,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
             zones.find(|zone| zone.shape.zone >= round.next_zone)
         };
         let Some(zone) = zone else {
-            match self.lane.drives.zones().is_empty() {
+            match self.lane.drives().zones().is_empty() {
                 // Of a new pool, for example: there is nothing to tell.
                 true => drop(self.lane.background().scrubs().end_empty_round()),
                 false => self.end_round().await?,
@@ -158,7 +158,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
             return Ok(false);
         };
         let (done, total) = self.round_bytes(&round);
-        let age = round.age(self.lane.world.now()).min(within);
+        let age = round.age(self.lane.world().now()).min(within);
         let part = age.as_secs_f64() / within.as_secs_f64().max(f64::MIN_POSITIVE);
         let left = total.saturating_sub(done);
         let due = match age == within {
@@ -190,29 +190,29 @@ impl<'a, W: World> ScrubRounds<'a, W> {
             0 => self.scrub_sums(number).await,
             _ => 0,
         };
-        let stripes: Vec<StripeRef> = self.lane.store.stripes(zone).collect();
+        let stripes: Vec<StripeRef> = self.lane.store().stripes(zone).collect();
         let due = due_bytes.div_ceil(stripe_bytes(zone));
         let end = stripes.len().min(done.saturating_add(due as usize));
-        let (began, rates) = (self.lane.world.now(), self.lane.background().pace().rates());
+        let (steps, background) = (Steps::of(self.lane), self.lane.background());
+        let (began, rates) = (self.lane.world().now(), background.pace().rates());
         let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
         let planted = "scrub round skips the first stripe of a zone";
-        let skipped = usize::from(done == 0 && end > 0 && self.lane.world.planted(planted));
+        let skipped = usize::from(done == 0 && end > 0 && self.lane.world().planted(planted));
         let due = &stripes[done + skipped..end];
-        let steps = Steps::of(self.lane);
         let (taken, healed) = steps.heal_some(zone, due, &[], bounds).await?;
         let taken = taken + skipped;
-        if self.lane.background().scrubs().is_wanted() {
+        if background.scrubs().is_wanted() {
             // That one begins anew.
             return Ok(());
         }
         round.found = round.found.and(findings(healed, mended_sums));
         let done = done + taken;
         (round.at, round.next_zone) =
-            match done == stripes.len() || !self.lane.drives.is_in_use(zone) {
+            match done == stripes.len() || !self.lane.drives().is_in_use(zone) {
                 true => (None, number + 1),
                 false => (Some((number, incarnation, done)), number),
             };
-        self.lane.background().scrubs().set_round(round);
+        background.scrubs().set_round(round);
         let bytes = taken as u64 * stripe_bytes(zone);
         steps.rest(bounds, bytes, began).await;
         Ok(())
@@ -220,23 +220,23 @@ impl<'a, W: World> ScrubRounds<'a, W> {
 
     /// Compares the copies of a zone's sums, and says how many were repaired.
     async fn scrub_sums(&self, zone: u32) -> u64 {
-        let before = self.lane.store.integrity.stats().mended;
-        self.lane.store.integrity.scrub_zone(zone).await;
-        self.lane.store.integrity.stats().mended - before
+        let before = self.lane.store().integrity.stats().mended;
+        self.lane.store().integrity.scrub_zone(zone).await;
+        self.lane.store().integrity.stats().mended - before
     }
 
     /// All zones were looked through.
     async fn end_round(&self) -> Result<(), PoolError> {
         Scrubbing::of(self.lane).refresh_metadata().await?;
         // What it counts is on the drives, too.
-        self.lane.store.trim().await?;
+        self.lane.store().trim().await?;
         let scrubs = self.lane.background().scrubs();
         if scrubs.is_wanted() {
             return Ok(());
         }
-        scrubs.end_round(self.lane.world.now());
+        scrubs.end_round(self.lane.world().now());
         Scrubbing::of(self.lane).tell_scrub(scrubs.last_found().unwrap_or_default());
-        self.lane.world.reached("scrub by itself ends");
+        self.lane.world().reached("scrub by itself ends");
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ impl<'a, W: World> Spares<'a, W> {
     pub(super) async fn take_spares(&self) -> Result<(), PoolError> {
         while let Some((failed, spare)) = self.next_to_stand_in() {
             let standing = (failed.group(), failed.place());
-            let lane = self.lane.drives.lane();
+            let lane = self.lane.drives().lane();
             // Another lane may have been faster.
             if !lane.registry.may_stand(lane.index, spare.uuid, standing) {
                 continue;
@@ -52,18 +52,18 @@ impl<'a, W: World> Spares<'a, W> {
 
     /// A drive that has failed, and a spare for its place.
     pub(super) fn next_to_stand_in(&self) -> Option<StandIn<W>> {
-        let mut failed = self.lane.drives.members();
+        let mut failed = self.lane.drives().members();
         failed.retain(|member| member.state() == MemberState::Failed);
         // One that comes back under its name comes back to its place.
         let comes_back = |failed: &Rc<Member<W>>| {
-            let spares = self.lane.drives.spares();
+            let spares = self.lane.drives().spares();
             spares.iter().any(|spare| spare.name == failed.name)
         };
         // Where the next failure would lose data, a spare is needed most.
         failed.sort_by_key(|failed| {
             (
                 !comes_back(failed),
-                Redundancy::of(&self.lane.drives).redundancy_left_beside(failed),
+                Redundancy::of(self.lane.drives()).redundancy_left_beside(failed),
             )
         });
         failed.into_iter().find_map(|failed| {
@@ -75,14 +75,14 @@ impl<'a, W: World> Spares<'a, W> {
     /// A spare that is large enough, and that no other lane has anywhere else.
     fn spare_for(&self, failed: &Member<W>) -> Option<Rc<Member<W>>> {
         let needed =
-            NewSpares::of(&self.lane.drives).needed_of(&self.lane.drives.group(failed.group()));
+            NewSpares::of(self.lane.drives()).needed_of(&self.lane.drives().group(failed.group()));
         let standing = (failed.group(), failed.place());
-        let lane = self.lane.drives.lane();
+        let lane = self.lane.drives().lane();
         if !lane.registry.all_opened() {
             // Who is not open yet may have it elsewhere.
             return None;
         }
-        let mut spares = self.lane.drives.spares();
+        let mut spares = self.lane.drives().spares();
         // The one that stands there in other lanes goes before all others.
         let there = lane.registry.stand_in(lane.index, standing, failed.uuid);
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
@@ -98,7 +98,7 @@ impl<'a, W: World> Spares<'a, W> {
     /// could lose one drive less until the spare is rebuilt. Nor is one that a lane has not been
     /// offered yet since the opening.
     pub(super) async fn follow_others(&self) -> Result<(), PoolError> {
-        let (drives, world) = (&self.lane.drives, &self.lane.world);
+        let (drives, world) = (self.lane.drives(), self.lane.world());
         let lane = drives.lane();
         if lane.registry.lanes() == 1 {
             return Ok(());
@@ -143,7 +143,7 @@ impl<'a, W: World> Spares<'a, W> {
         failed: &Rc<Member<W>>,
         spare: Rc<Member<W>>,
     ) -> Result<(), PoolError> {
-        let (drives, world) = (&self.lane.drives, &self.lane.world);
+        let (drives, world) = (self.lane.drives(), self.lane.world());
         // No zone is taken into use meanwhile: it would be written to one of both, and
         // believed to be on the other.
         let _settled = self.lane.zone_changes().settle().await;
@@ -187,10 +187,10 @@ impl<'a, W: World> Spares<'a, W> {
     async fn take_out_by_command(&self, member: &Member<W>) -> Result<(), PoolError> {
         let is_told = !self
             .lane
-            .world
+            .world()
             .planted("drive not told that it is out of use");
         // A lane may keep a drive that another lane takes out, and be the one that is right.
-        let is_alone = self.lane.drives.lane().registry.lanes() == 1;
+        let is_alone = self.lane.drives().lane().registry.lanes() == 1;
         if is_told && is_alone && !member.vitals().is_late() {
             let mark = |label: &mut Label| {
                 let entries = label.members.iter_mut();
@@ -198,25 +198,25 @@ impl<'a, W: World> Spares<'a, W> {
                     entry.state = MemberState::Failed;
                 }
             };
-            self.lane.drives.write_labels_alone(mark).await?;
+            self.lane.drives().write_labels_alone(mark).await?;
         }
         member.order_out();
         self.lane
-            .drives
+            .drives()
             .take_out(member, "was taken out of use by command");
-        self.lane.drives.settle_labels().await;
+        self.lane.drives().settle_labels().await;
         self.lane.wake_background();
         self.lane.check()
     }
 
     fn check_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
-        match self.lane.drives.can_lose(member) {
+        match self.lane.drives().can_lose(member) {
             true => Ok(()),
             false => Err(PoolError::new(
                 PoolErrorKind::Invalid,
                 format!(
                     "pool '{}' can't do without drive '{}' now: it would lose data",
-                    self.lane.drives.name(),
+                    self.lane.drives().name(),
                     member.name
                 ),
             )),
@@ -226,7 +226,7 @@ impl<'a, W: World> Spares<'a, W> {
     /// Whether a drive has failed, or holds less than it should, and something can be done
     /// about that: it goes before whatever else is under way.
     pub(super) fn is_drive_wanting(&self) -> bool {
-        let members = self.lane.drives.members();
+        let members = self.lane.drives().members();
         let mut states = members.iter().map(|member| member.state());
         states.any(|state| state == MemberState::Rebuilding) || self.next_to_stand_in().is_some()
     }
@@ -240,15 +240,15 @@ impl<W: World> Lane<W> {
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        if let Some(spare) = inner.drives.named_spare(name)
+        if let Some(spare) = inner.drives().named_spare(name)
             && inner
-                .drives
+                .drives()
                 .part_with_spare(&spare, inner.background().patience())
                 .await?
         {
             return Ok(());
         }
-        self.fail_member(&inner.drives.named_member(name)?).await
+        self.fail_member(&inner.drives().named_member(name)?).await
     }
 
     async fn fail_member(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
@@ -281,7 +281,7 @@ impl<W: World> Lane<W> {
         group: Option<u16>,
         named: NamedDrive<W>,
     ) -> Result<(), PoolError> {
-        let (inner, drives) = (&self.inner, &self.inner.drives);
+        let (inner, drives) = (&self.inner, self.inner.drives());
         let judge = NewSpares::of(drives);
         inner.check()?;
         let NamedDrive { name, drive } = named;
@@ -309,8 +309,9 @@ impl<W: World> Lane<W> {
             capacity_bytes,
             name,
         };
-        drives
-            .change_spares(|spares| spares.push(Rc::new(Member::new(&inner.world, drive, &entry))));
+        drives.change_spares(|spares| {
+            spares.push(Rc::new(Member::new(inner.world(), drive, &entry)))
+        });
         drives.want_labels();
         drives.settle_labels().await;
         inner.wake_background();
@@ -328,10 +329,10 @@ impl<W: World> Lane<W> {
         drive: Candidate<'_, W>,
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
-        let judge = NewSpares::of(&inner.drives);
+        let judge = NewSpares::of(inner.drives());
         inner.check()?;
         judge.check_new_spare(drive.name)?;
-        Candidates::of(&inner.drives)
+        Candidates::of(inner.drives())
             .check_unlabelled(&drive)
             .await?;
         let part = inner.identity().part();
@@ -345,14 +346,14 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// As [`Lane::fail_drive`] and [`Lane::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
-        if let Some(spare) = self.inner.drives.named_spare(name) {
+        if let Some(spare) = self.inner.drives().named_spare(name) {
             self.add_spare(drive).await?;
             // Where it stands in for another by now, it stays.
             let patience = self.inner.background().patience();
-            let parted = self.inner.drives.part_with_spare(&spare, patience).await;
+            let parted = self.inner.drives().part_with_spare(&spare, patience).await;
             return parted.map(drop);
         }
-        let member = self.inner.drives.named_member(name)?;
+        let member = self.inner.drives().named_member(name)?;
         if member.is_writable() {
             Spares::of(&self.inner).check_can_lose(&member)?;
         }
@@ -364,14 +365,14 @@ impl<W: World> Lane<W> {
     /// Every lane of the pool has been offered the drives that it lacks ([`Lane::drives_missing`]):
     /// drives that a lane still lacks are replaced in all lanes. To be said to each lane.
     pub fn say_completed(&self) {
-        self.inner.drives.lane().registry.say_completed();
+        self.inner.drives().lane().registry.say_completed();
         self.inner.wake_background();
     }
 
     /// Drives that the first lane has, in groups that this one has too or as spares, and
     /// this one has not: their adding was cut short. They are to be added as spares.
     pub fn drives_missing(&self, first: &PoolInfo) -> Vec<String> {
-        let drives = &self.inner.drives;
+        let drives = self.inner.drives();
         let groups = drives.groups();
         let is_here = |group: u16| {
             let group = groups.get(usize::from(group));
@@ -390,7 +391,7 @@ impl<W: World> Lane<W> {
 
     /// Whether a group has a drive of this name.
     pub fn has_drive(&self, name: &str) -> bool {
-        self.inner.drives.named_member(name).is_ok()
+        self.inner.drives().named_member(name).is_ok()
     }
 
     /// That a drive could be taken out of use now, or is.
@@ -398,7 +399,7 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// `NotFound`; `Invalid` when the pool can't do without it.
     pub fn can_do_without(&self, name: &str) -> Result<(), PoolError> {
-        let member = self.inner.drives.named_member(name)?;
+        let member = self.inner.drives().named_member(name)?;
         match member.is_writable() {
             true => Spares::of(&self.inner).check_can_lose(&member),
             false => Ok(()),
@@ -412,8 +413,8 @@ impl<W: World> Lane<W> {
     /// As [`Lane::can_do_without`].
     pub fn is_covered_without(&self, name: &str) -> Result<bool, PoolError> {
         self.can_do_without(name)?;
-        let member = self.inner.drives.named_member(name)?;
-        Ok(!member.is_writable() || self.inner.drives.is_covered_without(&member))
+        let member = self.inner.drives().named_member(name)?;
+        Ok(!member.is_writable() || self.inner.drives().is_covered_without(&member))
     }
 
     /// Closes a drive that has failed, so that another can be opened in its place.
@@ -421,8 +422,8 @@ impl<W: World> Lane<W> {
     /// # Errors
     /// `NotFound`; `Busy` when it is in use.
     pub fn let_go(&self, name: &str) -> Result<(), PoolError> {
-        let spare = self.inner.drives.named_spare(name);
-        let member = spare.map_or_else(|| self.inner.drives.named_member(name), Ok)?;
+        let spare = self.inner.drives().named_spare(name);
+        let member = spare.map_or_else(|| self.inner.drives().named_member(name), Ok)?;
         if member.is_writable() || member.state() == MemberState::Spare {
             let context = format!("drive '{name}' is in use");
             return Err(PoolError::new(PoolErrorKind::Busy, context));

@@ -58,9 +58,9 @@ impl<'a, W: World> Steps<'a, W> {
 
     /// Whether commands come in that go first.
     pub(super) fn makes_way(&self) -> bool {
-        let commands = self.lane.store.counts.commands.get();
+        let commands = self.lane.store().counts.commands.get();
         let pace = self.lane.background().pace();
-        pace.makes_way(commands, self.lane.world.now())
+        pace.makes_way(commands, self.lane.world().now())
     }
 
     fn step_size(&self, zone: &Zone<W>, bounds: Bounds) -> StepSize {
@@ -79,7 +79,7 @@ impl<'a, W: World> Steps<'a, W> {
             return StepSize {
                 at_once,
                 most: fit(STEP_BYTES).max(at_once * STEP_TIMES),
-                until: Some(self.lane.world.now() + pace::STEP_BEHIND_COMMANDS),
+                until: Some(self.lane.world().now() + pace::STEP_BEHIND_COMMANDS),
             };
         }
         let at_once = match has_disks {
@@ -113,7 +113,7 @@ impl<'a, W: World> Steps<'a, W> {
         let goes_on = || {
             self.lane.go_on().is_ok()
                 && match size.until {
-                    Some(until) => self.lane.world.now() < until,
+                    Some(until) => self.lane.world().now() < until,
                     None => !self.makes_way(),
                 }
         };
@@ -128,7 +128,7 @@ impl<'a, W: World> Steps<'a, W> {
                 && found.is_ok()
                 && (taken < size.at_once || goes_on())
             {
-                under_way.push(self.lane.store.heal_stripe(zone, stripes[taken], targets));
+                under_way.push(self.lane.store().heal_stripe(zone, stripes[taken], targets));
                 taken += 1;
             }
             // Also after an error: what has begun is never dropped.
@@ -141,15 +141,15 @@ impl<'a, W: World> Steps<'a, W> {
 
     /// Rests after a step, within the bounds of the work.
     pub(super) async fn rest(&self, bounds: Bounds, bytes: u64, began: Time) {
-        let commands = self.lane.store.counts.commands.get();
-        let step = (began, self.lane.world.now());
+        let commands = self.lane.store().counts.commands.get();
+        let step = (began, self.lane.world().now());
         let pace = self.lane.background().pace();
         let pause = pace.pause(bounds, bytes, step, commands);
         // In pieces: a pool that is being closed waits for this.
         let mut left = pause;
         while !left.is_zero() && self.lane.go_on().is_ok() {
             let piece = left.min(super::pace::PAUSE_MAX);
-            self.lane.world.sleep(piece).await;
+            self.lane.world().sleep(piece).await;
             left -= piece;
         }
     }

@@ -26,13 +26,13 @@ impl<'a, W: World> ZoneMoves<'a, W> {
 
     /// Empties them, as far as there is room.
     pub(super) async fn empty_zones(&self) -> Result<(), PoolError> {
-        let zones = self.lane.drives.zones_to_empty();
+        let zones = self.lane.drives().zones_to_empty();
         let Some(first) = zones.first() else {
             return Ok(());
         };
         let total = Emptying::of(self.lane).bytes_to_move();
         let subject = format!("group {}", first.group.index);
-        let now = self.lane.world.now();
+        let now = self.lane.world().now();
         let task = self
             .lane
             .background()
@@ -46,7 +46,7 @@ impl<'a, W: World> ZoneMoves<'a, W> {
         let mut failed: BTreeMap<u32, PoolError> = BTreeMap::new();
         loop {
             let space = || self.lane.space();
-            let mut zones = self.lane.drives.zones_to_empty();
+            let mut zones = self.lane.drives().zones_to_empty();
             zones.retain(|zone| !failed.contains_key(&zone.shape.zone));
             if zones.is_empty()
                 && let Some((_, error)) = failed.pop_first()
@@ -57,9 +57,9 @@ impl<'a, W: World> ZoneMoves<'a, W> {
                 .into_iter()
                 .min_by_key(|zone| space().used_in(zone.shape.zone));
             let Some(zone) = next else {
-                self.lane.world.reached("group is of its level");
+                self.lane.world().reached("group is of its level");
                 let text = "all zones are moved: each has the level of its group".to_owned();
-                self.lane.drives.event(EventKind::Group, text);
+                self.lane.drives().event(EventKind::Group, text);
                 self.lane.background().has_room();
                 return Ok(());
             };
