@@ -1,4 +1,4 @@
-//! Judges drives before they are added, by the labels on them: [`Candidates`]. Every lane is asked
+//! Judges drives before they are added, by the labels on them: `Candidates`. Every lane is asked
 //! before the first one adds them, so nothing changes here.
 
 use crate::drive::Drive;

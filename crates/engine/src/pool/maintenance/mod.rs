@@ -4,7 +4,7 @@
 //! One task a pool, one thing at a time (but rebuilds of several drives), behind the commands: see
 //! [`pace`].
 //!
-//! Each room has a type that looks at the lane, or at its drives, as long as a call takes. [`Round`]
+//! Each room has a type that looks at the lane, or at its drives, as long as a call takes. `Round`
 //! asks them one after the other.
 //!
 //! Rooms, of space: `zones` (which are emptied), `emptying` (how), `lend` (to other lanes). Of groups:
@@ -46,13 +46,8 @@ pub use crate::space::background::{ScrubFindings, ScrubInfo, ScrubState, TaskInf
 pub use crate::space::pace::{self, Rates};
 pub(super) use copies::Copies;
 pub(super) use departures::Departures;
-use lend::Lending;
-use rebuild::Rebuilds;
-use scrub::Scrubbing;
 pub use scrub_rounds::RoundInfo;
 pub(super) use scrub_rounds::ScrubRounds;
-use spares::Spares;
-use zones::ZoneMoves;
 
 use super::PoolError;
 use crate::drives::EventKind;
@@ -60,9 +55,14 @@ use crate::drives::heartbeat;
 use crate::space::LaneState;
 use crate::world::World;
 use futures_util::future::select;
+use lend::Lending;
+use rebuild::Rebuilds;
+use scrub::Scrubbing;
+use spares::Spares;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+use zones::ZoneMoves;
 
 /// How often the task looks around without being woken.
 const TICK: Duration = Duration::from_secs(1);
