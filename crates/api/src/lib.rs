@@ -18,10 +18,10 @@ mod problem;
 mod sessions;
 mod settings;
 mod site;
+mod snapshots;
 mod statistics;
 mod status;
 mod volumes;
-mod words;
 
 pub use absent::{ClosedPool, MissingDrive};
 pub use access::{
@@ -49,15 +49,16 @@ pub use problem::{Problem, ProblemKind};
 pub use sessions::Session;
 pub use settings::{Portal, PortalAdd, PortalChange, Settings, SettingsChange};
 pub use site::{SiteAction, SiteDifference, SiteText};
+pub use snapshots::{
+    Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
+    TrashRestore, Trashed, VolumeClone, VolumeRestore,
+};
 pub use statistics::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
     TransferStats, VolumeStats,
 };
 pub use status::{Health, Stats, Status};
 pub use volumes::{
-    LunPlace, Provisioning, Shrinking, Volume, VolumeConvert, VolumeCreate, VolumeSpace,
-};
-pub use words::{
-    Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
-    TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeOrigin, VolumeRestore,
+    LunPlace, Provisioning, Shrinking, Volume, VolumeChange, VolumeConvert, VolumeCreate,
+    VolumeOrigin, VolumeSpace,
 };

@@ -60,8 +60,8 @@ async fn change(session: &Session, prng: &mut Prng) {
         shrink(session, prng).await;
         return;
     }
-    let words = session.books.config.words_of_16;
-    if words > 0 && prng.chance(words, 16) {
+    let attributes = session.books.config.attributes_of_16;
+    if attributes > 0 && prng.chance(attributes, 16) {
         crate::attributes::change(session, prng).await;
         return;
     }

@@ -1,4 +1,4 @@
-//! The administrator's words: renames and tags volumes, and uses the trash.
+//! The administrator's changes of attributes: renames and tags volumes, and uses the trash.
 
 use crate::answers::WRONG;
 use crate::oracle::properties::is_usual;
@@ -49,17 +49,17 @@ async fn say(session: &Session, prng: &mut Prng) {
     let fits = new.is_none_or(|new| oracle().can_be_called(id, new));
     if !fits {
         let outcome = session.pool.change_attributes(&name, &change);
-        let outcome = session.ask(WRONG, "words".to_owned(), outcome).await;
+        let outcome = session.ask(WRONG, "attributes".to_owned(), outcome).await;
         expect(session, &format!("{name} as {new:?}"), outcome);
         return;
     }
     session
         .world
         .note(|| format!("of volume {id} is said {change:?}: begins"));
-    oracle().begin_words(id, &change, false);
+    oracle().begin_attributes(id, &change, false);
     let outcome = session.pool.change_attributes(&name, &change);
     let what = format!("of volume {id}");
-    let outcome = session.ask("words", what, outcome).await;
+    let outcome = session.ask("attributes", what, outcome).await;
     end(session, id, &outcome);
 }
 
@@ -72,7 +72,7 @@ async fn trash(session: &Session, prng: &mut Prng) {
     session
         .world
         .note(|| format!("volume {id} goes into the trash"));
-    oracle().begin_words(id, &AttributesChange::default(), true);
+    oracle().begin_attributes(id, &AttributesChange::default(), true);
     let outcome = session.pool.trash_volume(&name, prng.below(1000));
     let what = format!("of volume {id}");
     let outcome = session.ask("trash", what, outcome).await;
@@ -125,7 +125,7 @@ async fn recover(session: &Session, prng: &mut Prng) {
         name: change.clone(),
         attributes: Vec::new(),
     };
-    oracle().begin_words(id, &change, false);
+    oracle().begin_attributes(id, &change, false);
     let what = format!("of volume {id}");
     let outcome = session.ask("recover", what, recovered).await;
     end(session, id, &outcome);
@@ -166,7 +166,7 @@ fn end(session: &Session, id: u64, outcome: &Result<(), PoolError>) {
     session
         .world
         .note(|| format!("what is said of volume {id} ends: {outcome:?}"));
-    session.books.oracle.borrow_mut().end_words(outcome);
+    session.books.oracle.borrow_mut().end_attributes(outcome);
     if !is_usual(outcome) {
         session.fail(format!("what is said of volume {id}: {outcome:?}"));
     }

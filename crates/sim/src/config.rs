@@ -202,8 +202,8 @@ pub struct Config {
     pub whole_pages_of_8: u64,
     /// Among 16 changes of the administrator's, those that clone a volume.
     pub clones_of_16: u64,
-    /// Among 16 changes of the administrator's, those of what is said of volumes.
-    pub words_of_16: u64,
+    /// Among 16 changes of the administrator's, those of the attributes of volumes.
+    pub attributes_of_16: u64,
     /// Among 8 writes, those that copy a range instead.
     pub copies_of_8: u64,
     /// Among 16 changes of the administrator's, those that shrink a volume.
@@ -430,7 +430,8 @@ impl Config {
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
-            words_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
+            // The stream keeps its old name, or all seeds would change.
+            attributes_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
             copies_of_8,
             shrinks_of_16: *copies.pick(&[0, 0, 2, 4]),
             clears_of_8: *seed.stream("clears").pick(&[0, 0, 1, 3]),

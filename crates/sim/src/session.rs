@@ -437,7 +437,7 @@ impl Session {
         let all: Vec<_> = said.iter().map(|(info, _)| info.clone()).collect();
         let settled = self.books.oracle.borrow_mut().settle_volumes(&all);
         self.check(settled);
-        let settled = self.books.oracle.borrow_mut().settle_words(&said);
+        let settled = self.books.oracle.borrow_mut().settle_properties(&said);
         self.check(settled);
         let mapped: u64 = all.iter().map(|volume| volume.mapped_bytes).sum();
         let provisioned: u64 = volumes.iter().map(|volume| volume.size_bytes).sum();

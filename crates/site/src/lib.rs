@@ -8,6 +8,7 @@
 
 mod access;
 mod api_address;
+mod attributes;
 mod diagnostic;
 pub mod diff;
 mod event;
@@ -29,10 +30,13 @@ mod span;
 mod table;
 mod types;
 mod volumes;
-mod words;
 mod write;
 
 pub use api_address::ApiAddress;
+pub use attributes::{
+    DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,
+    is_description, is_tag,
+};
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
 /// What a RAID group is for.
 pub use engine::GroupRole;
@@ -52,10 +56,6 @@ pub use types::{
     Api, Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group,
     Host, HostGroup, Images, Initiators, LUNS_MAX, Limits, Pool, Portal, Provisioning,
     REBUILD_HOURS_MAX, RateLimit, SCRUB_DAYS_MAX, Site, TimeLimit, Vm, Volume,
-};
-pub use words::{
-    DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,
-    is_description, is_tag,
 };
 
 pub use settings::{Setting, edited, settings};

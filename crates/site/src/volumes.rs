@@ -1,5 +1,6 @@
 //! Reads volumes and consistency groups, and checks that they go together.
 
+use crate::attributes::{DESCRIPTION_RULE, TAG_RULE, is_description, is_tag};
 use crate::diagnostic::Diagnostic;
 use crate::names::{NAME_RULE, is_name};
 use crate::read::{Rows, name, size_of, size_rule};
@@ -9,7 +10,6 @@ use crate::size::{self, VOLUME_GRAIN_BYTES, VOLUME_SIZES};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{ConsistencyGroup, Provisioning, Volume};
-use crate::words::{DESCRIPTION_RULE, TAG_RULE, is_description, is_tag};
 use std::collections::BTreeMap;
 use toml::de::DeValue;
 

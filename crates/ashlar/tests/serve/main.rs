@@ -43,7 +43,7 @@ mod restore;
 mod salvage;
 mod schedules;
 mod settings;
-mod site_words;
+mod site_attributes;
 mod snapshots;
 mod space;
 mod stats;

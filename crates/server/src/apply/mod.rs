@@ -14,7 +14,7 @@ mod whole;
 
 pub(crate) use access::configuration;
 pub(crate) use pools::OF_FILES;
-pub(crate) use reconcile::apply as apply_words;
+pub(crate) use reconcile::apply as apply_attributes;
 pub(crate) use renamed::{follow, forget, renamed};
 
 use crate::array::{Array, ArrayError};

@@ -332,7 +332,7 @@ async fn make_volumes(
             }
         }
     }
-    apply::apply_words(site, array).await?;
+    apply::apply_attributes(site, array).await?;
     Ok(())
 }
 

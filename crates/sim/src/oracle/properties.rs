@@ -49,7 +49,7 @@ impl VolumeModel {
         }
     }
 
-    fn settle_words(
+    fn settle_properties(
         &mut self,
         name: &str,
         properties: &VolumeProperties,
@@ -112,7 +112,7 @@ impl Oracle {
     }
 
     /// A change of what is said begins.
-    pub fn begin_words(&mut self, id: u64, change: &AttributesChange, is_trashed: bool) {
+    pub fn begin_attributes(&mut self, id: u64, change: &AttributesChange, is_trashed: bool) {
         let old = self.volume(id).said();
         let mut said = KnownVolume {
             is_trashed,
@@ -136,7 +136,7 @@ impl Oracle {
     }
 
     /// The change under way ends.
-    pub fn end_words(&mut self, outcome: &Result<(), PoolError>) {
+    pub fn end_attributes(&mut self, outcome: &Result<(), PoolError>) {
         for volume in self.volumes.values_mut() {
             match outcome {
                 Ok(()) => volume.adopt(),
@@ -150,7 +150,7 @@ impl Oracle {
     ///
     /// # Errors
     /// The first volume of which something else should be said.
-    pub fn settle_words(
+    pub fn settle_properties(
         &mut self,
         found: &[(VolumeInfo, VolumeProperties)],
     ) -> Result<(), Violation> {
@@ -172,7 +172,7 @@ impl Oracle {
                 .properties
                 .origin
                 .and_then(|(of, _)| *uuids.get(&of)?);
-            if let Err(why) = volume.settle_words(&info.name, properties, of) {
+            if let Err(why) = volume.settle_properties(&info.name, properties, of) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
         }
@@ -180,7 +180,7 @@ impl Oracle {
     }
 }
 
-/// Whether a change of words may end so: as a full pool, too.
+/// Whether a change of attributes may end so: as a full pool, too.
 pub fn is_usual(outcome: &Result<(), PoolError>) -> bool {
     match outcome {
         Ok(()) => true,

@@ -1,45 +1,8 @@
-//! JSON of names, tags, snapshots, clones and the trash.
+//! JSON of snapshots, their schedules, clones and the trash.
 
 use crate::LunPlace;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
-
-/// What a snapshot or a clone was taken from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct VolumeOrigin {
-    /// Identity of the volume that it was taken from.
-    pub uuid: String,
-    /// What that is called now; absent when it is gone, or in the trash.
-    pub volume: Option<String>,
-    /// What it was called then.
-    pub name: String,
-    /// When, in seconds since 1970.
-    pub at_unix_s: u64,
-}
-
-/// What is to change of a volume; what is absent stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VolumeChange {
-    /// Its new size: a multiple of 512, not smaller than now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 512, maximum = 1125899906842624_i64, multiple_of = 512)]
-    pub size_bytes: Option<u64>,
-    /// Shrink it, too: what is behind its new end is lost.
-    #[serde(default)]
-    pub force_shrink: bool,
-    /// Its new name. Snapshots and exports follow; initiators notice nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-    pub name: Option<String>,
-    /// What it is for, up to 240 bytes on one line; empty for nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Tags that it gets, by key; those that are null it loses. Others stay.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tags: BTreeMap<String, Option<String>>,
-}
 
 /// A snapshot to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
