@@ -264,7 +264,18 @@ impl<W: World> Nexus<W> {
                 let data = Sense::LUN_NOT_SUPPORTED.encoded(asked_format(descriptor));
                 self.parameters(Ok(data), allocation)
             }
-            _ => Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0),
+            // Each by its name, so that a new one is decided.
+            Inform::Inquiry { page: Some(_) }
+            | Inform::ReadCapacity10
+            | Inform::ReadCapacity16
+            | Inform::ReserveIn { .. }
+            | Inform::ReportPortGroups { .. }
+            | Inform::ReportTaskManagement { .. }
+            | Inform::ReceiveDiagnostic { .. }
+            | Inform::ReadDefects { .. }
+            | Inform::ReportSupportedOpcodes { .. } => {
+                Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0)
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! will be a group for each.
 
 use crate::cdb::{Command, Inform};
-use crate::reservation::Access;
+use crate::offload::Order;
 use crate::sense::Sense;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,34 +101,12 @@ impl Ports {
             AccessState::Unavailable => Sense::UNAVAILABLE,
             AccessState::Transitioning => Sense::IN_TRANSITION,
         };
-        let is_of_groups = matches!(
-            command,
-            Command::Inform {
-                what: Inform::ReportPortGroups { .. },
-                ..
-            }
-        );
-        let always = command.is_answered_anywhere() || is_of_groups;
-        // In standby what keeps reservations and settings works, too.
-        let in_standby = state == AccessState::Standby
-            && match Access::of(command) {
-                Access::Look => true,
-                Access::Own => matches!(command, Command::ReserveOut(_)),
-                Access::Ask => matches!(command, Command::LogSense(_)),
-                Access::Read => !matches!(
-                    command,
-                    Command::Read(_)
-                        | Command::Verify { .. }
-                        | Command::Prefetch(_)
-                        | Command::GetLbaStatus { .. }
-                        | Command::Inform {
-                            what: Inform::ReadDefects { .. },
-                            ..
-                        }
-                ),
-                Access::Write => matches!(command, Command::ModeSelect(_)),
-            };
-        match always || in_standby {
+        let is_run = match Reach::of(command) {
+            Reach::Everywhere => true,
+            Reach::Standby => state == AccessState::Standby,
+            Reach::Active => false,
+        };
+        match is_run {
             true => Ok(()),
             false => Err(refused),
         }
@@ -160,6 +138,81 @@ impl Ports {
         let mut data = (body.len() as u32).to_be_bytes().to_vec();
         data.extend(body);
         data
+    }
+}
+
+/// By which ports a command is run (SPC-4 clause 5.15.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// By all, whatever their state.
+    Everywhere,
+    /// By those in standby, too: it keeps reservations and settings, and needs no medium.
+    Standby,
+    /// Only by those that give access to the medium.
+    Active,
+}
+
+impl Reach {
+    /// Of each command by its name, so that a new one is decided.
+    fn of(command: &Command) -> Reach {
+        match command {
+            Command::Inform { what, .. } => Reach::of_inform(what),
+            Command::Offload(order) => Reach::of_copy(order),
+            Command::PreventAllowMediumRemoval { prevent: false }
+            | Command::ModeSense(_)
+            | Command::ModeSelect(_)
+            | Command::LogSense(_)
+            | Command::ReserveOut(_) => Reach::Standby,
+            Command::PreventAllowMediumRemoval { prevent: true }
+            | Command::TestUnitReady
+            | Command::Read(_)
+            | Command::Write(_)
+            | Command::Verify { .. }
+            | Command::WriteVerify { .. }
+            | Command::CompareAndWrite(_)
+            | Command::OrWrite(_)
+            | Command::WriteAtomic(_)
+            | Command::Prefetch(_)
+            | Command::Sanitize(_)
+            | Command::SanitizeExit
+            | Command::SynchronizeCache(_)
+            | Command::WriteSame(_)
+            | Command::Unmap { .. }
+            | Command::GetLbaStatus { .. }
+            | Command::StartStopUnit { .. }
+            | Command::SendDiagnostic(_)
+            | Command::Reserve
+            | Command::Release => Reach::Active,
+        }
+    }
+
+    fn of_inform(what: &Inform) -> Reach {
+        match what {
+            Inform::Inquiry { .. }
+            | Inform::ReportLuns { .. }
+            | Inform::RequestSense { .. }
+            | Inform::ReportPortGroups { .. } => Reach::Everywhere,
+            Inform::ReserveIn { .. }
+            | Inform::ReportTaskManagement { .. }
+            | Inform::ReceiveDiagnostic { .. }
+            | Inform::ReportSupportedOpcodes { .. } => Reach::Standby,
+            Inform::ReadCapacity10 | Inform::ReadCapacity16 | Inform::ReadDefects { .. } => {
+                Reach::Active
+            }
+        }
+    }
+
+    fn of_copy(order: &Order) -> Reach {
+        match order {
+            Order::PopulateToken { .. }
+            | Order::CopyStatus { .. }
+            | Order::OperatingParameters { .. }
+            | Order::FailedSegmentDetails { .. }
+            | Order::TokenInformation { .. } => Reach::Standby,
+            Order::ExtendedCopy { .. }
+            | Order::WriteUsingToken { .. }
+            | Order::CopyOperationAbort { .. } => Reach::Active,
+        }
     }
 }
 

@@ -331,15 +331,35 @@ impl Command {
     /// Whether it is answered at a LUN without a unit, and reports unit attentions in its own way
     /// (SPC-4 clauses 6.6.1, 6.33, 6.39).
     pub(crate) fn is_answered_anywhere(&self) -> bool {
-        matches!(
-            self,
-            Command::Inform {
-                what: Inform::Inquiry { .. }
-                    | Inform::ReportLuns { .. }
-                    | Inform::RequestSense { .. },
-                ..
-            }
-        )
+        match self {
+            Command::Inform { what, .. } => what.is_answered_anywhere(),
+            // Each by its name, so that a new one is decided.
+            Command::TestUnitReady
+            | Command::ModeSense(_)
+            | Command::Read(_)
+            | Command::Write(_)
+            | Command::Verify { .. }
+            | Command::WriteVerify { .. }
+            | Command::CompareAndWrite(_)
+            | Command::OrWrite(_)
+            | Command::WriteAtomic(_)
+            | Command::Prefetch(_)
+            | Command::Sanitize(_)
+            | Command::SanitizeExit
+            | Command::SynchronizeCache(_)
+            | Command::WriteSame(_)
+            | Command::Unmap { .. }
+            | Command::GetLbaStatus { .. }
+            | Command::StartStopUnit { .. }
+            | Command::PreventAllowMediumRemoval { .. }
+            | Command::ModeSelect(_)
+            | Command::LogSense(_)
+            | Command::SendDiagnostic(_)
+            | Command::Reserve
+            | Command::Release
+            | Command::ReserveOut(_)
+            | Command::Offload(_) => false,
+        }
     }
 
     /// Whether it changes what the medium holds.
@@ -372,6 +392,25 @@ impl Command {
             | Command::Release
             | Command::ReserveOut(_)
             | Command::Inform { .. } => false,
+        }
+    }
+}
+
+impl Inform {
+    /// As [`Command::is_answered_anywhere`].
+    fn is_answered_anywhere(&self) -> bool {
+        match self {
+            Inform::Inquiry { .. } | Inform::ReportLuns { .. } | Inform::RequestSense { .. } => {
+                true
+            }
+            Inform::ReadCapacity10
+            | Inform::ReadCapacity16
+            | Inform::ReserveIn { .. }
+            | Inform::ReportPortGroups { .. }
+            | Inform::ReportTaskManagement { .. }
+            | Inform::ReceiveDiagnostic { .. }
+            | Inform::ReadDefects { .. }
+            | Inform::ReportSupportedOpcodes { .. } => false,
         }
     }
 }

@@ -168,7 +168,13 @@ impl Cdb {
     /// Whether it is of a command that is answered at a LUN without a unit, too, be it wrong in
     /// itself or not: INQUIRY, REPORT LUNS, REQUEST SENSE.
     pub fn is_answered_anywhere(&self) -> bool {
-        ANSWERED_ANYWHERE.contains(&self.opcode)
+        let of_opcode = || {
+            let mut cdb = [0; 16];
+            cdb[0] = self.opcode;
+            decode(&cdb)
+        };
+        let command = self.command.or_else(|_| of_opcode());
+        command.is_ok_and(|command| command.is_answered_anywhere())
     }
 
     /// Bytes of data-out that it wants. Zero for a command that will be refused,
@@ -210,14 +216,31 @@ impl Cdb {
                 extent.bytes().min(WRITE_SAME_PIECE_BYTES)
             }
             Ok(Command::Offload(order)) => order.held_bytes(),
-            Ok(list) => u64::from(list_bytes(list)),
+            // A parameter list, if any. Each by its name, so that the data of a new one is not
+            // forgotten.
+            Ok(
+                list @ (Command::TestUnitReady
+                | Command::ModeSense(_)
+                | Command::Prefetch(_)
+                | Command::Sanitize(_)
+                | Command::SanitizeExit
+                | Command::SynchronizeCache(_)
+                | Command::Unmap { .. }
+                | Command::GetLbaStatus { .. }
+                | Command::StartStopUnit { .. }
+                | Command::PreventAllowMediumRemoval { .. }
+                | Command::ModeSelect(_)
+                | Command::LogSense(_)
+                | Command::SendDiagnostic(_)
+                | Command::Reserve
+                | Command::Release
+                | Command::ReserveOut(_)
+                | Command::Inform { .. }),
+            ) => u64::from(list_bytes(list)),
             Err(_) => 0,
         }
     }
 }
-
-/// Operation codes of REQUEST SENSE, INQUIRY and REPORT LUNS.
-const ANSWERED_ANYWHERE: [u8; 3] = [0x03, 0x12, 0xa0];
 
 /// Bytes of the parameter list that a command comes with.
 fn list_bytes(command: Command) -> u32 {

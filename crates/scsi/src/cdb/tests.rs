@@ -121,3 +121,16 @@ fn data_out_is_wanted_by_commands_that_take_data_alone() {
     assert_eq!(same(8, 9), (1024, 1 << 20), "more than a piece");
     assert_eq!(same(1, 9), (0, 1 << 20), "no data");
 }
+
+#[test]
+fn three_commands_are_answered_without_a_unit_be_they_wrong_or_not() {
+    for opcode in 0..=255 {
+        let is_one = [0x03, 0x12, 0xa0].contains(&opcode);
+        for rest in [0, 0xff] {
+            let mut cdb = [rest; 16];
+            cdb[0] = opcode;
+            let cdb = Cdb::from(cdb);
+            assert_eq!(cdb.is_answered_anywhere(), is_one, "{opcode:#x}");
+        }
+    }
+}
