@@ -68,8 +68,15 @@ impl Level {
     /// How many lost drives it survives, whichever they are.
     pub fn redundancy(self) -> usize {
         match self {
-            Level::Simple => 0,
             Level::Raid10 { copies } => usize::from(copies).saturating_sub(1),
+            Level::Simple | Level::Raid5 | Level::Raid50 | Level::Raid6 => self.parity_drives(),
+        }
+    }
+
+    /// Drives' worth of parity: of RAID 50 in each of its RAID 5 groups, else in the whole group.
+    pub fn parity_drives(self) -> usize {
+        match self {
+            Level::Simple | Level::Raid10 { .. } => 0,
             Level::Raid5 | Level::Raid50 => 1,
             Level::Raid6 => 2,
         }
@@ -114,6 +121,7 @@ impl fmt::Display for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raid::geometry::{Code, Geometry};
 
     #[test]
     fn every_level_comes_back_from_its_name_and_code() {
@@ -123,5 +131,26 @@ mod tests {
         }
         assert_eq!(Level::parse("7"), None);
         assert_eq!(Level::from_code(7), None);
+    }
+
+    #[test]
+    fn parity_is_what_the_geometry_has_of_it() {
+        for (level, drives) in [
+            (Level::Simple, 1),
+            (Level::Raid10 { copies: 2 }, 4),
+            (Level::Raid10 { copies: 3 }, 6),
+            (Level::Raid5, 5),
+            (Level::Raid50, 6),
+            (Level::Raid6, 6),
+        ] {
+            let shape = Geometry::of(level, drives, 4096).unwrap();
+            let of_parity = match shape.code {
+                Code::Mirror => 0,
+                Code::P => 1,
+                Code::PQ => 2,
+            };
+            assert_eq!(level.parity_drives(), of_parity, "{level}");
+            assert_eq!(shape.redundancy(), level.redundancy(), "{level}");
+        }
     }
 }

@@ -273,7 +273,7 @@ fn raid5_large_nearline(scene: &Scene<'_>, seen: &mut Seen) {
         let Some(DriveKind::Hdd(drive)) = kind(scene, &groups.from) else {
             return;
         };
-        let one_parity = matches!(groups.level, Level::Raid5 | Level::Raid50);
+        let one_parity = groups.level.parity_drives() == 1;
         if one_parity && drive.rpm <= 7_200 && drive.capacity_bytes >= LARGE_BYTES {
             seen.add(
                 pool.line,
@@ -306,7 +306,7 @@ fn span(groups: &Groups) -> usize {
 
 fn wide_raid5(scene: &Scene<'_>, seen: &mut Seen) {
     each_group(scene, |pool, groups| {
-        let one_parity = matches!(groups.level, Level::Raid5 | Level::Raid50);
+        let one_parity = groups.level.parity_drives() == 1;
         if one_parity && span(groups) > RAID5_MOST {
             seen.add(
                 pool.line,
@@ -394,11 +394,10 @@ fn pool_behind_one_bus(scene: &Scene<'_>, seen: &mut Seen) {
 fn page_not_of_full_stripes(scene: &Scene<'_>, seen: &mut Seen) {
     for pool in pools(scene) {
         let uneven = pool.groups.iter().find_map(|groups| {
-            let parity = match groups.level {
-                Level::Raid5 | Level::Raid50 => 1,
-                Level::Raid6 => 2,
-                _ => return None,
-            };
+            let parity = groups.level.parity_drives();
+            if parity == 0 {
+                return None;
+            }
             let data = u32::try_from(span(groups) - parity).ok()?;
             let stripe_bytes = pool.stripe_unit_bytes.checked_mul(data)?;
             (!pool.page_bytes.is_multiple_of(stripe_bytes)).then_some(stripe_bytes)

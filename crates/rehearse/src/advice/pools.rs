@@ -224,6 +224,11 @@ fn has_level(pool: &Layout, levels: &[Level]) -> bool {
         .any(|groups| levels.contains(&groups.level))
 }
 
+fn has_parity(pool: &Layout) -> bool {
+    let mut levels = pool.groups.iter().map(|groups| groups.level);
+    levels.any(|level| level.parity_drives() > 0)
+}
+
 fn is_log(disk: &Disk) -> bool {
     !disk.flows.is_empty() && disk.flows.iter().all(|flow| flow.is_log())
 }
@@ -264,8 +269,7 @@ fn tempdb_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
 
 /// Disks that `is_one` and lie on parity of drives that seek.
 fn on_parity(scene: &Scene<'_>, seen: &mut Seen, what: &str, is_one: fn(&Disk) -> bool) {
-    let parity = [Level::Raid5, Level::Raid50, Level::Raid6];
-    let wanted = |pool: &Layout| has_level(pool, &parity) && seeks(scene, pool);
+    let wanted = |pool: &Layout| has_parity(pool) && seeks(scene, pool);
     for (place, pool) in pools(scene).filter(|(_, pool)| wanted(pool)) {
         let disks = scene.demand.disks_in(place);
         let vms = names(disks.filter(|(_, disk)| is_one(disk)).map(|(vm, _)| vm));

@@ -93,7 +93,8 @@ impl<'a> Builder<'a> {
         pool: &'a site::plan::Layout,
         taken: &mut TakenDrives<'a>,
     ) -> Result<MadeOf, RehearseError> {
-        let parity = pool.groups.iter().any(|groups| has_parity(groups.level));
+        let mut levels = pool.groups.iter().map(|groups| groups.level);
+        let parity = levels.any(|level| level.parity_drives() > 0);
         let (mut groups, mut log_group) = (Vec::new(), None);
         for alike in &pool.groups {
             for _ in 0..alike.count {
@@ -205,8 +206,4 @@ fn sums_along(pool: &Lane<RigWorld>, made_of: &MadeOf) {
     }
     pool.store().integrity.set_budget(usize::MAX / 4);
     pool.store().integrity.set_apart(false);
-}
-
-fn has_parity(level: Level) -> bool {
-    matches!(level, Level::Raid5 | Level::Raid50 | Level::Raid6)
 }
