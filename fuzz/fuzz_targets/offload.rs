@@ -86,13 +86,13 @@ impl Copier<SimWorld> for Alone {
         &self,
         source: Disk<SimWorld>,
         ranges: Vec<(u64, u64)>,
-        course: CancelToken,
+        cancel: CancelToken,
     ) -> LocalBoxFuture<'_, Result<HeldData, IoError>> {
         let hold = async move {
             let Disk::Here(source) = source else {
                 panic!("all are here")
             };
-            self.holder.hold(&source, &ranges, &course).await
+            self.holder.hold(&source, &ranges, &cancel).await
         };
         hold.boxed_local()
     }

@@ -35,7 +35,7 @@ pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld
     drives.iter().map(door).collect()
 }
 
-/// An open pool as its lanes, each an engine pool of its own.
+/// An open pool, as its lanes.
 pub struct Lanes {
     lanes: Vec<Lane<SimWorld>>,
     /// All of them.

@@ -51,11 +51,11 @@ struct Round {
 impl<W: World> ControlPlane<W> {
     /// Deletes what has been in the trash for its time, or is in the way, from now on.
     pub async fn keep_trash(self: &Arc<Self>) -> Result<(), ArrayError> {
-        let room = Arc::new(SpaceReclaim::default());
+        let reclaim = Arc::new(SpaceReclaim::default());
         for shard in &self.shards {
-            let room = Arc::clone(&room);
+            let reclaim = Arc::clone(&reclaim);
             shard
-                .call(move |state| async move { state.set_room(room) })
+                .call(move |state| async move { state.set_space_reclaim(reclaim) })
                 .await?;
         }
         let array = Arc::downgrade(self);
@@ -63,13 +63,13 @@ impl<W: World> ControlPlane<W> {
         let keep = async move {
             let mut said = String::new();
             loop {
-                let requests = room.take();
+                let requests = reclaim.take();
                 let Some(array) = array.upgrade() else { return };
                 // What a pool has not freed by then it frees later.
                 let _ = runtime
                     .in_time(SOON, array.offload.expire(runtime.now()))
                     .await;
-                if let Err(error) = array.give_way(requests).await
+                if let Err(error) = array.reclaim(requests).await
                     && error.context != said
                 {
                     tracing::warn!("emptying the trash: {error}");
@@ -77,7 +77,7 @@ impl<W: World> ControlPlane<W> {
                 }
                 drop(array);
                 // Both ways of it end well: somebody asks, or nobody does.
-                let _ = runtime.in_time(PAUSE, room.asked()).await;
+                let _ = runtime.in_time(PAUSE, reclaim.asked()).await;
             }
         };
         self.runtime.spawn(keep.boxed());
@@ -85,7 +85,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Deletes what is to go, and tells who found no room whether to try again.
-    async fn give_way(self: &Arc<Self>, requests: Vec<Request>) -> Result<(), ArrayError> {
+    async fn reclaim(self: &Arc<Self>, requests: Vec<Request>) -> Result<(), ArrayError> {
         let asked: BTreeSet<Uuid> = requests.iter().map(Request::volume).collect();
         let mut in_need = BTreeSet::new();
         if !asked.is_empty() {

@@ -42,12 +42,13 @@ impl<W: World> ControlPlane<W> {
         let said = absent
             .unlisted
             .iter()
-            .map(|(pool, drives)| said(pool, drives));
+            .map(|(pool, drives)| how_to_list(pool, drives));
         said.collect()
     }
 }
 
-fn said(pool: &str, drives: &[PathBuf]) -> String {
+/// That a pool is not in the settings, and how it gets there.
+fn how_to_list(pool: &str, drives: &[PathBuf]) -> String {
     let places: Vec<String> = drives.iter().map(|at| at.display().to_string()).collect();
     let places = match places.is_empty() {
         true => String::new(),

@@ -160,7 +160,7 @@ async fn login<W: World, C: Clock, S: Stream>(
         challenge: Challenge::from_random(random.map_err(|why| format!("no randomness: {why}"))?),
     };
     let mut login = Login::new(directory.portal_at(local), tsih, desk.limits.iscsi, chap);
-    let gate = PermittingDirectory {
+    let permitting = PermittingDirectory {
         desk,
         permit: Cell::default(),
     };
@@ -177,7 +177,7 @@ async fn login<W: World, C: Clock, S: Stream>(
             0 => return Err("the initiator closed the connection".to_owned()),
             came => input.extend_from_slice(&space[..came]),
         }
-        let progress = login.receive(&mut input, &gate, &mut output);
+        let progress = login.receive(&mut input, &permitting, &mut output);
         if login.has_proved() {
             login_permit.keep();
         }
@@ -195,7 +195,7 @@ async fn login<W: World, C: Clock, S: Stream>(
                     negotiated,
                     input,
                     output,
-                    permit: gate.permit.take(),
+                    permit: permitting.permit.take(),
                 });
             }
             LoginProgress::Close { reason } => {

@@ -97,7 +97,7 @@ pub struct ShardState<W: World> {
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
     /// Who makes room in pools that are full, once there is somebody.
-    room: OnceCell<Arc<SpaceReclaim>>,
+    space_reclaim: OnceCell<Arc<SpaceReclaim>>,
     stopping: Cell<bool>,
     /// Its sessions have ended, or had their time for that.
     drained: Cell<bool>,
@@ -121,7 +121,7 @@ impl<W: World> ShardState<W> {
             resetting: RefCell::default(),
             ledger: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
-            room: OnceCell::new(),
+            space_reclaim: OnceCell::new(),
             stopping: Cell::new(false),
             drained: Cell::new(false),
             closing: Cell::new(false),
@@ -142,15 +142,15 @@ impl<W: World> ShardState<W> {
         &self.world
     }
 
-    /// From now on `room` is where to ask for it; for good.
-    pub fn set_room(&self, room: Arc<SpaceReclaim>) {
-        self.room.get_or_init(|| room);
+    /// From now on `reclaim` is whom volumes ask for room; for good.
+    pub fn set_space_reclaim(&self, reclaim: Arc<SpaceReclaim>) {
+        self.space_reclaim.get_or_init(|| reclaim);
     }
 
     /// Has room made for a volume that was refused a page. Whether there is some now.
     pub async fn make_room(&self, volume: base::Uuid) -> bool {
-        match self.room.get() {
-            Some(room) => room.ask(&self.world, volume).await,
+        match self.space_reclaim.get() {
+            Some(reclaim) => reclaim.ask(&self.world, volume).await,
             None => false,
         }
     }

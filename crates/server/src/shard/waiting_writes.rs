@@ -27,7 +27,7 @@ impl Full {
         let room = Arc::new(SpaceReclaim::default());
         let asked = Arc::clone(&room);
         let fill = move |state: Rc<ShardState>| async move {
-            state.set_room(room);
+            state.set_space_reclaim(room);
             let pool = state.pool("p").unwrap();
             let info = pool.info();
             let free = info.capacity_bytes - info.mapped_bytes - info.promised_bytes;

@@ -125,7 +125,7 @@ impl Bench {
         let handles = shards.each_ref().map(handle);
         let (room, reclaim) = (Rc::<Room>::default(), Arc::<SpaceReclaim>::default());
         for shard in &shards {
-            shard.state.set_room(Arc::clone(&reclaim));
+            shard.state.set_space_reclaim(Arc::clone(&reclaim));
         }
         world.spawn(Rc::clone(&room).answer_all(world.clone(), reclaim));
         let [home, other] = shards.each_ref().map(|shard| &shard.state);
