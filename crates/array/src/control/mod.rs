@@ -1,10 +1,11 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Nine traits are its
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Ten traits are its
 //! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Placing`] finds
-//! new drives, [`Machine`] has what else settings are about. Five keep records: [`Store`] exports, hosts and settings,
-//! [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added, [`RosterRecord`] those that
-//! pools have and that failed, [`EventRecord`] events.
+//! new drives, [`Machine`] has what else settings are about. Six keep records: [`Store`] exports,
+//! hosts and settings, [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added,
+//! [`RosterRecord`] those that pools have and that failed, [`EventRecord`] events, [`ScrubRecord`]
+//! how far scrubs are.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
