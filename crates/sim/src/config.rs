@@ -202,7 +202,8 @@ pub struct Config {
     pub whole_pages_of_8: u64,
     /// Among 16 changes of the administrator's, those that clone a volume.
     pub clones_of_16: u64,
-    /// Among 16 changes of the administrator's, those of the attributes of volumes.
+    /// Among 16 changes of the administrator's, those of the attributes of volumes. Drawn
+    /// from the stream "words", whose name stays: all seeds would change.
     pub attributes_of_16: u64,
     /// Among 8 writes, those that copy a range instead.
     pub copies_of_8: u64,
@@ -430,7 +431,6 @@ impl Config {
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
-            // The stream keeps its old name, or all seeds would change.
             attributes_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
             copies_of_8,
             shrinks_of_16: *copies.pick(&[0, 0, 2, 4]),

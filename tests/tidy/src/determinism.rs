@@ -8,7 +8,7 @@ use crate::source::code_lines;
 use crate::{Complaint, Tree, arrows};
 
 /// Where one seed must replay any run.
-pub const ROOMS: [&str; 11] = [
+pub const ROOMS: [&str; 12] = [
     "crates/base/src/",
     "crates/api/src/",
     "crates/engine/src/",
@@ -16,6 +16,7 @@ pub const ROOMS: [&str; 11] = [
     "crates/world-sim/src/",
     "crates/scsi/src/",
     "crates/iscsi/src/",
+    "crates/nbd/src/",
     "crates/workload/src/",
     "crates/array/src/",
     "crates/rehearse/src/",

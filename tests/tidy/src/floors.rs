@@ -2,9 +2,10 @@
 //!
 //! A module is the first part of a path in the crate: `pool` is `src/pool.rs`, and all of
 //! `src/pool/`. What its unit tests use is no arrow of the module. `lib.rs` names them all, and
-//! is no module.
+//! is no module: what it shows under its own name (`crate::Lane`) counts as what it is
+//! (`crate::pool::Lane`).
 
-use crate::paths::{modules, named};
+use crate::paths::{modules, named, shown_at_root, through_root};
 use crate::{Complaint, Tree};
 
 /// A crate, and its modules from the ground up.
@@ -79,6 +80,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "machine_memory",
             "overcommitment",
             "blank",
+            "offline",
             // The threads of the data path.
             "shard",
             "offload",
@@ -108,6 +110,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (room, floors) in FLOORS {
+        let shown = shown_at_root(tree, room);
         for (file, path) in modules(tree, room) {
             let Some(own) = path.first().map(String::as_str) else {
                 continue;
@@ -119,7 +122,8 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
                 continue;
             };
             let tops = named(file.text, &path).into_iter();
-            let mut tops: Vec<_> = tops.map(|(line, path)| (line, path[0].clone())).collect();
+            let top = |path| through_root(path, &shown).swap_remove(0);
+            let mut tops: Vec<_> = tops.map(|(line, path)| (line, top(path))).collect();
             tops.dedup();
             let upwards = tops.into_iter().filter(|(_, other)| {
                 let other = floors.iter().position(|known| known == other);
@@ -187,6 +191,25 @@ mod tests {
             assert_eq!(declares(what), [format!("{root}/mod.rs")]);
         }
         assert_eq!(declares("use tests").len(), 2);
+    }
+
+    #[test]
+    fn what_the_root_shows_is_of_the_module_that_has_it() {
+        let root = "pub mod pool;\n// Kept.\npub use pool::{\n    Lane,\n    open::Opening,\n};\npub use ::array::calendar;\n";
+        let found = |path: &str, code: &str| {
+            let path = format!("crates/engine/src/{path}");
+            let tree = Tree::of(&[("crates/engine/src/lib.rs", root), (&path, code)]);
+            check(&tree).len()
+        };
+        for code in [
+            "use crate::Lane;",
+            "use crate::{Opening, drive::Drive};",
+            "fn f(x: &crate::Lane<u8>) {}",
+        ] {
+            assert_eq!(found("store/read.rs", code), 1, "{code}");
+            assert_eq!(found("fsck/mod.rs", code), 0, "{code}");
+        }
+        assert_eq!(found("store/read.rs", "use crate::calendar::Day;"), 0);
     }
 
     #[test]

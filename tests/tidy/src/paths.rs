@@ -7,7 +7,7 @@
 
 use crate::source::code_lines;
 use crate::{File, Tree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The files of a crate's modules, with the modules that lead to each from the root on. The root
 /// itself is no module, and those of unit tests are left out.
@@ -61,6 +61,36 @@ pub fn named(text: &str, path: &[String]) -> Vec<(usize, Vec<String>)> {
         }
     }
     found
+}
+
+/// What the root of a crate shows under names of its own, with the path that each leads to:
+/// `pub use pool::Lane` makes `crate::Lane` the path `pool::Lane`.
+pub fn shown_at_root(tree: &Tree, room: &str) -> BTreeMap<String, Vec<String>> {
+    let text = tree.text(&format!("crates/{room}/src/lib.rs"));
+    let code = code_lines(text.unwrap_or_default()).join("\n");
+    let mut found = Vec::new();
+    for written in code.split(';') {
+        let line = written.trim_start();
+        let shown = ["pub use ", "pub(crate) use "]
+            .into_iter()
+            .find_map(|start| line.find(start).map(|at| &line[at + start.len()..]));
+        // `::array` is another crate.
+        if let Some(shown) = shown.filter(|shown| !shown.starts_with("::")) {
+            expand(shown.trim_start_matches("crate::"), &[], &mut found);
+        }
+    }
+    let named = found
+        .into_iter()
+        .filter_map(|path: Vec<String>| Some((path.last()?.clone(), path)));
+    named.collect()
+}
+
+/// Where `path` leads when the root of the crate shows these.
+pub fn through_root(mut path: Vec<String>, shown: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    if let Some(to) = path.first().and_then(|first| shown.get(first)) {
+        path.splice(..1, to.iter().cloned());
+    }
+    path
 }
 
 /// The module that a line declares, by its name and what follows, if the line before says that it
