@@ -139,10 +139,8 @@ async fn write(
             return Ok(ExitCode::from(1));
         }
     }
-    let failed = |error: engine::PoolError| Failure::Failed(error.to_string());
-    server::offline::salvage(world, plan)
-        .await
-        .map_err(failed)?;
+    let salvaged = server::offline::salvage(world, plan).await;
+    salvaged.map_err(|error| Failure::Failed(error.to_string()))?;
     let text = format!("the labels of pool {pool} are written; check it with `ashlar fsck`\n");
     outcome(true, &text)?;
     Ok(whole)
