@@ -427,6 +427,8 @@ fn a_target_never_shows_another_volume_of_the_same_name() {
             .modified()
             .unwrap()
     };
+    // Nothing tells that the server has looked for closed pools again, which it does every 2 s. That
+    // it leaves this one alone shows only while some looks go by: the first ends what is under way.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let before = written();
     std::thread::sleep(std::time::Duration::from_secs(5));

@@ -2,6 +2,7 @@
 
 use crate::array::{Home, SITE};
 use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const OTHER: &str = "iqn.2026-11.dev.ashlar:other";
 
@@ -170,7 +171,13 @@ fn a_pool_without_room_takes_it_from_the_trash_the_oldest_first() {
     let old = create(&serving, "old");
     let young = create(&serving, "young");
     serving.done(&["volume", "delete", "--yes", "old"]);
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    // The trash counts seconds: the other one goes there in a later second.
+    let trash = serving.json(&["trash", "list"]);
+    let since = trash[0]["since_unix_s"].as_u64().unwrap();
+    serving.wait(&["trash", "list"], |_| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap().as_secs() > since
+    });
     serving.done(&["volume", "delete", "--yes", "young"]);
     // All but two pages.
     let size = format!("{} KiB", (capacity - (2 << 20) - (512 << 10)) >> 10);
