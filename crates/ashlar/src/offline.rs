@@ -160,12 +160,12 @@ pub async fn sort(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, 
     let mut patience = Patience::default();
     for place in places {
         match label_of(world, &place, &mut patience).await {
-            Ok(Seen::Labelled(drive, label)) => {
+            Ok(SeenPlace::Labelled(drive, label)) => {
                 known.push(label.clone());
                 sorted.add(place.name, drive, label);
             }
-            Ok(Seen::Unlabelled(drive)) => rest.push((place, drive)),
-            Ok(Seen::Away(remark)) => sorted.remarks.push(Remark::new(&place.name, remark)),
+            Ok(SeenPlace::Unlabelled(drive)) => rest.push((place, drive)),
+            Ok(SeenPlace::Away(remark)) => sorted.remarks.push(Remark::new(&place.name, remark)),
             Err(error) => wrong.push(format!("drive {}: {error}", place.name)),
         }
     }
@@ -202,7 +202,7 @@ pub async fn find(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, 
 }
 
 /// What is at a place.
-enum Seen {
+enum SeenPlace {
     Labelled(RealDrive, LabelSummary),
     Unlabelled(RealDrive),
     /// Why nothing is.
@@ -214,22 +214,22 @@ async fn label_of(
     world: &RealWorld,
     place: &DrivePlace,
     patience: &mut Patience,
-) -> Result<Seen, String> {
+) -> Result<SeenPlace, String> {
     let path = place.path.display();
     let drive = match patience.open(&place.path).await {
         Ok(open) => RealDrive::of(world, &open),
         Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
-            return Ok(Seen::Away(format!("{path} is not there")));
+            return Ok(SeenPlace::Away(format!("{path} is not there")));
         }
         // Such as a file that was emptied.
         Err(error) if error.kind == OpenErrorKind::Unfit && place.may_be_away => {
-            return Ok(Seen::Away(error.to_string()));
+            return Ok(SeenPlace::Away(error.to_string()));
         }
         Err(error) => return Err(error.to_string()),
     };
     match probe(world, &drive).await {
-        Ok(Some(label)) => Ok(Seen::Labelled(drive, label)),
-        Ok(None) => Ok(Seen::Unlabelled(drive)),
+        Ok(Some(label)) => Ok(SeenPlace::Labelled(drive, label)),
+        Ok(None) => Ok(SeenPlace::Unlabelled(drive)),
         Err(error) => Err(format!("{path}: {error}")),
     }
 }

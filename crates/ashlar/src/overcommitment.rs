@@ -7,15 +7,15 @@ use api::{Pool, Volume};
 use server::overcommitment::{Sizes, warnings};
 
 /// The volumes before a change; none are looked at where programs read.
-pub struct Before(Option<Vec<Volume>>);
+pub struct VolumesBefore(Option<Vec<Volume>>);
 
-impl Before {
+impl VolumesBefore {
     /// Looks at the volumes.
     ///
     /// # Errors
     /// The array does not answer.
-    pub fn look(client: &Client, format: Format) -> Result<Before, Failure> {
-        Ok(Before(match format.is_json() {
+    pub fn look(client: &Client, format: Format) -> Result<VolumesBefore, Failure> {
+        Ok(VolumesBefore(match format.is_json() {
             true => None,
             false => Some(client.get(&["volumes"])?),
         }))

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{self, Align, Format, Table};
-use crate::overcommitment::Before;
+use crate::overcommitment::VolumesBefore;
 use api::{SiteAction, SiteDifference, SiteText};
 use rehearse::advice::{self, Finding, Severity};
 use rehearse::plan::demand::Demand;
@@ -188,7 +188,7 @@ fn apply(
     let mut done: Vec<SiteDifference> = Vec::new();
     if to_do > 0 {
         confirm.change(&counted(to_do as u64, "thing"))?;
-        let before = Before::look(client, format)?;
+        let before = VolumesBefore::look(client, format)?;
         done = client.post(&["site", "apply"], &text)?;
         before.warn(client);
     }

@@ -47,10 +47,10 @@ type Blocks = Box<[Block]>;
 /// Hands out buffers and takes them back when they are dropped. One per shard.
 #[derive(Clone)]
 pub struct BufPool {
-    shared: Rc<Shared>,
+    shared: Rc<SharedPool>,
 }
 
-struct Shared {
+struct SharedPool {
     length_only: bool,
     /// Taken from first; refilled by all that is in the bin.
     free: [RefCell<Vec<Blocks>>; CLASSES],
@@ -92,7 +92,7 @@ impl Bin {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedPool {
     fn drop(&mut self) {
         self.bin.closed.store(true, Ordering::Relaxed);
         // One that comes at this moment stays until the last buffer has ended.
@@ -115,7 +115,7 @@ impl BufPool {
 
     fn with_mode(length_only: bool) -> Self {
         BufPool {
-            shared: Rc::new(Shared {
+            shared: Rc::new(SharedPool {
                 length_only,
                 free: Default::default(),
                 bin: Arc::default(),
@@ -211,7 +211,7 @@ impl BufPool {
     }
 }
 
-impl Shared {
+impl SharedPool {
     fn reuse(&self, class: usize) -> Option<Blocks> {
         if (BLOCK_BYTES << class) > SMALL_BYTES {
             return self.bin.class(class).pop();

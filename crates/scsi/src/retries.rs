@@ -43,17 +43,17 @@ struct Entry {
 pub(crate) struct Queue(RefCell<Vec<Rc<Entry>>>);
 
 /// The place of a command in a [`Queue`], until it is dropped.
-struct Waiting<'a> {
+struct WaitingCommand<'a> {
     queue: &'a Queue,
     entry: Rc<Entry>,
 }
 
 impl Queue {
-    fn join(&self, blocks: Range<u64>) -> Waiting<'_> {
+    fn join(&self, blocks: Range<u64>) -> WaitingCommand<'_> {
         let overtaken = Cell::new(false);
         let entry = Rc::new(Entry { blocks, overtaken });
         self.0.borrow_mut().push(Rc::clone(&entry));
-        Waiting { queue: self, entry }
+        WaitingCommand { queue: self, entry }
     }
 
     /// A command begins that writes to these blocks.
@@ -70,7 +70,7 @@ impl Queue {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCommand<'_> {
     fn drop(&mut self) {
         let mut all = self.queue.0.borrow_mut();
         all.retain(|one| !Rc::ptr_eq(one, &self.entry));
@@ -179,7 +179,7 @@ impl<W: World> Nexus<W> {
         unit: &Rc<LogicalUnit<W>>,
         (lun, command, data_out): ([u8; 8], Command, Slice),
         cancel: &CancelToken,
-        (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
+        (began, waiting, mut response): (base::Time, &WaitingCommand<'_>, Response),
     ) -> Response {
         let world = self.target().world();
         let Some(copier) = self.copier() else {

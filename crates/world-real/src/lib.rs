@@ -67,7 +67,7 @@ use std::time::{Duration, Instant};
 /// The real world of one shard. A cheap handle; stays on its thread.
 #[derive(Clone)]
 pub struct RealWorld {
-    shared: Rc<Shared>,
+    shared: Rc<SharedWorld>,
 }
 
 /// The time of every real world of this process: their clocks begin together.
@@ -80,7 +80,7 @@ fn began() -> Instant {
     *BEGAN.get_or_init(Instant::now)
 }
 
-struct Shared {
+struct SharedWorld {
     ring: Ring,
     buffers: BufPool,
     began: Instant,
@@ -138,7 +138,7 @@ impl RealWorld {
 
     fn over(uring: IoUring) -> Result<RealWorld, StartError> {
         let root = Prng::from_seed(entropy::seed()?);
-        let shared = Shared {
+        let shared = SharedWorld {
             ring: Ring::over(uring)?,
             buffers: BufPool::new(),
             began: began(),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a page is like in a window of some width.
 #[derive(Debug)]
-pub struct Seen {
+pub struct SeenPage {
     /// Width that the page has, in CSS pixels.
     pub room: u64,
     /// Width that it needs. With more than `room` it is scrolled sideways.
@@ -52,7 +52,7 @@ const PRINT: &str = "
 /// # Panics
 /// When Chromium is not there, or fails.
 #[track_caller]
-pub fn look(page: &str, width: u32) -> Seen {
+pub fn look(page: &str, width: u32) -> SeenPage {
     look_as(page, width, "")
 }
 
@@ -61,13 +61,13 @@ pub fn look(page: &str, width: u32) -> Seen {
 /// # Panics
 /// When Chromium is not there, or fails.
 #[track_caller]
-pub fn look_in_print(page: &str) -> Seen {
+pub fn look_in_print(page: &str) -> SeenPage {
     look_as(page, SHEET_WIDTH, PRINT)
 }
 
 /// Looks at `page` after a script has run.
 #[track_caller]
-fn look_as(page: &str, width: u32, first: &str) -> Seen {
+fn look_as(page: &str, width: u32, first: &str) -> SeenPage {
     // A frame, since windows have a least width. Its page is part of the outer one: what is
     // read from files is another origin's.
     let around = format!(
@@ -108,10 +108,10 @@ fn look_as(page: &str, width: u32, first: &str) -> Seen {
     seen(&serde_json::from_str(&plain).unwrap())
 }
 
-fn seen(told: &Value) -> Seen {
+fn seen(told: &Value) -> SeenPage {
     let number = |key: &str| told[key].as_u64().unwrap();
     let clipped = told["clipped"].as_array().unwrap().iter();
-    Seen {
+    SeenPage {
         room: number("room"),
         needed: number("needed"),
         texts: number("texts"),

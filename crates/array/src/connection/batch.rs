@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 /// A queue with its two ends.
 pub(crate) fn queue<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedQueue {
         state: Mutex::new(State {
             messages: VecDeque::new(),
             waker: None,
@@ -31,7 +31,7 @@ pub(crate) fn queue<T>() -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-struct Shared<T> {
+struct SharedQueue<T> {
     state: Mutex<State<T>>,
 }
 
@@ -43,7 +43,7 @@ struct State<T> {
     closed: bool,
 }
 
-impl<T> Shared<T> {
+impl<T> SharedQueue<T> {
     // Whoever panicked with this lock held has left a whole queue behind.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,7 +52,7 @@ impl<T> Shared<T> {
 
 /// The end that messages go into.
 pub(crate) struct Sender<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedQueue<T>>,
     pending: VecDeque<T>,
 }
 
@@ -102,7 +102,7 @@ impl<T> Drop for Sender<T> {
 
 /// The end that messages come out of.
 pub(crate) struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedQueue<T>>,
     taken: VecDeque<T>,
 }
 

@@ -7,7 +7,7 @@
 //! - A record that can't be understood is an error, never an empty configuration: without its
 //!   secrets, anybody would be admitted.
 
-use super::hosts::Known;
+use super::hosts::KnownHosts;
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Export, TakeBack};
 use engine::World;
 use futures_util::future::BoxFuture;
@@ -23,7 +23,7 @@ pub struct Configuration {
     /// All of them, by target.
     pub exports: BTreeMap<String, Export>,
     /// Hosts and their groups.
-    pub known: Known,
+    pub known: KnownHosts,
     /// What initiators have to prove before they may ask which targets there are.
     pub discovery: Option<Arc<Account>>,
     /// Pools, drives, portals, directories, limits (see the site file). Absent in a record of a
@@ -62,7 +62,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Takes over at the start what was kept, but exports.
-    pub fn begin_with(&self, known: Known, is_complete: bool, is_lost: bool) {
+    pub fn begin_with(&self, known: KnownHosts, is_complete: bool, is_lost: bool) {
         self.restore_hosts(known);
         self.is_complete.store(is_complete, Ordering::Relaxed);
         self.was_lost.store(is_lost, Ordering::Relaxed);

@@ -62,7 +62,8 @@ pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
 pub use drives::{
-    AddedDrive, DrivePlaces, DriveRecord, NewDrive, Placing, Replaced, Waiting, kept_path, names,
+    AddedDrive, DrivePlaces, DriveRecord, NewDrive, Placing, Replaced, WaitingReplacement,
+    kept_path, names,
 };
 pub use events::{EventRecord, Loss, Losses, PoolEvent, ROUTINE, Recorder};
 pub use exports::Export;
@@ -106,7 +107,7 @@ pub struct ControlPlane<W: World> {
     directory: Arc<Directory>,
     offload: Arc<Offload<W>>,
     exports: Mutex<BTreeMap<String, Export>>,
-    hosts: Mutex<hosts::Known>,
+    hosts: Mutex<hosts::KnownHosts>,
     /// Where exports, hosts and the like are kept.
     store: Arc<dyn Store>,
     is_complete: AtomicBool,
@@ -122,7 +123,7 @@ pub struct ControlPlane<W: World> {
     settings: Mutex<Arc<Site>>,
     /// Names of the volumes that the site file describes; none without a file.
     of_site: BTreeSet<String>,
-    schedules: Mutex<schedules::Known>,
+    schedules: Mutex<schedules::KnownSchedules>,
     turns: Arc<turns::Turns>,
     unfinished: unfinished::Unfinished,
     began: Time,
@@ -286,7 +287,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     // As below.
-    fn schedule_map(&self) -> MutexGuard<'_, schedules::Known> {
+    fn schedule_map(&self) -> MutexGuard<'_, schedules::KnownSchedules> {
         self.schedules
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

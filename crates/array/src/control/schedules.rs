@@ -27,7 +27,7 @@ const SOON: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Which schedules there are, so that nobody has to look for them.
-pub(super) type Known = BTreeMap<Uuid, Vec<Schedule>>;
+pub(super) type KnownSchedules = BTreeMap<Uuid, Vec<Schedule>>;
 
 impl<W: World> ControlPlane<W> {
     /// The volume's own schedules, of that called `name`.

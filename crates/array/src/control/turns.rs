@@ -36,9 +36,9 @@ fn own() -> Option<Arc<Turn>> {
 }
 
 /// The change that was polled before is being polled again; dropped also when one panics.
-struct Before(Option<Arc<Turn>>);
+struct TurnBefore(Option<Arc<Turn>>);
 
-impl Drop for Before {
+impl Drop for TurnBefore {
     fn drop(&mut self) {
         OWN.replace(self.0.take());
     }
@@ -48,7 +48,7 @@ impl Drop for Before {
 async fn in_turn<T>(turn: Arc<Turn>, change: impl Future<Output = T>) -> T {
     let mut change = pin!(change);
     let polled = poll_fn(|cx| {
-        let _before = Before(OWN.replace(Some(Arc::clone(&turn))));
+        let _before = TurnBefore(OWN.replace(Some(Arc::clone(&turn))));
         change.as_mut().poll(cx)
     });
     polled.await

@@ -124,13 +124,13 @@ pub struct ConnectionControl {
     pub in_flight: AtomicU64,
     /// Wakes the connection's task for what is asked.
     pub wake: Wake,
-    asked: Mutex<Asked>,
+    asked: Mutex<AskedOfConnection>,
     /// What it did, by LUN; without one, what was at no logical unit.
     tallies: Mutex<Vec<(Option<u16>, Arc<Tally>)>>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct AskedOfConnection {
     /// Set to close the connection: commands in flight end, no new ones begin.
     closing: Option<Closing>,
     /// Waits for the connection's task, which takes them.
@@ -139,7 +139,7 @@ struct Asked {
 
 impl ConnectionControl {
     // Whoever panicked with this lock held has left whole requests behind.
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, AskedOfConnection> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

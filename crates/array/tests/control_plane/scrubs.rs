@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// Keeps the newest notes.
 #[derive(Default)]
-struct Kept(Mutex<Vec<ScrubNote>>);
+struct KeptNotes(Mutex<Vec<ScrubNote>>);
 
-impl ScrubRecord for Kept {
+impl ScrubRecord for KeptNotes {
     fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>> {
         *self.0.lock().unwrap() = notes;
         ready(Ok(())).boxed()
@@ -35,7 +35,7 @@ async fn write(array: &Array, volume: &'static str) {
 
 #[test]
 fn a_pool_is_scrubbed_by_itself_and_the_date_of_that_outlives_a_restart() {
-    let (media, kept) = (media(), Arc::new(Kept::default()));
+    let (media, kept) = (media(), Arc::new(KeptNotes::default()));
     boot(&media, 0, async |array| {
         create(&array, "v").await;
         write(&array, "v").await;

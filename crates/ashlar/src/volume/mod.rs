@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::job;
 use crate::moves;
 use crate::output::Format;
-use crate::overcommitment::Before;
+use crate::overcommitment::VolumesBefore;
 use crate::shared_space;
 use api::{
     Deleted, Format as ImageFormat, Job, Provisioning, Session, Shrinking, Volume, VolumeChange,
@@ -323,7 +323,7 @@ fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
         provisioning: provisioning(thick),
         detect_zeroes,
     };
-    let before = Before::look(client, format)?;
+    let before = VolumesBefore::look(client, format)?;
     let volume: Volume = client.post(&["volumes"], &create)?;
     format.print_text(&volume, show)?;
     before.warn(client);
@@ -346,7 +346,7 @@ fn resize(client: &Client, args: ResizeArgs) -> Result<(), Failure> {
         force_shrink,
         ..VolumeChange::default()
     };
-    let before = Before::look(client, format)?;
+    let before = VolumesBefore::look(client, format)?;
     let volume: Volume = client.patch(&["volumes", &name], &change)?;
     format.print_text(&volume, show)?;
     before.warn(client);
@@ -474,7 +474,7 @@ fn import(client: &Client, args: ImportArgs) -> Result<(), Failure> {
         verify,
         rate_bytes_per_s: work.rate,
     };
-    let before = Before::look(client, work.format())?;
+    let before = VolumesBefore::look(client, work.format())?;
     let job: Job = client.post(&["volumes", &name, "import"], &import)?;
     before.warn(client);
     work.begun(client, job)

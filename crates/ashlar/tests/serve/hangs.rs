@@ -68,8 +68,8 @@ fn a_pool_that_hangs_holds_up_no_other_and_not_the_end() {
     let waiting = waiting.stdout(Stdio::null()).stderr(Stdio::null());
     let mut waiting = waiting.spawn().unwrap();
     fs::rename(&away, &e0).unwrap();
-    let gives_way = "a change waits for pool p0: others continue meanwhile";
-    assert!(says(&home, gives_way, Duration::from_secs(60)));
+    let others_continue = "a change waits for pool p0: others continue meanwhile";
+    assert!(says(&home, others_continue, Duration::from_secs(60)));
     let is_served = |export: &Value| export["withheld"].is_null();
     serving.wait(&["export", "show", SECOND], is_served);
     assert!(inquiry(&serving, SECOND));

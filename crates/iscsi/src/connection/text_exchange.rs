@@ -17,11 +17,11 @@ pub(super) struct TextExchange {
     /// What is still to be sent.
     answer: Vec<u8>,
     /// The owner is looking up targets for this request.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingTextRequest>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingTextRequest {
     pdu: request::Text,
     target: Option<String>,
 }
@@ -85,7 +85,7 @@ impl Connection {
             ("", Some(own)) => Some(own.clone()),
             (name, _) => Some(name.to_owned()),
         };
-        self.text.waiting = Some(Waiting {
+        self.text.waiting = Some(WaitingTextRequest {
             pdu: *pdu,
             target: target.clone(),
         });

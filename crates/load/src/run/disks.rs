@@ -1,6 +1,6 @@
 //! The open disks of one VM: links to targets, and the place of each disk on them.
 
-use super::Shared;
+use super::SharedCounters;
 use super::clock::Clock;
 use super::link::Link;
 use crate::endpoint::{self, CONNECT_TIMEOUT, Completion, Interest, OpenOptions, Request};
@@ -273,7 +273,7 @@ impl Disks {
     }
 
     /// Writes every disk once.
-    pub fn fill(&mut self, shared: &Shared) -> Result<(), TargetError> {
+    pub fn fill(&mut self, shared: &SharedCounters) -> Result<(), TargetError> {
         let total: u64 = self.disks.iter().map(|disk| disk.bytes).sum();
         shared.fill_bytes.fetch_add(total, Ordering::Relaxed);
         let depth = FILL_OUTSTANDING.min(self.outstanding_max);

@@ -95,7 +95,7 @@ fn lines(errors: &[TargetError]) -> String {
 
 /// Counters that the threads share with the observer.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedCounters {
     stop: AtomicBool,
     completed: AtomicU64,
     response_ns: AtomicU64,
@@ -112,7 +112,7 @@ struct Crew {
     threads: Vec<JoinHandle<Option<(VmOutcome, Window)>>>,
     ready: Receiver<Ready>,
     start: Vec<Sender<Clock>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounters>,
 }
 
 /// Runs `plan` to its end, or until `observer` stops it.
@@ -172,7 +172,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, RunError
 /// One thread per VM, waiting for its start.
 fn hire(plan: &Plan) -> Crew {
     let pattern = Arc::new(Pattern::new(plan.seed));
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedCounters::default());
     // Filling starts when all targets are open, so that its progress has a total.
     let opened = Arc::new(Barrier::new(plan.vms.len()));
     let (tell, ready) = mpsc::channel();
@@ -231,7 +231,7 @@ fn worked(
     index: usize,
     disks: Disks,
     clock: Clock,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounters>,
 ) -> (VmOutcome, Window) {
     let disk_bytes = disks.capacities_bytes();
     match Worker::new(plan, index, disks, clock, shared) {
@@ -251,7 +251,7 @@ fn worked(
 }
 
 /// Shows the observer where the run is.
-fn watch(shared: &Shared, clock: Option<&Clock>, observer: &mut dyn Observer) -> bool {
+fn watch(shared: &SharedCounters, clock: Option<&Clock>, observer: &mut dyn Observer) -> bool {
     const PAUSE: Duration = Duration::from_millis(100);
     let total_bytes = shared.fill_bytes.load(Ordering::Relaxed);
     let phase = match clock {

@@ -4,7 +4,7 @@
 use super::clock::Clock;
 use super::disks::Disks;
 use super::flow::Flow;
-use super::{Shared, VmOutcome, window};
+use super::{SharedCounters, VmOutcome, window};
 use crate::endpoint::{Completion, TargetError};
 use crate::os;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Worker {
     disks: Disks,
     flows: Vec<Flow>,
     window: Window,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounters>,
     completions: Vec<Completion>,
     /// Targets that were away when it was last told.
     away: u64,
@@ -55,7 +55,7 @@ impl Worker {
         index: usize,
         mut disks: Disks,
         clock: Clock,
-        shared: Arc<Shared>,
+        shared: Arc<SharedCounters>,
     ) -> Result<Worker, TargetError> {
         let vm = &plan.profile.vms[index];
         let window = window(plan);

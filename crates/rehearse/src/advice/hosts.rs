@@ -1,7 +1,7 @@
 //! Checks of hosts: memory and processors for the VMs, also after the loss of a host, and clusters.
 
 use super::Severity::{Error, Info, Warning};
-use super::{COMMON, Check, NUMA, QUORUM, Scene, Seen, VCPUS};
+use super::{COMMON, Check, CheckFindings, NUMA, QUORUM, Scene, VCPUS};
 use crate::plan::demand::Vm;
 use site::human;
 use site::plan::{Adapter, Machine, Plan};
@@ -85,14 +85,14 @@ fn numbered(plan: &Plan) -> Vec<(&Machine, String)> {
 }
 
 /// A finding for the first of the hosts that are described together.
-fn once(seen: &mut Seen, said: &mut Vec<usize>, host: &Machine, what: String) {
+fn once(seen: &mut CheckFindings, said: &mut Vec<usize>, host: &Machine, what: String) {
     if !said.contains(&host.line) {
         said.push(host.line);
         seen.add(host.line, what);
     }
 }
 
-fn memory_overcommitted(scene: &Scene<'_>, seen: &mut Seen) {
+fn memory_overcommitted(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let memory = scene.demand.memory_by_host(scene.plan);
     let mut said = Vec::new();
     for ((host, name), of_vms) in numbered(scene.plan).into_iter().zip(memory) {
@@ -112,7 +112,7 @@ fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-fn no_room_to_fail_over(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_room_to_fail_over(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let hosts = numbered(scene.plan);
     if hosts.len() < 2 {
         return;
@@ -134,13 +134,13 @@ fn no_room_to_fail_over(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn single_host(scene: &Scene<'_>, seen: &mut Seen) {
+fn single_host(scene: &Scene<'_>, seen: &mut CheckFindings) {
     if let [(host, name)] = numbered(scene.plan).as_slice() {
         seen.add(host.line, format!("{name:?} is the only host"));
     }
 }
 
-fn no_witness(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_witness(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in scene
         .plan
         .hosts
@@ -164,7 +164,7 @@ fn no_witness(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn many_vcpus(scene: &Scene<'_>, seen: &mut Seen) {
+fn many_vcpus(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let mut said = Vec::new();
     let vcpus = scene.demand.by_host(scene.plan, |vm| f64::from(vm.vcpus));
     for ((host, name), vcpus) in numbered(scene.plan).into_iter().zip(vcpus) {
@@ -178,7 +178,7 @@ fn many_vcpus(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn numa_spanning(scene: &Scene<'_>, seen: &mut Seen) {
+fn numa_spanning(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let hosts = numbered(scene.plan);
     let mut said = Vec::new();
     for vm in &scene.demand.vms {
@@ -203,7 +203,7 @@ fn numa_spanning(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn emulated_adapter(scene: &Scene<'_>, seen: &mut Seen) {
+fn emulated_adapter(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for vm_group in scene
         .plan
         .vm_groups
@@ -220,7 +220,7 @@ fn emulated_adapter(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn no_migration_network(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_migration_network(scene: &Scene<'_>, seen: &mut CheckFindings) {
     if numbered(scene.plan).len() < 2 {
         return;
     }

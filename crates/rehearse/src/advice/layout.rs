@@ -1,7 +1,7 @@
 //! Checks of drives, RAID groups and spares.
 
 use super::Severity::{Error, Info, Warning};
-use super::{COMMON, Check, ENGINE, PAC, RULES, Scene, Seen, VBLOCK};
+use super::{COMMON, Check, CheckFindings, ENGINE, PAC, RULES, Scene, VBLOCK};
 use crate::parts::drive::DriveKind;
 use crate::plan::catalog;
 use crate::plan::thumb::{drive_per_s, lot};
@@ -168,7 +168,7 @@ fn is_redundant(pool: &Layout) -> bool {
         .all(|groups| groups.level != Level::Simple)
 }
 
-fn no_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_redundancy(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for pool in pools(scene).filter(|pool| !is_redundant(pool)) {
         seen.add(
             pool.line,
@@ -177,7 +177,7 @@ fn no_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn no_spare(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_spare(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for pool in pools(scene).filter(|pool| is_redundant(pool) && spares(pool) == 0) {
         seen.add(
             pool.line,
@@ -190,7 +190,7 @@ fn no_spare(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn few_spares(scene: &Scene<'_>, seen: &mut Seen) {
+fn few_spares(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for pool in pools(scene) {
         let (drives, spares) = (drives(pool), spares(pool));
         let wanted = drives.div_ceil(DRIVES_PER_SPARE);
@@ -224,7 +224,7 @@ fn drive(scene: &Scene<'_>, from: &str) -> Option<Drive> {
 
 fn spares_wrong(
     scene: &Scene<'_>,
-    seen: &mut Seen,
+    seen: &mut CheckFindings,
     how: &str,
     is_wrong: fn(&Drive, &Drive) -> bool,
 ) {
@@ -250,13 +250,13 @@ fn spares_wrong(
     }
 }
 
-fn spare_too_small(scene: &Scene<'_>, seen: &mut Seen) {
+fn spare_too_small(scene: &Scene<'_>, seen: &mut CheckFindings) {
     spares_wrong(scene, seen, "smaller", |spare, drive| {
         spare.capacity_bytes < drive.capacity_bytes
     });
 }
 
-fn spare_slower(scene: &Scene<'_>, seen: &mut Seen) {
+fn spare_slower(scene: &Scene<'_>, seen: &mut CheckFindings) {
     spares_wrong(scene, seen, "slower", |spare, drive| {
         let (spare, drive) = (&spare.kind, &drive.kind);
         match (drive_per_s(spare), drive_per_s(drive)) {
@@ -268,7 +268,7 @@ fn spare_slower(scene: &Scene<'_>, seen: &mut Seen) {
     });
 }
 
-fn raid5_large_nearline(scene: &Scene<'_>, seen: &mut Seen) {
+fn raid5_large_nearline(scene: &Scene<'_>, seen: &mut CheckFindings) {
     each_group(scene, |pool, groups| {
         let Some(DriveKind::Hdd(drive)) = kind(scene, &groups.from) else {
             return;
@@ -304,7 +304,7 @@ fn span(groups: &Groups) -> usize {
     }
 }
 
-fn wide_raid5(scene: &Scene<'_>, seen: &mut Seen) {
+fn wide_raid5(scene: &Scene<'_>, seen: &mut CheckFindings) {
     each_group(scene, |pool, groups| {
         let one_parity = groups.level.parity_drives() == 1;
         if one_parity && span(groups) > RAID5_MOST {
@@ -320,7 +320,7 @@ fn wide_raid5(scene: &Scene<'_>, seen: &mut Seen) {
     });
 }
 
-fn wide_raid6(scene: &Scene<'_>, seen: &mut Seen) {
+fn wide_raid6(scene: &Scene<'_>, seen: &mut CheckFindings) {
     each_group(scene, |pool, groups| {
         if groups.level == Level::Raid6 && span(groups) > RAID6_MOST {
             seen.add(
@@ -337,7 +337,7 @@ fn wide_raid6(scene: &Scene<'_>, seen: &mut Seen) {
 /// Pools whose groups have more than one `of_group`.
 fn mixed<T: Ord + Clone>(
     scene: &Scene<'_>,
-    seen: &mut Seen,
+    seen: &mut CheckFindings,
     what: &str,
     of_group: impl Fn(&Groups) -> T,
 ) {
@@ -352,21 +352,21 @@ fn mixed<T: Ord + Clone>(
     }
 }
 
-fn mixed_drives(scene: &Scene<'_>, seen: &mut Seen) {
+fn mixed_drives(scene: &Scene<'_>, seen: &mut CheckFindings) {
     mixed(scene, seen, "drive models", |groups| {
         lot(scene.plan, &groups.from).map(|lot| lot.model.clone())
     });
 }
 
-fn mixed_levels(scene: &Scene<'_>, seen: &mut Seen) {
+fn mixed_levels(scene: &Scene<'_>, seen: &mut CheckFindings) {
     mixed(scene, seen, "levels", |groups| groups.level.as_str());
 }
 
-fn uneven_groups(scene: &Scene<'_>, seen: &mut Seen) {
+fn uneven_groups(scene: &Scene<'_>, seen: &mut CheckFindings) {
     mixed(scene, seen, "widths", |groups| groups.drives);
 }
 
-fn pool_behind_one_bus(scene: &Scene<'_>, seen: &mut Seen) {
+fn pool_behind_one_bus(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let used = |pool: &Layout| -> BTreeSet<String> {
         let lots = pool
             .groups
@@ -391,7 +391,7 @@ fn pool_behind_one_bus(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn page_not_of_full_stripes(scene: &Scene<'_>, seen: &mut Seen) {
+fn page_not_of_full_stripes(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for pool in pools(scene) {
         let uneven = pool.groups.iter().find_map(|groups| {
             let parity = groups.level.parity_drives();
@@ -415,7 +415,7 @@ fn page_not_of_full_stripes(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn no_rule_of_thumb(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_rule_of_thumb(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for thumb in scene
         .thumbs
         .iter()

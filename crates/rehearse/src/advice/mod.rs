@@ -60,7 +60,7 @@ pub struct Check {
     pub mend: &'static str,
     /// Where that is said.
     pub source: &'static str,
-    look: fn(&Scene<'_>, &mut Seen),
+    look: fn(&Scene<'_>, &mut CheckFindings),
 }
 
 /// Something that a check has found.
@@ -85,11 +85,11 @@ struct Scene<'a> {
 
 /// What a check has seen.
 #[derive(Default)]
-struct Seen {
+struct CheckFindings {
     found: Vec<(usize, String)>,
 }
 
-impl Seen {
+impl CheckFindings {
     fn add(&mut self, line: usize, what: impl Into<String>) {
         self.found.push((line, what.into()));
     }
@@ -134,7 +134,7 @@ pub fn advise(plan: &Plan, profiles: Profiles<'_>) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for check in checks() {
-        let mut seen = Seen::default();
+        let mut seen = CheckFindings::default();
         (check.look)(&scene, &mut seen);
         let found = seen.found.into_iter();
         findings.extend(found.map(|(line, what)| Finding {

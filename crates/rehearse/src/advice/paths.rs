@@ -1,7 +1,7 @@
 //! Checks of controllers, ports and networks: the ways between hosts and drives.
 
 use super::Severity::{Error, Info, Warning};
-use super::{COMMON, Check, FAN_IN, FS7500, IP_HASH, ISCSI, Scene, Seen};
+use super::{COMMON, Check, CheckFindings, FAN_IN, FS7500, IP_HASH, ISCSI, Scene};
 use crate::plan::catalog;
 use crate::plan::demand::Vm;
 use site::plan::{Balance, Carries, Initiator, Luns, Machine, Network, NetworkKind, Plan, Ports};
@@ -190,13 +190,13 @@ fn at_work(plan: &Plan) -> BTreeSet<&str> {
         .collect()
 }
 
-fn single_controller(scene: &Scene<'_>, seen: &mut Seen) {
+fn single_controller(scene: &Scene<'_>, seen: &mut CheckFindings) {
     if let [only] = scene.plan.controllers.as_slice() {
         seen.add(only.line, format!("{:?} is the only controller", only.name));
     }
 }
 
-fn no_partner(scene: &Scene<'_>, seen: &mut Seen) {
+fn no_partner(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let at_work = at_work(scene.plan);
     for controller in &scene.plan.controllers {
         if controller.partner.is_none() && at_work.contains(controller.name.as_str()) {
@@ -211,7 +211,7 @@ fn no_partner(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn one_sided_partner(scene: &Scene<'_>, seen: &mut Seen) {
+fn one_sided_partner(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let controllers = &scene.plan.controllers;
     for controller in controllers {
         let other = controllers
@@ -230,7 +230,7 @@ fn one_sided_partner(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn uneven_controllers(scene: &Scene<'_>, seen: &mut Seen) {
+fn uneven_controllers(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let disks = |name: &str| {
         let pools = scene
             .plan
@@ -259,7 +259,7 @@ fn uneven_controllers(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn single_port_host(scene: &Scene<'_>, seen: &mut Seen) {
+fn single_port_host(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         if count(storage(scene.plan, &host.ports)) == 1 {
             seen.add(
@@ -270,7 +270,7 @@ fn single_port_host(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn single_port_controller(scene: &Scene<'_>, seen: &mut Seen) {
+fn single_port_controller(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for controller in &scene.plan.controllers {
         if count(storage(scene.plan, &controller.ports)) == 1 {
             seen.add(
@@ -281,7 +281,7 @@ fn single_port_controller(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn single_fabric(scene: &Scene<'_>, seen: &mut Seen) {
+fn single_fabric(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         let networks: BTreeSet<&str> = storage(scene.plan, &host.ports)
             .map(|(_, n)| n.name.as_str())
@@ -298,7 +298,7 @@ fn single_fabric(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn lan_and_storage_mixed(scene: &Scene<'_>, seen: &mut Seen) {
+fn lan_and_storage_mixed(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for network in scene
         .plan
         .networks
@@ -326,7 +326,7 @@ fn uplinks(plan: &Plan) -> impl Iterator<Item = (&Network, &Network, u16)> {
         })
 }
 
-fn mtu_differs(scene: &Scene<'_>, seen: &mut Seen) {
+fn mtu_differs(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (network, above, _) in uplinks(scene.plan) {
         if let (
             NetworkKind::Ethernet { mtu_bytes: here },
@@ -345,7 +345,7 @@ fn mtu_differs(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn small_frames(scene: &Scene<'_>, seen: &mut Seen) {
+fn small_frames(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for network in scene
         .plan
         .networks
@@ -366,7 +366,7 @@ fn small_frames(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn mixed_speeds(scene: &Scene<'_>, seen: &mut Seen) {
+fn mixed_speeds(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         let speeds: BTreeSet<u64> = storage(scene.plan, &host.ports)
             .map(|(_, network)| network.bits_per_s)
@@ -398,7 +398,7 @@ fn hosts_bits_per_s(plan: &Plan, network: &Network) -> u128 {
         .sum()
 }
 
-fn port_fan_in(scene: &Scene<'_>, seen: &mut Seen) {
+fn port_fan_in(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for network in scene
         .plan
         .networks
@@ -425,7 +425,7 @@ fn port_fan_in(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn narrow_uplink(scene: &Scene<'_>, seen: &mut Seen) {
+fn narrow_uplink(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (network, above, links) in uplinks(scene.plan) {
         let uplink = u128::from(links) * u128::from(network.bits_per_s);
         let hosts = hosts_bits_per_s(scene.plan, network);
@@ -443,7 +443,7 @@ fn narrow_uplink(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn links_too_thin(scene: &Scene<'_>, seen: &mut Seen) {
+fn links_too_thin(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let hosts = scene.plan.hosts.iter();
     let numbered = hosts.flat_map(|host| host.names().into_iter().map(move |name| (host, name)));
     let planned = scene.demand.by_host(scene.plan, |vm| {
@@ -475,7 +475,7 @@ fn several_links(scene: &Scene<'_>, host: &Machine) -> bool {
     count(storage(scene.plan, &host.ports)) > 1
 }
 
-fn hash_of_one_address(scene: &Scene<'_>, seen: &mut Seen) {
+fn hash_of_one_address(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         if host.balance == Balance::IpHash && host.addresses == 1 && several_links(scene, host) {
             seen.add(
@@ -489,7 +489,7 @@ fn hash_of_one_address(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn one_link_policy(scene: &Scene<'_>, seen: &mut Seen) {
+fn one_link_policy(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         if matches!(host.balance, Balance::Port | Balance::Mac) && several_links(scene, host) {
             seen.add(
@@ -500,7 +500,7 @@ fn one_link_policy(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn iscsi_over_a_link_group(scene: &Scene<'_>, seen: &mut Seen) {
+fn iscsi_over_a_link_group(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for host in &scene.plan.hosts {
         let iscsi = matches!(
             host.initiator,
@@ -516,7 +516,7 @@ fn iscsi_over_a_link_group(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn lun_queue_too_short(scene: &Scene<'_>, seen: &mut Seen) {
+fn lun_queue_too_short(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, vm_group) in scene.plan.vm_groups.iter().enumerate() {
         let Some(host) = scene
             .plan

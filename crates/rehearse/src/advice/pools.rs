@@ -1,7 +1,7 @@
 //! Checks of pools: load, space, and workloads that share drives.
 
 use super::Severity::{Info, Warning};
-use super::{COMMON, Check, RULES, SQL, Scene, Seen, VNX_RAID};
+use super::{COMMON, Check, CheckFindings, RULES, SQL, Scene, VNX_RAID};
 use crate::plan::catalog;
 use crate::plan::demand::{Disk, Vm};
 use crate::plan::thumb::{PLANNED_MOST, group_bytes, lot};
@@ -132,7 +132,7 @@ fn pools<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = (usize, &'a Layout)> 
     scene.plan.pools.iter().enumerate()
 }
 
-fn more_than_all_drives(scene: &Scene<'_>, seen: &mut Seen) {
+fn more_than_all_drives(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for thumb in scene
         .thumbs
         .iter()
@@ -142,7 +142,7 @@ fn more_than_all_drives(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn over_66_percent(scene: &Scene<'_>, seen: &mut Seen) {
+fn over_66_percent(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let over = |utilisation: f64| utilisation > PLANNED_MOST && utilisation <= 1.0;
     for thumb in scene
         .thumbs
@@ -160,7 +160,7 @@ fn drives(pool: &Layout) -> f64 {
         .sum()
 }
 
-fn queue_beyond_drives(scene: &Scene<'_>, seen: &mut Seen) {
+fn queue_beyond_drives(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene) {
         let flows = scene
             .demand
@@ -182,7 +182,7 @@ fn queue_beyond_drives(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn raid6_many_writes(scene: &Scene<'_>, seen: &mut Seen) {
+fn raid6_many_writes(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene).filter(|(_, pool)| has_level(pool, &[Level::Raid6])) {
         let (mut all, mut writes) = (0.0, 0.0);
         for flow in scene
@@ -239,7 +239,7 @@ fn names<'a>(vms: impl Iterator<Item = &'a Vm>) -> Vec<&'a str> {
     names.into_iter().take(5).collect()
 }
 
-fn log_with_data(scene: &Scene<'_>, seen: &mut Seen) {
+fn log_with_data(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene).filter(|(_, pool)| seeks(scene, pool)) {
         let disks = || scene.demand.disks_in(place);
         let has_data = disks().any(|(_, disk)| disk.flows.iter().any(|flow| flow.is_random()));
@@ -257,18 +257,18 @@ fn log_with_data(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn log_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
+fn log_not_mirrored(scene: &Scene<'_>, seen: &mut CheckFindings) {
     on_parity(scene, seen, "logs", is_log);
 }
 
-fn tempdb_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
+fn tempdb_not_mirrored(scene: &Scene<'_>, seen: &mut CheckFindings) {
     on_parity(scene, seen, "temporary tables", |disk| {
         disk.flows.iter().any(|flow| flow.stream == TEMPDB)
     });
 }
 
 /// Disks that `is_one` and lie on parity of drives that seek.
-fn on_parity(scene: &Scene<'_>, seen: &mut Seen, what: &str, is_one: fn(&Disk) -> bool) {
+fn on_parity(scene: &Scene<'_>, seen: &mut CheckFindings, what: &str, is_one: fn(&Disk) -> bool) {
     let wanted = |pool: &Layout| has_parity(pool) && seeks(scene, pool);
     for (place, pool) in pools(scene).filter(|(_, pool)| wanted(pool)) {
         let disks = scene.demand.disks_in(place);
@@ -284,7 +284,7 @@ fn on_parity(scene: &Scene<'_>, seen: &mut Seen, what: &str, is_one: fn(&Disk) -
     }
 }
 
-fn streams_with_random(scene: &Scene<'_>, seen: &mut Seen) {
+fn streams_with_random(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene).filter(|(_, pool)| seeks(scene, pool)) {
         let flows = || {
             scene
@@ -309,7 +309,7 @@ fn streams_with_random(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn thin_and_thick(scene: &Scene<'_>, seen: &mut Seen) {
+fn thin_and_thick(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene) {
         let kinds: BTreeSet<bool> = scene
             .demand
@@ -329,7 +329,7 @@ fn room(scene: &Scene<'_>, pool: &Layout) -> u64 {
     group_bytes(scene.plan, pool).iter().sum()
 }
 
-fn pool_over_80_percent(scene: &Scene<'_>, seen: &mut Seen) {
+fn pool_over_80_percent(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene) {
         let taken: u64 = scene
             .demand
@@ -351,7 +351,7 @@ fn pool_over_80_percent(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn space_promised_twice(scene: &Scene<'_>, seen: &mut Seen) {
+fn space_promised_twice(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene) {
         let promised: u64 = scene
             .demand
@@ -373,7 +373,7 @@ fn space_promised_twice(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn stripe_unit_below_io(scene: &Scene<'_>, seen: &mut Seen) {
+fn stripe_unit_below_io(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for (place, pool) in pools(scene) {
         let flows = scene
             .demand
@@ -397,7 +397,7 @@ fn stripe_unit_below_io(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn unwritten_disks(scene: &Scene<'_>, seen: &mut Seen) {
+fn unwritten_disks(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for vm_group in scene
         .plan
         .vm_groups

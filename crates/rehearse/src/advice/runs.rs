@@ -1,7 +1,7 @@
 //! Checks of the run itself: too short a run, and events that change nothing.
 
 use super::Severity::{Error, Info, Warning};
-use super::{COMMON, Check, REHEARSAL, Scene, Seen};
+use super::{COMMON, Check, CheckFindings, REHEARSAL, Scene};
 use crate::plan::catalog;
 use site::Level;
 use site::plan::{Event, Happening, Machine, Plan};
@@ -83,14 +83,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn few_seeds(scene: &Scene<'_>, seen: &mut Seen) {
+fn few_seeds(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let seeds = scene.plan.run.seeds;
     if seeds < SEEDS_LEAST {
         seen.add(1, format!("seeds that are run: {seeds}"));
     }
 }
 
-fn short_measure(scene: &Scene<'_>, seen: &mut Seen) {
+fn short_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let measure = scene.plan.run.measure;
     if measure < MEASURE_LEAST {
         seen.add(1, format!("{} s are measured", measure.as_secs_f64()));
@@ -99,7 +99,7 @@ fn short_measure(scene: &Scene<'_>, seen: &mut Seen) {
 
 /// A cache of a controller is full after its bytes over what the VMs on it read; of closed
 /// loops no rate is known, and any warm-up is believed.
-fn cold_start(scene: &Scene<'_>, seen: &mut Seen) {
+fn cold_start(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for controller in &scene.plan.controllers {
         let Ok(model) = catalog::controller(controller) else {
             continue;
@@ -134,7 +134,7 @@ fn cold_start(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn event_before_measure(scene: &Scene<'_>, seen: &mut Seen) {
+fn event_before_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for event in &scene.plan.events {
         // What is prepared belongs there.
         let prepares = matches!(event.what, Happening::Snapshot { .. });
@@ -147,7 +147,7 @@ fn event_before_measure(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn event_at_the_end(scene: &Scene<'_>, seen: &mut Seen) {
+fn event_at_the_end(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let end = scene.plan.run.warmup + scene.plan.run.measure;
     for event in &scene.plan.events {
         if event.at + AFTER_EVENT > end {
@@ -163,7 +163,7 @@ fn event_at_the_end(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
+fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let plan = scene.plan;
     for event in &plan.events {
         let what = match &event.what {
@@ -230,7 +230,7 @@ fn before(plan: &Plan, event: &Event, is_it: impl Fn(&Happening) -> bool) -> boo
         .any(|other| other.at < event.at && is_it(&other.what))
 }
 
-fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut Seen) {
+fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for event in &scene.plan.events {
         let Happening::LinkUp { host, network } = &event.what else {
             continue;
@@ -248,7 +248,7 @@ fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut Seen) {
     }
 }
 
-fn drain_to_nowhere(scene: &Scene<'_>, seen: &mut Seen) {
+fn drain_to_nowhere(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for event in &scene.plan.events {
         let Happening::Drain { host, .. } = &event.what else {
             continue;

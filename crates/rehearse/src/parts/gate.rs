@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 /// One that waits.
 #[derive(Default)]
-struct Waiting {
+struct QueuedCommand {
     is_in: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -21,7 +21,7 @@ struct Waiting {
 pub struct Gate {
     free: Cell<usize>,
     depth: usize,
-    waiting: RefCell<VecDeque<Rc<Waiting>>>,
+    waiting: RefCell<VecDeque<Rc<QueuedCommand>>>,
 }
 
 impl Gate {
@@ -81,7 +81,7 @@ impl Drop for GatePass<'_> {
 /// On the way in. Once polled it has to be polled to its end, as all futures here.
 pub struct Enter<'a> {
     gate: &'a Gate,
-    waiting: Option<Rc<Waiting>>,
+    waiting: Option<Rc<QueuedCommand>>,
 }
 
 impl Future for Enter<'_> {
@@ -99,7 +99,7 @@ impl Future for Enter<'_> {
             self.gate.free.set(self.gate.free.get() - 1);
             return Poll::Ready(());
         }
-        let waiting = Rc::new(Waiting::default());
+        let waiting = Rc::new(QueuedCommand::default());
         waiting.waker.replace(Some(context.waker().clone()));
         self.gate
             .waiting

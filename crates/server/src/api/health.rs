@@ -1,6 +1,6 @@
 //! Judges the health of pools and of the array, and gives the reasons.
 
-use crate::array::{Array, Glance, KnownDrive, Loss, Waiting, in_brief};
+use crate::array::{Array, Glance, KnownDrive, Loss, WaitingReplacement, in_brief};
 use crate::calendar::utc;
 use api::{ClosedPool, Health};
 use engine::pool::maintenance::ScrubInfo;
@@ -120,8 +120,8 @@ fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
 /// What is to be said of a failed drive in its place.
 fn failed(info: &PoolInfo, member: &MemberInfo) -> String {
     let name = &member.name;
-    match Waiting::of(info, (member.group, member.place)) {
-        Some(Waiting { spare, rebuilding }) => {
+    match WaitingReplacement::of(info, (member.group, member.place)) {
+        Some(WaitingReplacement { spare, rebuilding }) => {
             let who = match spare == name {
                 true => format!("the new {spare}"),
                 false => format!("spare {spare}"),

@@ -166,7 +166,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
     let served = Served { array, patience };
     let (router, description) = described();
     let router = router.with_state(served.clone());
-    let known = Arc::new(query::Known::new(&description));
+    let known = Arc::new(query::KnownParameters::new(&description));
     let description = Arc::new(description);
     let described = move || {
         let description = Arc::clone(&description);

@@ -15,9 +15,9 @@ use utoipa::openapi::{OpenApi, RefOr};
 
 /// The parameters that the description has of each change, by path and method.
 #[derive(Debug)]
-pub(super) struct Known(BTreeMap<(String, String), Vec<String>>);
+pub(super) struct KnownParameters(BTreeMap<(String, String), Vec<String>>);
 
-impl Known {
+impl KnownParameters {
     pub(super) fn new(description: &OpenApi) -> Self {
         let mut known = BTreeMap::new();
         for (path, item) in &description.paths.paths {
@@ -25,7 +25,7 @@ impl Known {
                 known.insert((path.clone(), method.to_string()), parameters(operation));
             }
         }
-        Known(known)
+        KnownParameters(known)
     }
 
     fn check(&self, request: &Request) -> Result<(), Refusal> {
@@ -70,7 +70,7 @@ fn parameters(of: &Operation) -> Vec<String> {
 
 /// Passes a request on whose parameters are all known.
 pub(super) async fn known_only(
-    State(known): State<Arc<Known>>,
+    State(known): State<Arc<KnownParameters>>,
     request: Request,
     next: Next,
 ) -> Response {

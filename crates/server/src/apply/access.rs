@@ -2,7 +2,7 @@
 
 use super::{Action, Difference};
 use crate::array::configuration::Configuration;
-use crate::array::hosts::{Known, account_of, of_site};
+use crate::array::hosts::{KnownHosts, account_of, of_site};
 use crate::array::{Array, ArrayError, Export, NewLun};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
@@ -198,7 +198,7 @@ fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
 }
 
 /// Differences of hosts and their groups.
-fn hosts(wanted: &Known, now: &Known) -> Vec<Difference> {
+fn hosts(wanted: &KnownHosts, now: &KnownHosts) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, host) in &wanted.hosts {
         let of_host = |host: &crate::array::Host| {

@@ -19,7 +19,7 @@ use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, DriveContent};
 use crate::openings::made::Made;
-use crate::openings::pools::{self, Known, Outcome};
+use crate::openings::pools::{self, KnownPool, Outcome};
 use crate::shard::{ShardHandle, ShardState};
 use engine::drives::EventKind;
 use engine::pool::PoolInfo;
@@ -269,7 +269,7 @@ impl Looker {
         let made = Made::read(data)?;
         let added = array::added(data.path())?;
         let settings = array.settings();
-        let known = Known {
+        let known = KnownPool {
             site: &settings,
             data,
             made: &made,

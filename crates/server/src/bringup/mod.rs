@@ -117,7 +117,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
-    let beginning = Before {
+    let beginning = KnownBeforeStart {
         file: site,
         described,
         store,
@@ -136,7 +136,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
 }
 
 /// What is known before anything is looked at.
-struct Before {
+struct KnownBeforeStart {
     /// The site file, if there is one.
     file: Option<Site>,
     /// The array's settings; and volumes, hosts and exports as the site file has them.
@@ -148,12 +148,12 @@ struct Before {
 /// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
 /// described.
 async fn furnish(
-    Before {
+    KnownBeforeStart {
         file,
         mut described,
         store,
         mut kept,
-    }: Before,
+    }: KnownBeforeStart,
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
@@ -173,7 +173,7 @@ async fn furnish(
     let added = array::added(data.path())?;
     let roster = array::roster(data.path());
     let jobs = jobs_of(site, data)?;
-    let known = pools::Known {
+    let known = pools::KnownPool {
         site,
         data,
         made: &made,

@@ -5,7 +5,7 @@ use super::source::off;
 use super::{qemu, run};
 use crate::array::{Array, ArrayError};
 use crate::jobs::{invalid, seen_now};
-use ::array::control::jobs::{Order, Seen};
+use ::array::control::jobs::{Order, SeenFile};
 use api::{Format, JobKind};
 use engine::{Provisioning, VolumeSpec};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub async fn import(array: &Arc<Array>, new: NewImport) -> Result<api::Job, Arra
             site::VOLUME_SIZES.rule()
         )));
     }
-    let seen: std::io::Result<Vec<Seen>> = layer.files().into_iter().map(seen_now).collect();
+    let seen: std::io::Result<Vec<SeenFile>> = layer.files().into_iter().map(seen_now).collect();
     let order = Order {
         file: layer.path,
         format: layer.format,

@@ -3,7 +3,7 @@
 //! Invariant: what is given out is a path without links, under an allowed directory. Who
 //! may write to these directories is trusted not to change them at the same moment.
 
-use ::array::control::jobs::Seen;
+use ::array::control::jobs::SeenFile;
 use ::array::control::{ArrayError, ArrayErrorKind};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -122,9 +122,9 @@ impl Directories {
 ///
 /// # Errors
 /// It can't be opened.
-pub(crate) fn seen_now(path: &Path) -> std::io::Result<Seen> {
+pub(crate) fn seen_now(path: &Path) -> std::io::Result<SeenFile> {
     let found = File::open(path)?.metadata()?;
-    Ok(Seen {
+    Ok(SeenFile {
         path: path.to_owned(),
         size_bytes: found.len(),
         modified_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
@@ -133,7 +133,7 @@ pub(crate) fn seen_now(path: &Path) -> std::io::Result<Seen> {
 }
 
 /// Whether a file is still what it was when it was looked at.
-pub(crate) fn is_unchanged(seen: &Seen) -> bool {
+pub(crate) fn is_unchanged(seen: &SeenFile) -> bool {
     seen_now(&seen.path).is_ok_and(|now| now == *seen)
 }
 

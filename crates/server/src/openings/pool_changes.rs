@@ -9,7 +9,7 @@
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
 use super::made::{Made, MadePool};
-use super::pools::{self, Known};
+use super::pools::{self, KnownPool};
 use super::taking_back;
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
@@ -97,7 +97,7 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
 async fn make(array: &Arc<Array>, data: &DataDir, name: &str) -> Result<(), ArrayError> {
     let (settings, mut made) = (array.settings(), Made::read(data)?);
     let added = array::added(data.path()).map_err(BringUpError::from)?;
-    let known = Known {
+    let known = KnownPool {
         site: &settings,
         data,
         made: &made,

@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
 }
 
 /// What is known of a pool before its drives are looked at.
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownPool<'a> {
     pub(crate) site: &'a Site,
     pub(crate) data: &'a DataDir,
     pub(crate) made: &'a Made,
@@ -45,7 +45,7 @@ pub(crate) struct Known<'a> {
     pub(crate) failed: &'a BTreeMap<String, String>,
 }
 
-impl Known<'_> {
+impl KnownPool<'_> {
     /// Whether an array that has been up before has no record of this pool: it is never made at a
     /// start, for its drives may be away.
     fn is_forgotten(&self, name: &str) -> bool {
@@ -59,7 +59,7 @@ impl Known<'_> {
 /// # Errors
 /// Every drive that stands in the way of making a pool.
 pub(crate) async fn plan(
-    known: &Known<'_>,
+    known: &KnownPool<'_>,
     shards: &[ShardHandle],
 ) -> Result<Vec<PoolPlan>, BringUpError> {
     let mut plans = Vec::new();
@@ -96,7 +96,7 @@ pub(crate) async fn plan(
 /// # Errors
 /// A shard has stopped; inside, every drive that stands in the way of making it.
 pub(crate) async fn plan_one(
-    known: &Known<'_>,
+    known: &KnownPool<'_>,
     shards: &[ShardHandle],
     name: &str,
 ) -> Result<Result<Option<PoolPlan>, Vec<String>>, BringUpError> {
@@ -164,7 +164,7 @@ fn label_of(looks: &[Look], name: &str, uuid: Option<&str>) -> Option<LabelSumma
 }
 
 /// The places of a pool's drives: the site's, and those that the API added.
-fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<DrivePlace> {
+fn places(known: &KnownPool<'_>, pool: &site::Pool) -> Vec<DrivePlace> {
     let drives = pool.drives().filter_map(|name| known.site.drive(name));
     let mut places: Vec<DrivePlace> = drives.map(|drive| known.data.place(drive)).collect();
     places.retain(|place| {

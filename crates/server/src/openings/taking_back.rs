@@ -102,7 +102,7 @@ pub(super) async fn before_making(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openings::pools::{self, Known};
+    use crate::openings::pools::{self, KnownPool};
     use crate::shard::Shard;
     use std::collections::BTreeMap;
     use std::fs::{self, File};
@@ -138,7 +138,7 @@ drives = ["new", "old"]
             .unwrap();
         let [new, old] = ["new.img", "old.img"].map(|name| data.path().join(name));
         File::create(&old).unwrap().set_len(64 << 20).unwrap();
-        let known = Known {
+        let known = KnownPool {
             site: &site,
             data: &data,
             made: &made.clone(),

@@ -9,7 +9,7 @@
 //! - What can't be read names no pool.
 
 use super::made::{Made, MadePool};
-use super::pools::Known;
+use super::pools::KnownPool;
 use crate::array::Roster;
 use crate::data_dir::DataDir;
 use crate::drive_files::{self, READ_TIME};
@@ -30,7 +30,7 @@ pub(crate) type Pools = BTreeMap<String, Vec<PathBuf>>;
 /// # Errors
 /// The shard has stopped.
 pub(crate) async fn find(
-    known: &Known<'_>,
+    known: &KnownPool<'_>,
     (roster, gone): (&Roster, &[String]),
     shard: &ShardHandle,
     (is_lost, was_cut_short): (bool, bool),
@@ -77,7 +77,7 @@ fn is_unfinished(made: &Made, pool: &str) -> bool {
 /// The pools that files in the data directory are labelled for, and those files. Drives that the
 /// settings or a record name are looked at elsewhere.
 async fn labelled(
-    known: &Known<'_>,
+    known: &KnownPool<'_>,
     shard: &ShardHandle,
 ) -> Result<Vec<(String, PathBuf)>, ShardGone> {
     let of_site = known.site.drives.iter();

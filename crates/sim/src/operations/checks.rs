@@ -3,6 +3,7 @@
 use super::Boot;
 use super::draw::INITIATORS;
 use super::observe::is_by_schedule;
+use array::control::hosts::KnownHosts;
 use array::control::schedule::Subject;
 use array::control::{PlacedVolume, Schedule};
 use array::pool::Paces;
@@ -117,7 +118,7 @@ impl Boot {
     /// The record says of exports, hosts and settings what the array says.
     pub(super) fn check_record(&self) {
         let kept = self.books.records.configuration.kept();
-        let hosts = |known: &array::control::hosts::Known| -> BTreeMap<String, BTreeSet<String>> {
+        let hosts = |known: &KnownHosts| -> BTreeMap<String, BTreeSet<String>> {
             let hosts = known.hosts.iter();
             hosts
                 .map(|(name, host)| (name.clone(), host.initiators.clone()))

@@ -52,10 +52,10 @@ const SMALL_READ_BYTES: usize = 32 << 10;
 /// A handle to the shard's ring.
 #[derive(Clone)]
 pub(super) struct Ring {
-    shared: Rc<Shared>,
+    shared: Rc<SharedRing>,
 }
 
-struct Shared {
+struct SharedRing {
     queue: RefCell<Queue>,
     bell: AsyncFd<OwnedFd>,
     driver: RefCell<Option<Waker>>,
@@ -104,7 +104,7 @@ impl Ring {
         // SAFETY: the AsyncFd owns the descriptor and keeps it until it is dropped.
         let bell = unsafe { AsyncFd::register_with_interest(bell, Interest::READABLE) }
             .map_err(|e| StartError::event_loop(&e.into()))?;
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(SharedRing {
             queue: RefCell::new(Queue::over(uring)),
             bell,
             driver: RefCell::new(None),
@@ -252,7 +252,7 @@ fn eventfd() -> io::Result<OwnedFd> {
 }
 
 /// One turn of the driver task. Ends when the ring is gone.
-fn turn(driven: &Weak<Shared>, cx: &mut Context<'_>) -> Poll<()> {
+fn turn(driven: &Weak<SharedRing>, cx: &mut Context<'_>) -> Poll<()> {
     let Some(shared) = driven.upgrade() else {
         return Poll::Ready(());
     };
@@ -291,7 +291,7 @@ fn turn(driven: &Weak<Shared>, cx: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-impl Shared {
+impl SharedRing {
     fn remember_driver(&self, waker: &Waker) {
         let mut driver = self.driver.borrow_mut();
         if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -308,7 +308,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedRing {
     fn drop(&mut self) {
         let queue = self.queue.get_mut();
         if !queue.drain() {

@@ -1,6 +1,6 @@
 //! The future of an operation on a shard's ring.
 
-use super::Shared;
+use super::SharedRing;
 use super::queue::{KernelBuffers, State};
 use crate::errno;
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 /// done or not.
 #[must_use = "the result tells whether it was done"]
 pub(crate) struct Operation {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<SharedRing>,
     /// None when the result has been taken.
     pub(super) key: Option<usize>,
 }

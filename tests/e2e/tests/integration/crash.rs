@@ -16,7 +16,7 @@ const SLOT_BYTES: u64 = 128 << 10;
 
 /// What a client knows of its slots.
 #[derive(Debug)]
-struct Known {
+struct KnownSlots {
     /// The last acknowledged write of each slot.
     slots: Vec<Option<Run>>,
     /// The write that was under way, which may have happened or not.
@@ -46,9 +46,9 @@ fn write_until_lost(
     mut qemu: QemuIo,
     client: u64,
     first: u64,
-    mut known: Known,
+    mut known: KnownSlots,
     done: Sender<()>,
-) -> Known {
+) -> KnownSlots {
     for n in first.. {
         let (slot, run) = nth_write(client, n);
         known.in_doubt = Some(slot);
@@ -106,9 +106,9 @@ fn acknowledged_writes_survive_the_end_of_memory() {
     verify_all(&array, &clients);
 }
 
-fn new_clients() -> Vec<Known> {
+fn new_clients() -> Vec<KnownSlots> {
     let slots = usize::try_from(SLOTS).unwrap();
-    let new = |_| Known {
+    let new = |_| KnownSlots {
         slots: vec![None; slots],
         in_doubt: None,
     };
@@ -116,7 +116,7 @@ fn new_clients() -> Vec<Known> {
 }
 
 /// What was acknowledged for certain is there.
-fn verify_all(array: &Array, clients: &[Known]) {
+fn verify_all(array: &Array, clients: &[KnownSlots]) {
     for known in clients {
         let sure = known.slots.iter().enumerate();
         let sure: Vec<Run> = sure
@@ -133,9 +133,9 @@ fn verify_all(array: &Array, clients: &[Known]) {
 fn one_crash(
     array: &mut Array,
     round: u64,
-    clients: Vec<Known>,
+    clients: Vec<KnownSlots>,
     end: impl FnOnce(&mut Array),
-) -> Vec<Known> {
+) -> Vec<KnownSlots> {
     let (sender, acknowledgements) = channel();
     let mut processes = Vec::new();
     let mut threads = Vec::new();

@@ -1,7 +1,7 @@
 //! All reports in Chromium, as wide as on a desk, as narrow as on a phone, and on paper.
 
 use e2e::array::binary;
-use e2e::browser::{Seen, look, look_in_print};
+use e2e::browser::{SeenPage, look, look_in_print};
 use e2e::program;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn fits_on_paper(page: &str) {
 }
 
 #[track_caller]
-fn is_whole(seen: &Seen, place: &str) {
+fn is_whole(seen: &SeenPage, place: &str) {
     assert!(seen.needed <= seen.room, "too wide {place}: {seen:?}");
     assert!(seen.texts > 20, "{seen:?}");
     assert!(seen.clipped.is_empty(), "{place}: {seen:?}");

@@ -9,7 +9,7 @@ use super::{ConsistencyGroup, groups};
 use crate::control::schedule::{
     AGAIN, Schedule, Subject, TAKEN_BY, check_fits, free_number, merged,
 };
-use crate::control::schedules::Known;
+use crate::control::schedules::KnownSchedules;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use engine::World;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl<W: World> ControlPlane<W> {
     pub(in crate::control) async fn run_groups(
         self: &Arc<Self>,
         now: u64,
-        known: &Known,
+        known: &KnownSchedules,
         volumes: Vec<PlacedVolume>,
     ) -> Result<(), ArrayError> {
         for group in groups(volumes) {

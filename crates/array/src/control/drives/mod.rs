@@ -16,6 +16,6 @@ pub use names::NewDrive;
 pub use places::{AddedDrive, DrivePlaces, DriveRecord, kept_path, names};
 pub use placing::Placing;
 pub use replacing::Replaced;
-pub use waiting::Waiting;
+pub use waiting::WaitingReplacement;
 
 use recorded::Recorded;

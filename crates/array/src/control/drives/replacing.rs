@@ -1,6 +1,6 @@
 //! Adds spares, and puts new drives in the places of others.
 
-use super::{NewDrive, Placing, Waiting};
+use super::{NewDrive, Placing, WaitingReplacement};
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, KnownDrive};
 use engine::World;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
@@ -171,7 +171,8 @@ impl<W: World> ControlPlane<W> {
             if let Some(member) = old.stand_in(&info) {
                 return Some(member.name.clone());
             }
-            waiting_looks += u32::from(Waiting::of(&info, (old.group, old.place)).is_some());
+            waiting_looks +=
+                u32::from(WaitingReplacement::of(&info, (old.group, old.place)).is_some());
             if waiting_looks == WAITING_LOOKS {
                 return None;
             }
@@ -183,7 +184,7 @@ impl<W: World> ControlPlane<W> {
     /// The drive whose rebuild the replacement of `old` waits for.
     async fn rebuild_before(&self, old: &KnownDrive) -> Option<String> {
         let (_, info) = self.pool(&old.pool).await.ok()?;
-        let waiting = Waiting::of(&info, (old.group, old.place))?;
+        let waiting = WaitingReplacement::of(&info, (old.group, old.place))?;
         Some(waiting.rebuilding.to_owned())
     }
 

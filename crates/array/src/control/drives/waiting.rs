@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 /// A failed drive, the spare that is to have its place, and the rebuild that both wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting<'a> {
+pub struct WaitingReplacement<'a> {
     /// Name of the spare.
     pub spare: &'a str,
     /// Name of the drive that is being rebuilt.
     pub rebuilding: &'a str,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingReplacement<'a> {
     /// Of the failed drive at a place of a group; none where nothing waits.
     pub fn of(info: &'a PoolInfo, (group, place): (u16, u16)) -> Option<Self> {
         let of_state = |state| info.members.iter().filter(move |one| one.state == state);
@@ -34,7 +34,7 @@ impl<'a> Waiting<'a> {
             });
             let Some(spare) = spare else { continue };
             if (failed.group, failed.place) == (group, place) {
-                return Some(Waiting {
+                return Some(WaitingReplacement {
                     spare: &spare.name,
                     rebuilding: &rebuilding.name,
                 });

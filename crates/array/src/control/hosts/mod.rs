@@ -53,7 +53,7 @@ pub struct HostChange {
 
 /// All hosts and groups, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownHosts {
     pub hosts: BTreeMap<String, Host>,
     pub groups: BTreeMap<String, HostGroup>,
 }
@@ -89,7 +89,7 @@ pub fn said_of(account: &Account) -> site::ChapAccount {
 }
 
 /// The hosts and groups of a site file.
-pub fn of_site(site: &site::Site) -> Known {
+pub fn of_site(site: &site::Site) -> KnownHosts {
     let host = |host: &site::Host| Host {
         name: host.name.clone(),
         initiators: host.initiators.iter().cloned().collect(),
@@ -101,7 +101,7 @@ pub fn of_site(site: &site::Site) -> Known {
     };
     let hosts = site.hosts.iter().map(host);
     let groups = site.host_groups.iter().map(group);
-    Known {
+    KnownHosts {
         hosts: hosts.map(|host| (host.name.clone(), host)).collect(),
         groups: groups.map(|group| (group.name.clone(), group)).collect(),
     }
@@ -259,7 +259,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// They can't all be, or can't be kept.
-    pub async fn adopt_hosts(self: &Arc<Self>, these: Known) -> Result<(), ArrayError> {
+    pub async fn adopt_hosts(self: &Arc<Self>, these: KnownHosts) -> Result<(), ArrayError> {
         self.regroup_hosts(move |_, known| {
             known.hosts.extend(these.hosts);
             known.groups.extend(these.groups);
@@ -269,7 +269,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Takes hosts and groups over at the start.
-    pub(in crate::control) fn restore_hosts(&self, known: Known) {
+    pub(in crate::control) fn restore_hosts(&self, known: KnownHosts) {
         *self.known_hosts() = known;
         self.publish_hosts();
     }
@@ -278,7 +278,9 @@ impl<W: World> ControlPlane<W> {
     /// have lost their admission end.
     async fn regroup_hosts(
         self: &Arc<Self>,
-        change: impl FnOnce(&ControlPlane<W>, &mut Known) -> Result<(), ArrayError> + Send + 'static,
+        change: impl FnOnce(&ControlPlane<W>, &mut KnownHosts) -> Result<(), ArrayError>
+        + Send
+        + 'static,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let mut known = array.known_hosts().clone();
@@ -352,7 +354,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     // Whoever panicked with this lock held has left whole maps behind.
-    pub(super) fn known_hosts(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known_hosts(&self) -> MutexGuard<'_, KnownHosts> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

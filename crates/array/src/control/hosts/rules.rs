@@ -1,6 +1,6 @@
 //! Rules that a change of hosts, host groups or exports has to keep.
 
-use super::Known;
+use super::KnownHosts;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use crate::directory;
 use engine::World;
@@ -8,7 +8,7 @@ use iscsi::chap::Account;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-impl Known {
+impl KnownHosts {
     /// What speaks against it: for people.
     pub fn complaint(&self) -> Option<String> {
         let mut owners: BTreeMap<&str, &str> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! Puts jobs on record before they begin.
 
-use super::{Entry, Job, Jobs, Order, PENDING_MAX, Seen};
+use super::{Entry, Job, Jobs, Order, PENDING_MAX, SeenFile};
 use crate::control::{ArrayError, ArrayErrorKind};
 use api::{JobKind, JobState};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ impl Jobs {
         order: Order,
         size_bytes: u64,
         volume_uuid: Option<String>,
-        seen: Vec<Seen>,
+        seen: Vec<SeenFile>,
     ) -> Result<u64, ArrayError> {
         if self.stopping.is_set() {
             let context = "the server is stopping".to_owned();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A file when it was looked at: one that is another file, or was written to since, shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenFile {
     pub path: PathBuf,
     pub size_bytes: u64,
     pub modified_ns: i128,
@@ -79,7 +79,7 @@ pub struct Job {
     /// Of the volume; none before an import has made it.
     pub volume_uuid: Option<String>,
     /// The files of an image that is imported, when the job began.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenFile>,
     /// What is written for certain.
     pub checkpoint: Option<Digest>,
     pub began_unix_s: u64,

@@ -27,7 +27,7 @@ pub mod volume;
 mod volume_copy;
 
 pub use digest::Digest;
-pub use job::{CopyOf, Job, Order, Seen};
+pub use job::{CopyOf, Job, Order, SeenFile};
 pub use moves::NewMove;
 pub use progress::{At, Progress};
 pub use run::{ImageWork, NoImages};

@@ -6,7 +6,7 @@
 //!   copy for the next start.
 //! - Nobody copies any more when a job has ended, or the server goes on to close its pools.
 
-use super::run::{Asked, and_left};
+use super::run::{EarlyEnd, and_left};
 use super::{Job, Order, Progress};
 use crate::control::{ArrayError, ControlPlane, CopyPlace, NewPlace, PlacedVolume};
 use crate::wake::Flag;
@@ -36,7 +36,7 @@ pub struct NewMove {
 enum MoveEnd {
     Done(Option<Duration>),
     Failed(String),
-    Early(Asked),
+    Early(EarlyEnd),
 }
 
 impl<W: World> ControlPlane<W> {
@@ -77,14 +77,14 @@ impl<W: World> ControlPlane<W> {
     pub(super) async fn work_move(self: &Arc<Self>, job: &Job, cancel: &Flag) {
         let ended = match self.go(job, cancel).await {
             // The server ended just before the job did, and nobody has looked yet.
-            MoveEnd::Early(Asked::Cancel) if self.has_arrived(job).await => MoveEnd::Done(None),
+            MoveEnd::Early(EarlyEnd::Cancel) if self.has_arrived(job).await => MoveEnd::Done(None),
             ended => ended,
         };
         let (state, stood, mut error) = match ended {
-            MoveEnd::Early(Asked::Stop) => return,
+            MoveEnd::Early(EarlyEnd::Stop) => return,
             MoveEnd::Done(stood) => (JobState::Done, stood, None),
             MoveEnd::Failed(why) => (JobState::Failed, None, Some(why)),
-            MoveEnd::Early(Asked::Cancel) => (JobState::Cancelled, None, None),
+            MoveEnd::Early(EarlyEnd::Cancel) => (JobState::Cancelled, None, None),
         };
         if state != JobState::Done
             && let Err(left) = self.take_back_move(job).await
@@ -105,7 +105,7 @@ impl<W: World> ControlPlane<W> {
             Err(asked) => return MoveEnd::Early(asked),
         };
         let Some(progress) = jobs.progress(job.id) else {
-            return MoveEnd::Early(Asked::Stop);
+            return MoveEnd::Early(EarlyEnd::Stop);
         };
         jobs.set_state(job.id, JobState::Running, None);
         let (there, copy) = match self.ends(job).await {
@@ -122,7 +122,7 @@ impl<W: World> ControlPlane<W> {
             Err(asked) => return MoveEnd::Early(asked),
         }
         if cancel.is_set() {
-            return MoveEnd::Early(Asked::Cancel);
+            return MoveEnd::Early(EarlyEnd::Cancel);
         }
         match self.hand_over(&there, &copy).await {
             Ok(stood) => MoveEnd::Done(Some(stood)),
@@ -138,7 +138,7 @@ impl<W: World> ControlPlane<W> {
         progress: &Progress,
         copying: impl Future<Output = Result<(), ArrayError>>,
         cancel: &Flag,
-    ) -> Result<Result<(), ArrayError>, Asked> {
+    ) -> Result<Result<(), ArrayError>, EarlyEnd> {
         let mut copying = pin!(copying);
         let work = async {
             let looks = pin!(self.look_on(there, progress));

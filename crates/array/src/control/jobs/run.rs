@@ -38,7 +38,7 @@ impl<W: World> ImageWork<W> for NoImages {
 }
 
 /// Why a job ends before its work does.
-pub(super) enum Asked {
+pub(super) enum EarlyEnd {
     /// The server stops.
     Stop,
     Cancel,
@@ -46,10 +46,10 @@ pub(super) enum Asked {
 
 impl Jobs {
     /// Ends when the job is to end early.
-    pub(super) async fn asked(&self, cancel: &Flag) -> Asked {
+    pub(super) async fn asked(&self, cancel: &Flag) -> EarlyEnd {
         match select(pin!(self.stopping.wait()), pin!(cancel.wait())).await {
-            Either::Left(_) => Asked::Stop,
-            Either::Right(_) => Asked::Cancel,
+            Either::Left(_) => EarlyEnd::Stop,
+            Either::Right(_) => EarlyEnd::Cancel,
         }
     }
 
@@ -69,7 +69,7 @@ impl Jobs {
         &self,
         cancel: &Flag,
         work: impl Future<Output = T>,
-    ) -> Result<T, Asked> {
+    ) -> Result<T, EarlyEnd> {
         match select(pin!(self.asked(cancel)), pin!(work)).await {
             Either::Left((asked, _)) => Err(asked),
             Either::Right((outcome, _)) => Ok(outcome),
@@ -146,8 +146,8 @@ impl<W: World> ControlPlane<W> {
             match jobs.unless_asked(&cancel, self.work_copy(&job)).await {
                 Ok(Ok(sum)) => (JobState::Done, sum, None),
                 Ok(Err(why)) => (JobState::Failed, None, Some(why)),
-                Err(Asked::Cancel) => (JobState::Cancelled, None, None),
-                Err(Asked::Stop) => return,
+                Err(EarlyEnd::Cancel) => (JobState::Cancelled, None, None),
+                Err(EarlyEnd::Stop) => return,
             };
         if state != JobState::Done
             && let Err(left) = self.take_back_made(&job).await

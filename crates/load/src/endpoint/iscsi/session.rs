@@ -85,7 +85,7 @@ struct Sink {
 struct Pending {
     libiscsi: &'static Library,
     token: u64,
-    asked: Asked,
+    asked: AskedOfUnit,
     /// How to repeat it, without its buffer; of a transfer only.
     again: Option<Transfer>,
     buffer: Vec<u8>,
@@ -93,7 +93,7 @@ struct Pending {
 }
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum AskedOfUnit {
     Status,
     Capacity,
     WriteProtect,
@@ -227,7 +227,7 @@ impl Session {
     /// # Errors
     /// When libiscsi does not take the command.
     pub fn read_capacity(&mut self, token: u64) -> Result<(), String> {
-        let pending = self.pend(token, Asked::Capacity, Vec::new());
+        let pending = self.pend(token, AskedOfUnit::Capacity, Vec::new());
         // SAFETY: the context is live; `pending` stays valid until the callback,
         // which takes it back.
         let task = unsafe {
@@ -246,7 +246,7 @@ impl Session {
     /// # Errors
     /// When libiscsi does not take the command.
     pub fn mode_sense(&mut self, token: u64) -> Result<(), String> {
-        let pending = self.pend(token, Asked::WriteProtect, Vec::new());
+        let pending = self.pend(token, AskedOfUnit::WriteProtect, Vec::new());
         // SAFETY: as in `read_capacity`.
         let task = unsafe {
             (self.libiscsi.iscsi_modesense6_task)(
@@ -274,8 +274,8 @@ impl Session {
         let length = c_int::try_from(transfer.buffer.len());
         let length = length.map_err(|_| "a transfer above 2 GiB")?;
         let asked = match transfer.keep {
-            true => Asked::Content,
-            false => Asked::Status,
+            true => AskedOfUnit::Content,
+            false => AskedOfUnit::Status,
         };
         let buffer = std::mem::take(&mut transfer.buffer);
         let pending = self.pend(transfer.token, asked, buffer);
@@ -438,7 +438,7 @@ impl Session {
         unsafe { text((self.libiscsi.iscsi_get_error)(self.context)) }
     }
 
-    fn pend(&self, token: u64, asked: Asked, buffer: Vec<u8>) -> *mut Pending {
+    fn pend(&self, token: u64, asked: AskedOfUnit, buffer: Vec<u8>) -> *mut Pending {
         Box::into_raw(Box::new(Pending {
             libiscsi: self.libiscsi,
             token,
@@ -542,7 +542,7 @@ unsafe extern "C" fn completed(
         return;
     }
     let (ended, buffer) = match (ended, pending.asked) {
-        (CommandEnd::Good(_), Asked::Content) => {
+        (CommandEnd::Good(_), AskedOfUnit::Content) => {
             (CommandEnd::Good(CommandData::Content(buffer)), Vec::new())
         }
         (ended, _) => (ended, buffer),
@@ -574,7 +574,7 @@ unsafe fn end_of(
     libiscsi: &Library,
     (context, task): (*mut ffi::Context, *mut ffi::Task),
     status: c_int,
-    asked: Asked,
+    asked: AskedOfUnit,
 ) -> CommandEnd {
     match status {
         ffi::STATUS_GOOD => {
@@ -607,9 +607,13 @@ unsafe fn end_of(
 
 /// # Safety
 /// `task` is null or live.
-unsafe fn found(libiscsi: &Library, task: *mut ffi::Task, asked: Asked) -> Option<CommandData> {
+unsafe fn found(
+    libiscsi: &Library,
+    task: *mut ffi::Task,
+    asked: AskedOfUnit,
+) -> Option<CommandData> {
     // What was read is in the buffer.
-    if let Asked::Status | Asked::Content = asked {
+    if let AskedOfUnit::Status | AskedOfUnit::Content = asked {
         return Some(CommandData::Nothing);
     }
     if task.is_null() {
@@ -620,7 +624,7 @@ unsafe fn found(libiscsi: &Library, task: *mut ffi::Task, asked: Asked) -> Optio
     unsafe {
         let answer = (libiscsi.scsi_datain_unmarshall)(task);
         match asked {
-            Asked::Capacity => {
+            AskedOfUnit::Capacity => {
                 let capacity = answer.cast::<ffi::ReadCapacity16>().as_ref()?;
                 let last_lba = capacity.returned_lba;
                 Some(CommandData::Capacity {
@@ -628,12 +632,12 @@ unsafe fn found(libiscsi: &Library, task: *mut ffi::Task, asked: Asked) -> Optio
                     block_bytes: capacity.block_length,
                 })
             }
-            Asked::WriteProtect => {
+            AskedOfUnit::WriteProtect => {
                 let mode = answer.cast::<ffi::ModeSense>().as_ref()?;
                 let protected = mode.device_specific_parameter & MODE_WRITE_PROTECT != 0;
                 Some(CommandData::WriteProtect(protected))
             }
-            Asked::Status | Asked::Content => Some(CommandData::Nothing),
+            AskedOfUnit::Status | AskedOfUnit::Content => Some(CommandData::Nothing),
         }
     }
 }

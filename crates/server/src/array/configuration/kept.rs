@@ -7,7 +7,7 @@ use super::Configuration;
 use super::unfinished::KeptTakeBack;
 use crate::array::Export;
 use crate::array::Store;
-use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
+use crate::array::hosts::{Host, HostGroup, KnownHosts, account_of, said_of};
 use crate::directory::{Access, Initiators};
 use crate::own_files::kept_path;
 use crate::record::{self, CONFIGURATION_FILE, RecordError};
@@ -39,7 +39,7 @@ impl InFile {
     /// # Errors
     /// It is there and can't be read or understood.
     pub(crate) fn read(&self) -> Result<Option<Configuration>, RecordError> {
-        let kept: Option<Kept> = record::read(&self.file)?;
+        let kept: Option<KeptConfiguration> = record::read(&self.file)?;
         kept.map(|kept| kept.restored(&self.file)).transpose()
     }
 
@@ -54,7 +54,7 @@ impl InFile {
             settings: settings.map(|settings| Arc::new(from_there(settings, data))),
             ..configuration.clone()
         };
-        record::write(&self.file, &Kept::of(&kept))
+        record::write(&self.file, &KeptConfiguration::of(&kept))
     }
 }
 
@@ -89,7 +89,7 @@ fn from_there(settings: &Site, data: &Path) -> Site {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct KeptConfiguration {
     is_complete: bool,
     #[serde(default)]
     is_lost: bool,
@@ -157,7 +157,7 @@ pub(super) enum KeptInitiators {
     Named(BTreeSet<String>),
 }
 
-impl Kept {
+impl KeptConfiguration {
     fn of(configuration: &Configuration) -> Self {
         let Configuration {
             exports,
@@ -177,7 +177,7 @@ impl Kept {
             name: group.name.clone(),
             hosts: group.hosts.clone(),
         };
-        Kept {
+        KeptConfiguration {
             is_complete: *is_complete,
             is_lost: *is_lost && exports.is_empty(),
             discovery: discovery.as_deref().map(KeptAccount::of),
@@ -333,8 +333,8 @@ pub(super) fn known(
     hosts: Vec<KeptHost>,
     groups: Vec<KeptGroup>,
     file: &Path,
-) -> Result<Known, RecordError> {
-    let mut known = Known::default();
+) -> Result<KnownHosts, RecordError> {
+    let mut known = KnownHosts::default();
     for host in hosts {
         let account = restored(host.chap, file, &format!("host {}", host.name))?;
         let (name, initiators) = (host.name, host.initiators);
@@ -419,7 +419,7 @@ mod tests {
         };
         Configuration {
             exports: by_target(exports.into_iter().map(Ok)).unwrap(),
-            known: Known {
+            known: KnownHosts {
                 hosts: [("esx1".to_owned(), host)].into(),
                 groups: [("cluster".to_owned(), group)].into(),
             },
