@@ -204,12 +204,12 @@ impl Reach {
 
     fn of_copy(order: &Order) -> Reach {
         match order {
-            Order::PopulateToken { .. }
-            | Order::CopyStatus { .. }
+            Order::CopyStatus { .. }
             | Order::OperatingParameters { .. }
             | Order::FailedSegmentDetails { .. }
             | Order::TokenInformation { .. } => Reach::Standby,
-            Order::ExtendedCopy { .. }
+            Order::PopulateToken { .. }
+            | Order::ExtendedCopy { .. }
             | Order::WriteUsingToken { .. }
             | Order::CopyOperationAbort { .. } => Reach::Active,
         }
@@ -254,8 +254,13 @@ mod tests {
             save: false,
             list_bytes: 0,
         });
+        let token = Command::Offload(Order::PopulateToken {
+            list_id: 1,
+            list_bytes: 32,
+        });
         let commands = [
             Command::Read(extent),
+            token,
             Command::TestUnitReady,
             of_settings,
             report,
@@ -264,18 +269,18 @@ mod tests {
             ports.set_access(FIRST_GROUP, state);
             commands.map(|command| ports.check(FIRST_PORT, &command).err())
         };
-        assert_eq!(refused(AccessState::NonOptimized), [None; 4]);
-        assert_eq!(refused(AccessState::Optimized), [None; 4]);
+        assert_eq!(refused(AccessState::NonOptimized), [None; 5]);
+        assert_eq!(refused(AccessState::Optimized), [None; 5]);
         let standby = Some(Sense::IN_STANDBY);
         assert_eq!(
             refused(AccessState::Standby),
-            [standby, standby, None, None]
+            [standby, standby, standby, None, None]
         );
         for (state, sense) in [
             (AccessState::Unavailable, Some(Sense::UNAVAILABLE)),
             (AccessState::Transitioning, Some(Sense::IN_TRANSITION)),
         ] {
-            assert_eq!(refused(state), [sense, sense, sense, None]);
+            assert_eq!(refused(state), [sense, sense, sense, sense, None]);
         }
     }
 }

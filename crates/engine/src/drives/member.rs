@@ -296,6 +296,11 @@ impl<W: World> Member<W> {
         self.drive.borrow().as_ref().map(|drive| drive.geometry())
     }
 
+    /// Whether it is there and spins: each command moves its arm.
+    pub fn is_rotational(&self) -> bool {
+        self.geometry().is_some_and(|drive| drive.rotational)
+    }
+
     /// Its serial number, where it has one and is there.
     pub fn serial(&self) -> Option<String> {
         let drive = self.drive.borrow();

@@ -38,8 +38,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
         let able = span.members.into_iter();
         let able = able.filter(|member| member.is_whole() && !member.log());
         let able = able.filter(|next| Placement::of(self.lane).may_carry_logs(next));
-        let spins = |member: &Member<W>| member.geometry().is_some_and(|drive| drive.rotational);
-        let next = able.min_by_key(|next| (spins(next), next.metadata()));
+        let next = able.min_by_key(|next| (next.is_rotational(), next.metadata()));
         let Some(next) = next else {
             return Ok(false);
         };

@@ -37,10 +37,7 @@ impl<'a, W: World> Placement<'a, W> {
             let member = self.member_at(at);
             member.log() || self.may_carry_logs(&member)
         });
-        let spins = |at: Place| {
-            let drive = self.member_at(at).geometry();
-            drive.is_some_and(|drive| drive.rotational)
-        };
+        let spins = |at: Place| self.member_at(at).is_rotational();
         carriers::plan(&spans, (identity.lanes, identity.lane), spins)
     }
 

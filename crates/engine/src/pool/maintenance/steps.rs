@@ -6,7 +6,7 @@
 //! long.
 
 use super::pace::{self, Bounds};
-use crate::drives::{Member, Zone};
+use crate::drives::Zone;
 use crate::pool::PoolError;
 use crate::space::LaneState;
 use crate::store::{Healed, StripeRef};
@@ -69,8 +69,7 @@ impl<'a, W: World> Steps<'a, W> {
         let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
         let deep = |bytes: u64| (bytes / geometry.unit_bytes).max(1) as usize;
         let places = zone.group.places();
-        let is_disk = |member: &Rc<Member<W>>| member.geometry().is_some_and(|of| of.rotational);
-        let has_disks = places.iter().any(is_disk);
+        let has_disks = places.iter().any(|member| member.is_rotational());
         if self.makes_way() {
             let at_once = deep(match has_disks {
                 true => DISK_DEPTH_BEHIND_COMMANDS_BYTES,
