@@ -198,6 +198,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         between(value, 1, 1024)
     });
     let cache_bytes = room(&mut reader, "cache");
+    let checksum_bytes = reader.optional("checksum_memory", SIZE_RULE, size_of);
     let write_cache_bytes = room(&mut reader, "write_cache");
     let partner = word_if_there(&mut reader, "partner", "a controller's name");
     let mut cost = |key| {
@@ -221,6 +222,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         model,
         cores,
         cache_bytes,
+        checksum_bytes,
         write_cache_bytes,
         partner,
         costs,

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Lines;
 use crate::read::{size_of, whole};
-use crate::size::SIZE_RULE;
+use crate::size::{SIZE_RULE, human};
 use crate::span::{self, words};
 use crate::table::TableReader;
 use crate::types::Limits;
@@ -14,6 +14,9 @@ const LOGINS_MAX: u16 = 1024;
 /// The least memory that all connections may hold together, in bytes. Commands of any length
 /// run then, one at a time at least.
 pub const CONNECTION_MEMORY_BYTES_MIN: u64 = 128 << 20;
+
+/// Memory for checksums, at least: as much as one pool has by itself.
+const CHECKSUM_MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 const MEMORY_BYTES_MAX: u64 = 1 << 50;
 
@@ -32,7 +35,8 @@ pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
     let silence = time(&mut reader, "silence", 3600);
     let logout = time(&mut reader, "logout_time", 60);
     let data = time(&mut reader, "data_time", 3600);
-    let memory = memory(&mut reader);
+    let memory_bytes = memory(&mut reader, "memory", CONNECTION_MEMORY_BYTES_MIN);
+    let checksum_memory_bytes = memory(&mut reader, "checksum_memory", CHECKSUM_MEMORY_BYTES_MIN);
     reader
         .finish(Limits {
             sessions,
@@ -43,7 +47,8 @@ pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
             silence: silence.unwrap_or(usual.silence),
             logout_time: logout.unwrap_or(usual.logout_time),
             data_time: data.unwrap_or(usual.data_time),
-            memory_bytes: memory,
+            memory_bytes,
+            checksum_memory_bytes,
         })
         .item
 }
@@ -55,10 +60,14 @@ fn number(reader: &mut TableReader<'_, '_>, key: &'static str, most: u16) -> Opt
     })
 }
 
-fn memory(reader: &mut TableReader<'_, '_>) -> Option<u64> {
-    let rule = format!("{SIZE_RULE}; from \"128 MiB\" to \"1 PiB\"");
-    let fits = |bytes: &u64| (CONNECTION_MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(bytes);
-    reader.optional("memory", &rule, |value| size_of(value).filter(fits))
+fn memory(reader: &mut TableReader<'_, '_>, key: &'static str, least: u64) -> Option<u64> {
+    let rule = format!(
+        "{SIZE_RULE}; from \"{}\" to \"{}\"",
+        human(least),
+        human(MEMORY_BYTES_MAX)
+    );
+    let fits = |bytes: &u64| (least..=MEMORY_BYTES_MAX).contains(bytes);
+    reader.optional(key, &rule, |value| size_of(value).filter(fits))
 }
 
 fn time(reader: &mut TableReader<'_, '_>, key: &'static str, most_s: u64) -> Option<Duration> {

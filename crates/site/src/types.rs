@@ -149,6 +149,9 @@ pub struct Limits {
     /// Memory that all connections may hold together, in bytes; a quarter of what there is
     /// when the file says nothing.
     pub memory_bytes: Option<u64>,
+    /// Memory for checksums of blocks in all pools together, in bytes; an eighth of what there is
+    /// when the file says nothing.
+    pub checksum_memory_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -163,6 +166,7 @@ impl Default for Limits {
             logout_time: Duration::from_secs(3),
             data_time: Duration::from_secs(30),
             memory_bytes: None,
+            checksum_memory_bytes: None,
         }
     }
 }

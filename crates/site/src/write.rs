@@ -86,6 +86,7 @@ fn limits(limits: &Limits, file: &mut Writer) {
         logout_time,
         data_time,
         memory_bytes,
+        checksum_memory_bytes,
     } = limits;
     let usual = Limits::default();
     file.header("[limits]");
@@ -115,6 +116,7 @@ fn limits(limits: &Limits, file: &mut Writer) {
         }
     }
     file.size("memory", *memory_bytes);
+    file.size("checksum_memory", *checksum_memory_bytes);
 }
 
 fn portal(portal: &Portal, file: &mut Writer) {

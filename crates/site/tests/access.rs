@@ -125,13 +125,15 @@ fn all_of_it_is_read() {
 fn memory_and_the_time_for_data() {
     let text = GOOD.replace(
         "sessions = 10",
-        "sessions = 10\nmemory = \"4 GiB\"\ndata_time = \"2 m\"",
+        "sessions = 10\nmemory = \"4 GiB\"\nchecksum_memory = \"64 MiB\"\ndata_time = \"2 m\"",
     );
     let limits = parse("t.toml", &text).unwrap().limits;
     assert_eq!(limits.memory_bytes, Some(4 << 30));
+    assert_eq!(limits.checksum_memory_bytes, Some(64 << 20));
     assert_eq!(limits.data_time, Duration::from_secs(120));
     let usual = site::Limits::default();
     assert_eq!(usual.memory_bytes, None, "a quarter of what there is");
+    assert_eq!(usual.checksum_memory_bytes, None, "an eighth of it");
     assert_eq!(usual.data_time, Duration::from_secs(30));
 }
 

@@ -19,6 +19,7 @@
 pub mod absent;
 mod answers;
 pub mod attributes;
+mod checksum_memory;
 pub mod configuration;
 pub mod consistency;
 mod departures;

@@ -147,19 +147,24 @@ impl<W: World> ControlPlane<W> {
 
     /// That the machine has the memory that new settings ask for.
     fn check_memory(&self, settings: &Site) -> Result<(), ArrayError> {
-        let asked = settings.limits.memory_bytes;
-        match (asked, self.machine.memory_bytes()) {
-            (Some(asked), Some(all)) if asked > all => {
+        let (limits, there_is) = (&settings.limits, self.machine.memory_bytes());
+        for (key, asked) in [
+            ("memory", limits.memory_bytes),
+            ("checksum_memory", limits.checksum_memory_bytes),
+        ] {
+            if let (Some(asked), Some(all)) = (asked, there_is)
+                && asked > all
+            {
                 let context = format!(
-                    "limits.memory: found {}; allowed: at most the {} that this machine has for \
+                    "limits.{key}: found {}; allowed: at most the {} that this machine has for \
                      the array",
                     human(asked),
                     human(all)
                 );
-                Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

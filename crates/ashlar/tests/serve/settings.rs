@@ -525,6 +525,12 @@ fn a_later_start_does_without_what_the_machine_lacks() {
     let (kind, said) = serving.refusal(&["settings", "set", "limits.memory=512TiB"]);
     assert_eq!(kind, "invalid", "{said}");
     assert!(said.contains("limits.memory: found 512 TiB;"), "{said}");
+    let (kind, said) = serving.refusal(&["settings", "set", "limits.checksum_memory=512TiB"]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(
+        said.contains("limits.checksum_memory: found 512 TiB;"),
+        "{said}"
+    );
     serving.done(&["settings", "set", "site.trash=2d", "--yes"]);
     // An address that another program has at the next start.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

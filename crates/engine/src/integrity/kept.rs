@@ -44,6 +44,19 @@ impl KeptSums {
         &mut kept[index as usize]
     }
 
+    /// Zone and index of the blocks that speak for something written, in this order.
+    pub(super) fn in_use(&self) -> Vec<(u32, u64)> {
+        let written = |kept: &Kept| !matches!(kept.sums, Sums::Uniform(Sum::UNWRITTEN));
+        let of_zone = |(zone, blocks): (&u32, &Vec<Kept>)| {
+            let blocks = (0..).zip(blocks);
+            let written = blocks.filter(|(_, kept)| written(kept));
+            written.map(|(index, _)| (*zone, index)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(u32, u64)> = self.zones.iter().flat_map(of_zone).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// A zone goes out of use.
     pub(super) fn forget(&mut self, zone: u32) {
         self.zones.remove(&zone);

@@ -11,6 +11,7 @@ use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
 use futures_util::future::join_all;
+use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,6 +19,10 @@ use std::time::Duration;
 /// How often, and how far apart, sums are asked for that only a silent drive has.
 const TRIES: u32 = 8;
 const TRY_AGAIN: Duration = Duration::from_millis(250);
+
+/// Blocks that may go out of RAM for one that comes, looked at: where all were used lately, RAM
+/// holds a few more than the budget until the clock has come by.
+const EVICTION_STEPS_OF_LOAD: usize = 64;
 
 /// What the copies of a block say.
 struct FoundSums {
@@ -258,7 +263,7 @@ impl<W: World> Integrity<W> {
                 let _ = done.send(());
             }
         }
-        self.evict();
+        self.evict(EVICTION_STEPS_OF_LOAD);
         cached
     }
 
@@ -366,6 +371,36 @@ impl<W: World> Integrity<W> {
         }
     }
 
+    /// Has as many blocks in RAM as the budget lets, of those that speak for data, evenly over the
+    /// zones. Only where buffers have no bytes.
+    ///
+    /// # Panics
+    /// Where they have.
+    pub(crate) fn warm(&self) {
+        assert!(self.is_byteless(), "checksums with bytes come from drives");
+        let cold = self.kept.borrow().in_use();
+        let cold: Vec<_> = cold
+            .into_iter()
+            .filter(|(zone, index)| !self.slots.borrow().contains_key(&key(*zone, *index)))
+            .collect();
+        let there_are = cold.len() as u128;
+        let room = self
+            .budget_blocks
+            .get()
+            .saturating_sub(self.slots.borrow().len()) as u128;
+        let room = room.min(there_are);
+        for (at, (number, index)) in (0..).zip(cold) {
+            // One of each so many: in the end as many as there is room for.
+            if (at + 1) * room / there_are == at * room / there_are {
+                continue;
+            }
+            if let Some(zone) = self.drives.zone(number) {
+                let Pair { version, sums, .. } = self.kept_pair(&zone, index);
+                self.insert(number, index, version, sums, Todo::Behind(Vec::new()));
+            }
+        }
+    }
+
     /// A block goes out of RAM: what the drives would have of it is kept.
     fn keep(&self, cached: &Cached) {
         if self.is_byteless() {
@@ -380,11 +415,11 @@ impl<W: World> Integrity<W> {
     }
 
     /// Sends blocks out of RAM that are clean, not in use, and were not looked at
-    /// since the clock came by last.
-    fn evict(&self) {
+    /// since the clock came by last. Looks at `most` blocks.
+    pub(super) fn evict(&self, most: usize) {
         let mut clock = self.clock.borrow_mut();
         let mut slots = self.slots.borrow_mut();
-        let mut steps = 2 * clock.len();
+        let mut steps = most.min(2 * clock.len());
         while slots.len() > self.budget_blocks.get() && steps > 0 {
             steps -= 1;
             let Some(key) = clock.pop_front() else { return };
@@ -409,24 +444,33 @@ impl<W: World> Integrity<W> {
         let Some(shape) = self.drives.zone(zone).map(|zone| zone.shape) else {
             return;
         };
-        for index in 0..block::count(shape.blocks) {
-            let key = key(zone, index);
-            {
-                let mut slots = self.slots.borrow_mut();
-                match slots.get(&key) {
-                    Some(Slot::Loaded(cached))
-                        if !cached.dirty.get() && Rc::strong_count(cached) == 1 =>
-                    {
-                        self.keep(cached);
-                        slots.remove(&key);
-                        drop(slots);
-                        self.clock.borrow_mut().retain(|other| *other != key);
-                    }
-                    Some(_) => continue,
-                    None => {}
-                }
+        let blocks = block::count(shape.blocks);
+        self.drop_idle(zone, blocks);
+        for index in 0..blocks {
+            // One that is there is being changed, or somebody has just read all its copies.
+            if !self.slots.borrow().contains_key(&key(zone, index)) {
+                drop(self.cached(zone, index).await);
             }
-            drop(self.cached(zone, index).await);
+        }
+    }
+
+    /// Sends the blocks of a zone, so many, out of RAM, but for those that are dirty or in use.
+    fn drop_idle(&self, zone: u32, blocks: u64) {
+        let mut slots = self.slots.borrow_mut();
+        let mut dropped = FxHashSet::default();
+        for key in (0..blocks).map(|index| key(zone, index)) {
+            let Some(Slot::Loaded(cached)) = slots.get(&key) else {
+                continue;
+            };
+            if !cached.dirty.get() && Rc::strong_count(cached) == 1 {
+                self.keep(cached);
+                slots.remove(&key);
+                dropped.insert(key);
+            }
+        }
+        if !dropped.is_empty() {
+            let mut clock = self.clock.borrow_mut();
+            clock.retain(|key| !dropped.contains(key));
         }
     }
 }

@@ -42,6 +42,9 @@ use std::ops::Range;
 use std::rc::Rc;
 use sums::Sums;
 
+/// Blocks that a new budget looks at, at most: so it keeps nobody waiting for long.
+const EVICTION_STEPS_OF_BUDGET: usize = 1 << 14;
+
 /// Counters since the opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntegrityStats {
@@ -142,9 +145,25 @@ impl<W: World> Integrity<W> {
         }
     }
 
-    /// Changes how many blocks of sums are kept in RAM.
+    /// Changes how many blocks of sums are kept in RAM. Where these are fewer than before, some go
+    /// now, and others with each that is read.
     pub fn set_budget(&self, blocks: usize) {
         self.budget_blocks.set(blocks.max(1));
+        self.evict(EVICTION_STEPS_OF_BUDGET);
+    }
+
+    /// How many blocks of sums are kept in RAM at most, about.
+    pub fn budget_blocks(&self) -> usize {
+        self.budget_blocks.get()
+    }
+
+    /// How many blocks of sums the zones in use have.
+    pub fn blocks_on_drives(&self) -> u64 {
+        let zones = self.drives.zones();
+        zones
+            .iter()
+            .map(|zone| block::count(zone.shape.blocks))
+            .sum()
     }
 
     /// Whether sums are written apart from their blocks. Drives that carry them along, in sectors of

@@ -34,6 +34,7 @@ pub use provision::VolumeChange;
 pub use snapshots::Taking;
 
 use crate::layout::Layout;
+use crate::space::usual_checksum_blocks;
 use crate::space::{LaneState, promise};
 use crate::volume::VolumeInfo;
 use crate::world::World;
@@ -351,6 +352,27 @@ impl<W: World> Lane<W> {
     /// The world that the pool runs in.
     pub fn world(&self) -> &W {
         self.inner.world()
+    }
+
+    /// How many blocks of checksums, 4 KiB each, the zones have that are in use.
+    pub fn checksum_blocks_on_drives(&self) -> u64 {
+        self.store().integrity.blocks_on_drives()
+    }
+
+    /// Keeps so many blocks of checksums in RAM, 4 KiB each, but not fewer than a lane keeps by
+    /// itself.
+    pub fn set_checksum_blocks(&self, blocks: u64) {
+        let least = usual_checksum_blocks(self.inner.drives().lane().registry.lanes());
+        let blocks = usize::try_from(blocks).unwrap_or(usize::MAX).max(least);
+        self.store().integrity.set_budget(blocks);
+    }
+
+    /// Has as many checksums in RAM as there may be, as after a long time of random reads.
+    ///
+    /// # Panics
+    /// In a world whose buffers have bytes.
+    pub fn warm_checksums(&self) {
+        self.store().integrity.warm();
     }
 
     /// What its drives were used for, and more to count.

@@ -26,6 +26,11 @@ use std::time::Duration;
 /// Blocks of sums kept in RAM: 64 MiB, the sums of 64 GiB.
 const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 
+/// Blocks of sums that each of so many lanes keeps in RAM while nobody says how many.
+pub(crate) fn usual_checksum_blocks(lanes: u16) -> usize {
+    SUMS_BUDGET_BLOCKS / usize::from(lanes)
+}
+
 /// How long pages are claimed before others have their turn. Nobody works on this pool
 /// yet, and where many programs want the processor each turn is long in coming back.
 const CLAIMS_AT_ONCE: Duration = Duration::from_millis(20);
@@ -45,7 +50,7 @@ impl<W: World> LaneState<W> {
         // durable: sums know of them.
         let stamps = Rc::new(Cell::new(drives.epoch() << 32));
         let (logs, recovered) = rings(&world, &drives, &stamps, fresh).await?;
-        let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.registry.lanes());
+        let budget = usual_checksum_blocks(lane.registry.lanes());
         let integrity = Integrity::new(Rc::clone(&drives), budget, Watermark::new(stamps));
         let store = Store::new(
             Rc::clone(&drives),

@@ -33,6 +33,7 @@ mod supply;
 mod zone_changes;
 mod zones;
 
+pub(crate) use assemble::usual_checksum_blocks;
 pub(crate) use background::Background;
 pub(crate) use backing::Backing;
 pub(crate) use checkpoint_room::Reservation;

@@ -122,6 +122,8 @@ pub struct Controller {
     pub costs: Costs,
     /// RAM that caches data for reads, bytes.
     pub cache_bytes: u64,
+    /// RAM for checksums of blocks, bytes; of no account where these go along with the blocks.
+    pub checksum_bytes: u64,
     /// Write cache, where it has one; else the write log is on the drives.
     pub write_cache: Option<WriteCache>,
     /// The way to a partner, where it has one.

@@ -64,6 +64,8 @@ pub const ASHLAR: Controller = Controller {
     costs: MEASURED,
     // What a pool has unless its site file says otherwise.
     cache_bytes: 64 * MIB,
+    // An eighth of a server's memory, of 64 GiB here, unless its site file says otherwise.
+    checksum_bytes: 8 * GIB,
     write_cache: None,
     // Derived: the network of today's servers. This engine sends nothing over it yet.
     interconnect: Interconnect {
@@ -98,6 +100,7 @@ const FAS3160: Controller = Controller {
     // 8 GB and 2 GB: unchecked; the FAS3140 and FAS3170 pairs have 8 GB with 1 GB and 32 GB
     // with 4 GB (NetApp Tech OnTap, July 2008). Half of the NVRAM is the partner's.
     cache_bytes: 6 * GIB,
+    checksum_bytes: 0,
     write_cache: Some(WriteCache {
         bytes: GIB,
         // Derived: PCI Express of the first generation, eight lanes, 90 % of it payload.
@@ -133,6 +136,7 @@ const VNX5700: Controller = Controller {
     costs: COMMERCIAL.on(XEON_5600, OPTERON),
     // Derived: two thirds of the memory are cache, of that two thirds for writes.
     cache_bytes: 4 * GIB,
+    checksum_bytes: 0,
     write_cache: Some(WriteCache {
         bytes: 8 * GIB,
         bytes_per_second: DDR3_COPY,
@@ -149,6 +153,7 @@ const PS6100: Controller = Controller {
     costs: COMMERCIAL,
     // 4 GB (unchecked; the generation before had 2 GB, same guide), half of it for writes.
     cache_bytes: 2 * GIB,
+    checksum_bytes: 0,
     write_cache: Some(WriteCache {
         bytes: 2 * GIB,
         bytes_per_second: DDR3_COPY,
@@ -170,6 +175,7 @@ const FS7500: Controller = Controller {
     cores: 4,
     costs: VNX5700.costs,
     cache_bytes: 16 * GIB,
+    checksum_bytes: 0,
     write_cache: Some(WriteCache {
         bytes: 4 * GIB,
         bytes_per_second: DDR3_COPY,

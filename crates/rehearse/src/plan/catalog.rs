@@ -137,6 +137,7 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
     };
     model.cores = said.cores.unwrap_or(model.cores);
     model.cache_bytes = said.cache_bytes.unwrap_or(model.cache_bytes);
+    model.checksum_bytes = said.checksum_bytes.unwrap_or(model.checksum_bytes);
     model.write_cache = match (said.write_cache_bytes, model.write_cache) {
         (Some(0), _) => None,
         (Some(bytes), Some(cache)) => Some(model::controller::WriteCache { bytes, ..cache }),

@@ -79,6 +79,8 @@ impl Rig {
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig, profiles)?;
+        // A run is of an array that has run for a long time.
+        rig.pools.iter().for_each(|pool| pool.pool.warm_checksums());
         residents::check(plan, &rig)?;
         residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)

@@ -48,6 +48,7 @@ pub(super) fn pools(
         let write_cache_bytes = model.write_cache.map_or(0, |cache| cache.bytes / share);
         let opened = builder.create(pool, &made_of, write_cache_bytes)?;
         opened.store().cache.set_capacity(model.cache_bytes / share);
+        opened.set_checksum_blocks(model.checksum_bytes / share / base::BLOCK_BYTES as u64);
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);

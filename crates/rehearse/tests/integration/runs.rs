@@ -327,3 +327,23 @@ fn a_trace_is_replayed_at_its_own_times_and_scaled() {
     assert_eq!(refused.kind, RehearseErrorKind::Site);
     assert!(refused.context.contains("host.csv:1"), "{refused}");
 }
+
+/// Checksums that have no room in RAM are read from the drives, and so are their copies.
+#[test]
+fn memory_for_checksums_saves_reads_of_drives() {
+    let commands_per_io = |memory: &str| {
+        let memory = format!("controller.ctl1.checksum_memory={memory}");
+        let settings = [
+            "controller.ctl1.model=ashlar",
+            "controller.ctl2.model=ashlar",
+            "vm_group.vm.profile=rand-8k-90",
+            memory.as_str(),
+        ];
+        let outcome = run(&plan(&settings), 3).unwrap();
+        let drives = outcome.shares.iter().filter(|of| of.part == Part::Drive);
+        drives.map(|drive| drive.per_s).sum::<f64>() / iops(&outcome)
+    };
+    // A VM's disk of 300 GB has 300 MB of them.
+    let (with_few, with_all) = (commands_per_io("64 MiB"), commands_per_io("1 GiB"));
+    assert!(with_few > 1.5 * with_all, "{with_few} and {with_all}");
+}

@@ -257,11 +257,13 @@ async fn furnish(
     Ok((array, front, described))
 }
 
-/// Has the array do from now on what it does by itself: empty the trash, run schedules, scrub pools.
+/// Has the array do from now on what it does by itself: empty the trash, run schedules, scrub pools,
+/// share memory.
 async fn keep_by_itself(array: &Arc<Array>, data: &DataDir) -> Result<(), BringUpError> {
     array.keep_trash().await?;
     array.keep_schedules().await?;
     array.keep_scrubs(array::scrubs(data.path()));
+    array.keep_checksum_memory();
     Ok(())
 }
 

@@ -94,6 +94,7 @@ pub(super) fn controllers(
         model: CONTROLLER_MODEL.to_owned(),
         cores: None,
         cache_bytes: Some(cache_bytes),
+        checksum_bytes: rows.limits.checksum_memory_bytes,
         write_cache_bytes: None,
         partner: None,
         costs: Costs::default(),

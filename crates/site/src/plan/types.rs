@@ -70,6 +70,8 @@ pub struct Controller {
     pub cores: Option<u16>,
     /// RAM for reads, where other than the model's; 0 is none.
     pub cache_bytes: Option<u64>,
+    /// RAM for checksums of blocks, where other than the model's.
+    pub checksum_bytes: Option<u64>,
     /// Write cache that survives a power cut, where other than the model's; 0 is none:
     /// the write log is on the drives then.
     pub write_cache_bytes: Option<u64>,

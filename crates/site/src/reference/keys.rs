@@ -441,6 +441,12 @@ const LIMITS: &[Key] = &[
         "Memory that all connections together may hold.",
         "a quarter of the machine's memory",
     ),
+    key(
+        "checksum_memory",
+        "Memory for checksums of blocks in all pools together. Checksums take a thousandth of the data; \
+         those that do not fit are read from drives.",
+        "an eighth of the machine's memory",
+    ),
 ];
 
 /// The tables that are served, in the order of the page.
@@ -520,7 +526,7 @@ pub(super) const SERVED: &[Section] = &[
     table(
         "limits",
         "[limits]",
-        "Limits on initiators. They count from the next start.",
+        "Limits on initiators, and memory. They count from the next start; `checksum_memory` counts at once.",
         LIMITS,
     ),
 ];

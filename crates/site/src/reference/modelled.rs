@@ -33,6 +33,12 @@ const CONTROLLER: &[Key] = &[
     key("cores", "Processor cores.", "the model's"),
     key("cache", "RAM that caches reads.", "the model's"),
     key(
+        "checksum_memory",
+        "RAM for checksums of blocks, of a controller of model `ashlar`. Checksums that do not fit are read \
+         from drives.",
+        "the model's",
+    ),
+    key(
         "write_cache",
         "Write cache that survives a power cut.",
         "the model's",
