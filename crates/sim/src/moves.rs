@@ -181,7 +181,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     if first {
         return session.make_volumes(&mut prng).await;
     }
-    let settled = settle(&session.control).await;
+    let settled = settle(&session.control).await.map(drop);
     session.done("settling", settled);
     session.find_volumes(alone.is_some());
     if last {

@@ -345,7 +345,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub async fn settle_moves(
+    pub(super) async fn settle_moves(
         self: &Arc<Self>,
         late: Option<String>,
     ) -> Result<Vec<Unsettled>, ArrayError> {

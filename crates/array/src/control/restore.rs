@@ -13,7 +13,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped; at the first start, what can't be served.
-    pub async fn restore_configuration(
+    pub(super) async fn restore_configuration(
         self: &Arc<Self>,
         configuration: Configuration,
         is_first: bool,

@@ -2,7 +2,7 @@
 
 use crate::record::Record;
 use crate::world::{Array, boot_with, create, media};
-use array::control::{ArrayError, ArrayErrorKind, Configuration};
+use array::control::{ArrayError, ArrayErrorKind, Basis, Configuration};
 use std::sync::Arc;
 
 const GROUP: &str = "g";
@@ -55,7 +55,8 @@ fn a_start_takes_back_what_was_not_acknowledged() {
     record.takes(9);
     boot_with(&media, 100, Arc::clone(&record) as _, async |array| {
         let found = record.kept();
-        array.restore_configuration(found, false).await.unwrap();
+        let settled = array.settle().await.unwrap();
+        settled.take_over(found, Basis::Record).await.unwrap();
         assert_eq!(members(&array).await, 0);
         assert_eq!(record.kept().unfinished, [], "once is enough");
     });
@@ -81,7 +82,8 @@ fn nothing_is_acknowledged_over_a_note_that_is_not_true_any_more() {
     });
     boot_with(&media, 100, Arc::clone(&record) as _, async |array| {
         let found = record.kept();
-        array.restore_configuration(found, false).await.unwrap();
+        let settled = array.settle().await.unwrap();
+        settled.take_over(found, Basis::Record).await.unwrap();
         assert_eq!(members(&array).await, 2, "that was acknowledged");
     });
 }

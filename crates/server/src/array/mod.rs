@@ -14,10 +14,11 @@ mod scrubs;
 mod silent_shards;
 
 pub(crate) use ::array::control::{
-    AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
-    DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss, MissingDrive,
-    NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
-    Restoring, Roster, Schedule, Store, TakeBack, Unsettled, WaitingReplacement, in_brief, names,
+    AddedDrive, AttributeChange, Basis, ClosedPool, ConsistencyGroup, Deleted, Deletion,
+    DrivePlaces, DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss,
+    MissingDrive, NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent,
+    Present, ROUTINE, Restoring, Roster, Schedule, Settled, Store, TakeBack, WaitingReplacement,
+    in_brief, names,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};

@@ -2,21 +2,21 @@
 
 use super::{BringUpError, BringUpErrorKind};
 use crate::apply;
-use crate::array::Array;
 use crate::array::configuration::{Configuration, before};
+use crate::array::{ArrayErrorKind, Basis, Settled};
 use crate::data_dir::DataDir;
 use crate::openings::made::Made;
 use crate::openings::pool_plan::PoolPlan;
 use site::Site;
 use std::sync::Arc;
+use world_real::RealWorld;
 
 /// What to begin with.
 pub(super) struct Beginning {
     pub(super) configuration: Configuration,
-    /// Nothing was kept so far: it is the site file's.
-    pub(super) is_first: bool,
-    /// What was kept has no settings: a version did that which took them from the site file.
-    pub(super) is_old: bool,
+    /// New where nothing was kept so far: it is the site file's. What was kept without settings is
+    /// unwritten: a version did that which took them from the site file.
+    pub(super) basis: Basis,
 }
 
 /// What the array is to be: settings that it keeps count over those of the site file. Volumes,
@@ -88,8 +88,10 @@ pub(super) fn begin(
     let settings = Some(Arc::new(site.settings()));
     if let Some(kept) = kept {
         return Ok(Beginning {
-            is_first: false,
-            is_old: kept.settings.is_none(),
+            basis: match kept.settings {
+                Some(_) => Basis::Record,
+                None => Basis::Unwritten,
+            },
             configuration: Configuration { settings, ..kept },
         });
     }
@@ -120,8 +122,7 @@ pub(super) fn begin(
     match configuration.known.complaint() {
         None => Ok(Beginning {
             configuration,
-            is_first: true,
-            is_old: false,
+            basis: Basis::New,
         }),
         Some(complaint) => {
             let file = hosts.display();
@@ -147,22 +148,26 @@ fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringU
             settings,
             ..Configuration::default()
         },
-        is_first: true,
-        is_old: false,
+        basis: Basis::New,
     })
 }
 
 /// Has the array be what it begins with.
 ///
 /// # Errors
-/// A shard has stopped; at the first start, what can't be served.
-pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<(), BringUpError> {
-    let is_first = beginning.is_first;
-    let restored = array
-        .restore_configuration(beginning.configuration, is_first)
-        .await;
-    restored.map_err(|error| match is_first {
-        true => BringUpError::new(BringUpErrorKind::Export, error.context),
-        false => error.into(),
+/// A shard has stopped, or the record can't be written; at the first start, what can't be served.
+pub(super) async fn take_over(
+    Beginning {
+        configuration,
+        basis,
+    }: Beginning,
+    settled: Settled<RealWorld>,
+) -> Result<(), BringUpError> {
+    let taken = settled.take_over(configuration, basis).await;
+    taken.map_err(|error| match basis {
+        Basis::New if error.kind != ArrayErrorKind::Internal => {
+            BringUpError::new(BringUpErrorKind::Export, error.context)
+        }
+        _ => error.into(),
     })
 }

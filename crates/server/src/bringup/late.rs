@@ -13,7 +13,7 @@
 //! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
 //!   the end of the array.
 
-use super::{BringUpError, BringUpErrorKind, make_volumes};
+use super::{BringUpError, make_volumes};
 use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::data_dir::DataDir;
@@ -310,29 +310,18 @@ impl Looker {
     /// # Errors
     /// All that could not be done.
     async fn settle_in(&self, name: &str, array: &Arc<Array>) -> Result<(), Vec<String>> {
-        let mut wrong = Vec::new();
-        let mut note = |done: Result<(), BringUpError>| {
-            wrong.extend(done.err().map(|error| error.to_string()));
+        let of_pool = array.settle_late(name).await;
+        let completed = match array.is_complete() {
+            true => Ok(()),
+            false => self.complete(array).await,
         };
-        note(array.settle_jobs().await.map_err(BringUpError::from));
-        let offload = array.offload();
-        let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
-        note(forgotten.map_err(BringUpError::from));
-        note(settle_moves(name, array).await);
-        let taken_back = array.take_back_unfinished().await;
-        note(taken_back.map_err(BringUpError::from));
-        if !array.is_complete() {
-            note(self.complete(array).await);
-        }
-        let shown = array.restore_withheld().await;
-        note(shown.map(drop).map_err(BringUpError::from));
-        let learned = array.learn_all_schedules().await;
-        note(learned.map_err(BringUpError::from));
-        array.follow_departures().await;
-        array.resume_jobs();
+        let shown = array.show_late().await;
+        let mut wrong: Vec<BringUpError> = of_pool.into_iter().map(BringUpError::from).collect();
+        wrong.extend(completed.err());
+        wrong.extend(shown.into_iter().map(BringUpError::from));
         match wrong.is_empty() {
             true => Ok(()),
-            false => Err(wrong),
+            false => Err(wrong.iter().map(BringUpError::to_string).collect()),
         }
     }
 
@@ -388,19 +377,5 @@ impl Looker {
             }
         };
         Ok(shard.call(visit).await?)
-    }
-}
-
-/// Finds out where volumes are that were on their way from or to a pool.
-async fn settle_moves(name: &str, array: &Arc<Array>) -> Result<(), BringUpError> {
-    let left = array.settle_moves(Some(name.to_owned())).await?;
-    let said =
-        |left: &array::Unsettled| format!("volume {} is withheld: {}", left.volume, left.error);
-    match left.is_empty() {
-        true => Ok(()),
-        false => {
-            let why: Vec<String> = left.iter().map(said).collect();
-            Err(BringUpError::new(BringUpErrorKind::Pool, why.join("; ")))
-        }
     }
 }

@@ -25,7 +25,7 @@ use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, History, JobEdges};
+use crate::array::{self, Array, ArrayErrorKind, Basis, History, JobEdges};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
@@ -207,13 +207,7 @@ async fn furnish(
             pools::take_note(plan, outcome, &array, shards).await?;
         }
     }
-    array.settle_jobs().await?;
-    shared.1.forget_leftovers(shards, None).await?;
-    for left in array.settle_moves(None).await? {
-        let (volume, error) = (&left.volume, &left.error);
-        tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
-        array.pool_is_settled(&left.pool, false);
-    }
+    let settled = array.settle().await?;
     array.keep_events();
     if file.is_some() {
         apply::forget(site, &array).await?;
@@ -224,7 +218,7 @@ async fn furnish(
     made.note_lost(data, is_lost && is_gone)?;
     remember(&plans, &array, data, &mut made).await?;
     let beginning = configuration::begin(site, data, kept, is_lost)?;
-    let (is_first, is_old) = (beginning.is_first, beginning.is_old);
+    let is_first = beginning.basis == Basis::New;
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
@@ -238,33 +232,18 @@ async fn furnish(
     if is_first {
         tell_overcommitted(&array).await?;
     }
-    configuration::restore(beginning, &array).await?;
-    let is_complete_now = is_complete || array.closed_names().is_none();
-    if is_first || is_old || is_complete_now != is_complete {
-        array.settle_configuration(is_complete_now).await?;
-    }
+    configuration::take_over(beginning, settled).await?;
     made.set_configured(data, (site, was_cut))?;
-    // It may write the configuration, which has to be whole by then.
-    array.follow_departures().await;
     if let Some(file) = &file {
         tell_differences(&apply::follow(file, &renamed), &array).await?;
     }
-    keep_by_itself(&array, data).await?;
+    array.keep_by_itself(array::scrubs(data.path())).await?;
+    array.keep_checksum_memory();
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
     array.resume_jobs();
     Ok((array, front, described))
-}
-
-/// Has the array do from now on what it does by itself: empty the trash, run schedules, scrub pools,
-/// share memory.
-async fn keep_by_itself(array: &Arc<Array>, data: &DataDir) -> Result<(), BringUpError> {
-    array.keep_trash().await?;
-    array.keep_schedules().await?;
-    array.keep_scrubs(array::scrubs(data.path()));
-    array.keep_checksum_memory();
-    Ok(())
 }
 
 /// Records the open pools that were made in another data directory.

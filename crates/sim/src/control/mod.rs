@@ -15,7 +15,7 @@ use crate::shards::Shards;
 use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
     AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, KnownDrive, NoMachine,
-    OneThread, PoolEvent, Recorder, Roster, Runtime,
+    OneThread, PoolEvent, Recorder, Roster, Runtime, ScrubNote, ScrubRecord, Settled,
 };
 use array::directory::Directory;
 use array::offload::Offload;
@@ -46,6 +46,7 @@ pub(crate) struct Records {
     pub(crate) drives: Record<Vec<AddedDrive>>,
     pub(crate) roster: Record<Vec<KnownDrive>>,
     pub(crate) events: Record<Vec<PoolEvent>>,
+    pub(crate) scrubs: Record<Vec<ScrubNote>>,
     /// One write in so many fails; none for 0.
     pub(crate) fail_one_of: u64,
 }
@@ -54,16 +55,17 @@ pub(crate) struct Records {
 const LOOK_MIN: Duration = Duration::from_micros(20);
 const LOOK_MAX: Duration = Duration::from_millis(20);
 
-/// What a start does with what a crash has left of jobs and of moves, before anything is shown.
+/// Settles what a crash has left, where all volumes can be had.
 ///
 /// # Errors
-/// A shard has stopped, or a volume that was on its way can't be had.
-pub(crate) async fn settle(control: &Arc<ControlPlane<SimWorld>>) -> Result<(), ArrayError> {
-    control.settle_jobs().await?;
-    let unsettled = control.settle_moves(None).await?;
-    match unsettled.into_iter().next() {
-        Some(first) => Err(first.error),
-        None => Ok(()),
+/// As the array's, or a volume that was on its way can't be had.
+pub(crate) async fn settle(
+    control: &Arc<ControlPlane<SimWorld>>,
+) -> Result<Settled<SimWorld>, ArrayError> {
+    let settled = control.settle().await?;
+    match settled.withheld.first() {
+        Some(first) => Err(first.error.clone()),
+        None => Ok(settled),
     }
 }
 
@@ -180,6 +182,15 @@ impl<'a> Start<'a> {
         let record = Writer::new(&self.records.events, &self.runtime, writes, fails_one_of);
         let record = EventWriter::new(record, earlier.clone());
         Recorder::new(earlier, Arc::new(record))
+    }
+
+    /// How far it finds that scrubs were, and what keeps that.
+    pub(crate) fn scrubs(&self) -> (Arc<dyn ScrubRecord>, Vec<ScrubNote>) {
+        let prng = &mut self.world.prng("record of scrubs");
+        let notes = self.records.scrubs.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let record = Writer::new(&self.records.scrubs, &self.runtime, writes, fails_one_of);
+        (Arc::new(record), notes)
     }
 
     /// Where it finds that drives are.

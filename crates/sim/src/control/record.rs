@@ -4,7 +4,7 @@
 use array::control::jobs::{JobRecord, JobStore};
 use array::control::{
     AddedDrive, Configuration, DriveRecord, EventRecord, KnownDrive, PoolEvent, RosterRecord,
-    Runtime, Store,
+    Runtime, ScrubNote, ScrubRecord, Store,
 };
 use base::Prng;
 use futures_util::FutureExt;
@@ -99,6 +99,12 @@ impl DriveRecord for Writer<Vec<AddedDrive>> {
 impl RosterRecord for Writer<Vec<KnownDrive>> {
     fn keep(&self, drives: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
         self.write(drives)
+    }
+}
+
+impl ScrubRecord for Writer<Vec<ScrubNote>> {
+    fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>> {
+        self.write(notes)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::pool_changes::Door;
 use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use array::control::{ArrayError, Configuration, ControlPlane, KnownDrive};
+use array::control::{ArrayError, Basis, Configuration, ControlPlane, KnownDrive};
 use array::offload::Offload;
 use array::pool::opening::Opening;
 use base::Prng;
@@ -353,12 +353,8 @@ async fn begin(
     found: Configuration,
     first: bool,
 ) -> Result<(), ArrayError> {
+    let settled = array.settle().await?;
     array.keep_events();
     array.note_drives_and_warn().await;
-    array.restore_configuration(found, first).await?;
-    if first {
-        array.settle_configuration(true).await?;
-    }
-    array.follow_departures().await;
-    Ok(())
+    settled.take_over(found, Basis::of(first)).await
 }

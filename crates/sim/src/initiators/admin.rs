@@ -5,7 +5,7 @@
 
 use super::array::Array;
 use super::unit::{Unit, Within};
-use crate::control::{end_of_job, settle};
+use crate::control::end_of_job;
 use crate::small_pool;
 use api::JobState;
 use array::control::jobs::NewMove;
@@ -152,13 +152,6 @@ impl Array {
                 let (name, stage) = (&unit.name, transit.stage);
                 self.fail(format!("{name} is {stage:?} after job {job}"));
             }
-        }
-    }
-
-    /// What a start does with jobs and moves that another has left.
-    pub(super) async fn settle(&self) {
-        if let Err(error) = settle(&self.control).await {
-            self.fail(format!("settling: {:?}: {error}", error.kind));
         }
     }
 

@@ -8,9 +8,9 @@ use super::tasks::Task;
 use super::{Books, Host, filler_of};
 use crate::answers::Asked;
 use crate::config::patience;
-use crate::control::{PORTAL, Start};
+use crate::control::{PORTAL, Start, settle};
 use crate::shards::Shards;
-use array::control::ControlPlane;
+use array::control::{Basis, ControlPlane};
 use array::offload::Offload;
 use base::{Prng, Uuid};
 use engine::pool::maintenance::health;
@@ -102,10 +102,11 @@ impl Array {
             function: Cell::new(None),
             aborted: RefCell::default(),
         });
-        array.settle().await;
-        array.forget_leftovers().await;
-        let restored = array.control.restore_configuration(found, first).await;
-        restored.map_err(|error| format!("the start: {error}"))?;
+        let settled = settle(&array.control).await;
+        let settled = settled.map_err(|error| format!("settling: {:?}: {error}", error.kind))?;
+        array.check_nothing_kept();
+        let taken = settled.take_over(found, Basis::of(first)).await;
+        taken.map_err(|error| format!("the start: {error}"))?;
         Ok(array)
     }
 
@@ -178,12 +179,8 @@ impl Array {
         Some(Out(task))
     }
 
-    /// What a start does with what another has left.
-    async fn forget_leftovers(&self) {
-        let forgotten = self.offload.forget_leftovers(&self.shards.handles, None);
-        if let Err(error) = forgotten.await {
-            self.fail(format!("what was kept: {error}"));
-        }
+    /// No pool keeps data for tokens of before the start.
+    fn check_nothing_kept(&self) {
         for pool in &self.pools {
             let left = pool.hidden();
             if !left.is_empty() {

@@ -25,7 +25,7 @@ use crate::control::{PORTAL, Records, Start, TRASH_S, settings};
 use crate::scenario::{Listener, Verdict};
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
-use array::control::{ArrayError, ArrayErrorKind, Configuration, ControlPlane};
+use array::control::{ArrayError, ArrayErrorKind, Basis, ControlPlane};
 use array::directory::Directory;
 use array::offload::Offload;
 use array::pool::Paces;
@@ -269,12 +269,11 @@ impl Boot {
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
         let start = Start::new(world, &books.records, first);
         let began_unix_s = start.runtime().unix_s();
-        let found = start.found.clone();
         let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
         let homes = books.open_pools(&shards, &site, first).await?;
         let offload = Arc::new(Offload::new(None, Default::default()));
         let array = start.control_plane((&shards, homes), offload, &site);
-        let started = begin(&array, found, first).await;
+        let started = begin(&array, &start, first).await;
         started.map_err(|error| format!("the start: {error}"))?;
         Ok(Boot {
             world: world.clone(),
@@ -436,25 +435,23 @@ impl Boot {
     }
 }
 
-/// What a server's start does once pools are open.
+/// What a server's start does once pools are open. It takes no events on record: nothing here looks
+/// for them.
 async fn begin(
     array: &Arc<ControlPlane<SimWorld>>,
-    found: Configuration,
+    start: &Start<'_>,
     first: bool,
 ) -> Result<(), ArrayError> {
-    // A start that can't write the record of jobs ends; the next one tries again.
-    while let Err(error) = array.settle_jobs().await {
-        if error.kind != ArrayErrorKind::Internal {
-            return Err(error);
+    let settled = loop {
+        match array.settle().await {
+            // A start that can't write the record of jobs ends; the next one tries again.
+            Err(error) if error.kind == ArrayErrorKind::Internal => {}
+            settled => break settled?,
         }
-    }
-    array.settle_moves(None).await?;
-    array.restore_configuration(found, first).await?;
-    if first {
-        array.settle_configuration(true).await?;
-    }
-    array.keep_trash().await?;
-    array.keep_schedules().await?;
+    };
+    let found = start.found.clone();
+    settled.take_over(found, Basis::of(first)).await?;
+    array.keep_by_itself(start.scrubs()).await?;
     array.resume_jobs();
     Ok(())
 }

@@ -3,10 +3,10 @@
 use super::Books;
 use super::network::End;
 use super::path::Path;
-use crate::control::Start;
+use crate::control::{Start, settle};
 use crate::shards::Shards;
 use array::connection::Timeouts;
-use array::control::ControlPlane;
+use array::control::{Basis, ControlPlane};
 use array::directory::Portal;
 use array::front::{Desk, FrontLimits, Surroundings};
 use array::memory::{BUDGET_BYTES_MIN, Budget, Use};
@@ -126,8 +126,12 @@ impl Array {
         let site = start.settings(of_pools, &PORTALS.map(SocketAddr::from))?;
         let offload = Arc::new(Offload::new(None, Default::default()));
         let control = start.control_plane((&shards, homes), offload, &site);
-        let restored = control.restore_configuration(found, first).await;
-        restored.map_err(|error| format!("the start: {error}"))?;
+        let started = async {
+            let settled = settle(&control).await?;
+            settled.take_over(found, Basis::of(first)).await
+        };
+        let started = started.await;
+        started.map_err(|error| format!("the start: {error}"))?;
         let (desk, budget) = front(world, books, &control);
         Ok(Rc::new(Array {
             world: world.clone(),

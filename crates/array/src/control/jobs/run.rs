@@ -201,7 +201,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
-    pub async fn settle_jobs(self: &Arc<Self>) -> Result<(), ArrayError> {
+    pub(in crate::control) async fn settle_jobs(self: &Arc<Self>) -> Result<(), ArrayError> {
         let jobs = &self.jobs;
         let unsettled: Vec<(u64, String)> = {
             let left = jobs.left().into_iter();
