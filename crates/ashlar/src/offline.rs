@@ -8,7 +8,7 @@ use crate::fsck_report::Remark;
 use crate::site_file;
 use engine::{LabelSummary, NamedDrive};
 use server::bringup::Patience;
-use server::offline::{probe, probe_beside};
+use server::offline::find_labels;
 use site::Site;
 use std::path::{Path, PathBuf};
 use world_real::{OpenErrorKind, RealDrive, RealWorld};
@@ -156,29 +156,28 @@ pub async fn sort(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, 
         remarks: Vec::new(),
         unlabelled: Vec::new(),
     };
-    let (mut wrong, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut wrong, mut there) = (Vec::new(), Vec::new());
     let mut patience = Patience::default();
     for place in places {
-        match label_of(world, &place, &mut patience).await {
-            Ok(SeenPlace::Labelled(drive, label)) => {
-                known.push(label.clone());
-                sorted.add(place.name, drive, label);
-            }
-            Ok(SeenPlace::Unlabelled(drive)) => rest.push((place, drive)),
+        match open(world, &place, &mut patience).await {
+            Ok(SeenPlace::There(drive)) => there.push((place, drive)),
             Ok(SeenPlace::Away(remark)) => sorted.remarks.push(Remark::new(&place.name, remark)),
             Err(error) => wrong.push(format!("drive {}: {error}", place.name)),
         }
     }
-    for (place, drive) in rest {
-        match probe_beside(world, &drive, &known).await {
+    let drives: Vec<&RealDrive> = there.iter().map(|(_, drive)| drive).collect();
+    let labels = find_labels(world, &drives).await;
+    for ((place, drive), label) in there.into_iter().zip(labels) {
+        let path = place.path.display();
+        match label {
             Ok(Some(label)) => sorted.add(place.name, drive, label),
-            _ => {
-                let path = place.path.display();
+            Ok(None) => {
                 let remark = format!("{path} has no label: it belongs to no pool");
                 sorted.remarks.push(Remark::new(&place.name, remark));
                 let name = place.name;
                 sorted.unlabelled.push(NamedDrive { name, drive });
             }
+            Err(error) => wrong.push(format!("drive {}: {path}: {error}", place.name)),
         }
     }
     match wrong.is_empty() {
@@ -203,34 +202,28 @@ pub async fn find(world: &RealWorld, places: Vec<DrivePlace>) -> Result<Sorted, 
 
 /// What is at a place.
 enum SeenPlace {
-    Labelled(RealDrive, LabelSummary),
-    Unlabelled(RealDrive),
+    There(RealDrive),
     /// Why nothing is.
     Away(String),
 }
 
-/// Opens a drive and reads its label.
-async fn label_of(
+/// Opens a drive.
+async fn open(
     world: &RealWorld,
     place: &DrivePlace,
     patience: &mut Patience,
 ) -> Result<SeenPlace, String> {
     let path = place.path.display();
-    let drive = match patience.open(&place.path).await {
-        Ok(open) => RealDrive::of(world, &open),
+    match patience.open(&place.path).await {
+        Ok(open) => Ok(SeenPlace::There(RealDrive::of(world, &open))),
         Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
-            return Ok(SeenPlace::Away(format!("{path} is not there")));
+            Ok(SeenPlace::Away(format!("{path} is not there")))
         }
         // Such as a file that was emptied.
         Err(error) if error.kind == OpenErrorKind::Unfit && place.may_be_away => {
-            return Ok(SeenPlace::Away(error.to_string()));
+            Ok(SeenPlace::Away(error.to_string()))
         }
-        Err(error) => return Err(error.to_string()),
-    };
-    match probe(world, &drive).await {
-        Ok(Some(label)) => Ok(SeenPlace::Labelled(drive, label)),
-        Ok(None) => Ok(SeenPlace::Unlabelled(drive)),
-        Err(error) => Err(format!("{path}: {error}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -3,35 +3,24 @@
 //! The engine is generic over its world, so it is compiled wherever it is called. This crate has it
 //! for the real world anyhow: the functions here give others boxed futures, which are compiled once.
 
+use ::array::pool::opening;
 use engine::fsck::{self, Options, Progress, Report};
 use engine::salvage::{self, Plan};
-use engine::{LabelSummary, Lane, NamedDrive, PoolError};
+use engine::{LabelSummary, NamedDrive, PoolError};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 use world_real::{RealDrive, RealWorld};
 
-/// What the label of the first lane says, as [`Lane::probe`].
+/// What the labels on drives say, as [`find_labels`](opening::find_labels).
 ///
 /// # Errors
 /// As there.
-pub fn probe<'a>(
+pub fn find_labels<'a>(
     world: &'a RealWorld,
-    drive: &'a RealDrive,
-) -> LocalBoxFuture<'a, Result<Option<LabelSummary>, PoolError>> {
-    Lane::probe(world, drive).boxed_local()
-}
-
-/// What labels of other lanes say, as [`Lane::probe_beside`].
-///
-/// # Errors
-/// As there.
-pub fn probe_beside<'a>(
-    world: &'a RealWorld,
-    drive: &'a RealDrive,
-    known: &'a [LabelSummary],
-) -> LocalBoxFuture<'a, Result<Option<LabelSummary>, PoolError>> {
-    Lane::probe_beside(world, drive, known).boxed_local()
+    drives: &'a [&'a RealDrive],
+) -> LocalBoxFuture<'a, Vec<Result<Option<LabelSummary>, PoolError>>> {
+    opening::find_labels(world, drives).boxed_local()
 }
 
 /// Checks a pool, as [`fsck::check_watched`].

@@ -9,7 +9,7 @@ use crate::pool_changes::{Door, pool_over};
 use crate::shards::in_one_task;
 use array::control::{OneThread, SnapshotBarrier};
 use array::pool::Pool;
-use array::pool::opening::{NotOpened, Opening};
+use array::pool::opening::{NotOpened, Opening, find_labels};
 use array::shard::ShardState;
 use base::Uuid;
 use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
@@ -46,26 +46,17 @@ pub struct Lanes {
     pub given: RefCell<Vec<NamedMedia>>,
 }
 
-/// Of `drives` those that a server would open a pool from: the first lane has a label
-/// there, or where the labels of others say that there is one, another lane.
+/// Of `drives` those that a server would open a pool from: they have a label of a lane.
 pub(crate) async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
-    let (mut found, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
-    for drive in drives {
-        for door in doors(world, std::slice::from_ref(drive)) {
-            match Lane::probe(world, &door.drive).await {
-                Ok(Some(label)) => {
-                    known.push(label);
-                    found.push(drive.clone());
-                }
-                Ok(None) => rest.push((drive, door)),
-                Err(error) => world.note(|| format!("{}: {error}", door.name)),
-            }
-        }
-    }
-    for (drive, door) in rest {
-        let label = Lane::probe_beside(world, &door.drive, &known).await;
-        if label.is_ok_and(|label| label.is_some()) {
-            found.push(drive.clone());
+    let doors = doors(world, drives);
+    let opened: Vec<&SimDrive> = doors.iter().map(|door| &door.drive).collect();
+    let labels = find_labels(world, &opened).await;
+    let mut found = Vec::new();
+    for (drive, label) in drives.iter().zip(labels) {
+        match label {
+            Ok(Some(_)) => found.push(drive.clone()),
+            Ok(None) => {}
+            Err(error) => world.note(|| format!("{}: {error}", drive.0)),
         }
     }
     found

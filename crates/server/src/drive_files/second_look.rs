@@ -5,7 +5,7 @@
 
 use super::{DriveContent, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
-use engine::pool::{LabelSummary, Lane};
+use ::array::pool::opening::KnownLabels;
 use tokio::time::timeout;
 use world_real::RealDrive;
 
@@ -16,11 +16,11 @@ pub(super) async fn by_other_lanes(
     patience: &mut Patience,
 ) {
     let label = |look: &Look| match &look.found {
-        DriveContent::Labelled(label) if label.part.lanes > 1 => Some(label.clone()),
+        DriveContent::Labelled(label) => Some(label.clone()),
         _ => None,
     };
-    let known: Vec<LabelSummary> = looks.iter().filter_map(label).collect();
-    if known.is_empty() {
+    let known: KnownLabels = looks.iter().filter_map(label).collect();
+    if known.lead_nowhere() {
         return;
     }
     for look in looks {
@@ -32,8 +32,8 @@ pub(super) async fn by_other_lanes(
             continue;
         };
         let drive = RealDrive::of(state.world(), &open);
-        let probed = Lane::probe_beside(state.world(), &drive, &known);
-        if let Ok(Ok(Some(label))) = timeout(READ_TIME, probed).await {
+        let beside = known.beside(state.world(), &drive);
+        if let Ok(Some(label)) = timeout(READ_TIME, beside).await {
             tracing::warn!(
                 "drive {}: it has lost its labels of the first lane of pool {}, and has those of \
                  another: `ashlar pool salvage` says whether they can be written again",

@@ -1,7 +1,8 @@
 //! Opens, creates and closes the lanes of a pool: all of them, or none.
 //!
 //! The caller gives the shards of the lanes, and drives that each shard reaches by a door of its own.
-//! Files, devices and records are the server's, media the simulator's.
+//! Files, devices and records are the server's, media the simulator's. Which drives are a pool's,
+//! their labels say ([`find_labels`]).
 //!
 //! Invariants:
 //! - All lanes are opened side by side: each waits until all could be. Where one can't be opened,
@@ -14,8 +15,11 @@
 
 mod completion;
 mod creation;
+mod labels;
 #[cfg(test)]
 mod tests;
+
+pub use labels::{KnownLabels, find_labels};
 
 use super::Paces;
 use crate::error::ArrayError;
