@@ -7,18 +7,18 @@
 use crate::config::Config;
 use crate::pool_changes::{Door, pool_over};
 use crate::shards::in_one_task;
-use array::control::{OneThread, SnapshotBarrier};
-use array::pool::Pool;
+use array::control::{NotTaken, OneThread, PlacedVolume, SnapshotBarrier, by_name, renamed};
 use array::pool::opening::{NotOpened, Opening, find_labels};
+use array::pool::{Pool, emptiest_lane};
 use array::shard::ShardState;
 use base::Uuid;
-use engine::pool::{AttributesChange, Event, Holdings, SNAPSHOT_MARK, VolumeChange};
+use engine::pool::{AttributesChange, Event, Holdings, Taking, VolumeChange};
 use engine::volume::VolumeProperties;
 use engine::{
     Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
 };
 use futures_util::future::join_all;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use world_sim::{Media, SimDrive, SimWorld};
@@ -40,8 +40,6 @@ pub struct Lanes {
     lanes: Vec<Lane<SimWorld>>,
     /// All of them.
     pub(crate) pool: Pool<SimWorld>,
-    /// Where the next volume goes.
-    next: Cell<usize>,
     /// The drives that it was given, under the names that it knows them by.
     pub given: RefCell<Vec<NamedMedia>>,
 }
@@ -111,7 +109,6 @@ impl Lanes {
         Lanes {
             pool: pool_over(world, &lanes),
             lanes,
-            next: Cell::new(0),
             given: RefCell::new(drives.to_vec()),
         }
     }
@@ -216,7 +213,7 @@ impl Lanes {
         self.lanes.iter().find(has).unwrap_or(&self.lanes[0])
     }
 
-    /// Makes a volume, in each lane in turn.
+    /// Makes a volume, in the lane that the array puts it.
     ///
     /// # Errors
     /// As the pool's.
@@ -228,9 +225,9 @@ impl Lanes {
         if self.volume(&spec.name).is_some() {
             return self.lane_of(&spec.name).create_volume(spec).await;
         }
-        let next = self.next.get();
-        self.next.set((next + 1) % self.lanes.len());
-        self.lanes[next]
+        let lanes: Vec<PoolInfo> = self.lanes.iter().map(Lane::info).collect();
+        let lane = usize::from(emptiest_lane(&lanes));
+        self.lanes[lane]
             .create_volume_as(spec, detects_zeroes)
             .await
     }
@@ -298,40 +295,51 @@ impl Lanes {
         let lane = self.lane_of(name);
         let volume = lane.volume(name).map(|volume| volume.info());
         if let Some((info, new)) = volume.zip(change.name.as_deref()) {
-            self.check_free(lane, &info, new)?;
+            self.check_free(lane, info, new)?;
         }
         lane.change_attributes(name, change).await
     }
 
+    /// Its volumes, and where they are, but for those in the trash.
+    fn placed(&self) -> Vec<PlacedVolume> {
+        let of_lane = |lane: &Lane<SimWorld>| {
+            let placed = |(info, properties)| PlacedVolume {
+                pool: self.pool.name().to_owned(),
+                lane: lane.lane(),
+                info,
+                properties,
+            };
+            let volumes = lane.volumes_with_properties();
+            volumes.into_iter().map(placed).collect::<Vec<_>>()
+        };
+        self.lanes.iter().flat_map(of_lane).collect()
+    }
+
     /// That no other lane has a volume that is called as this one is to be, or as one of
-    /// its snapshots would be then.
+    /// its snapshots would be then. Its own lane looks for itself, and so is tried, too.
     fn check_free(
         &self,
         lane: &Lane<SimWorld>,
-        volume: &VolumeInfo,
+        volume: VolumeInfo,
         new: &str,
     ) -> Result<(), PoolError> {
-        let prefix = format!("{}{SNAPSHOT_MARK}", volume.name);
-        // Only its own snapshots keep up with its name, not those of one that was called so.
-        let is_of = |info: &VolumeInfo| {
-            let properties = lane.volume(&info.name).map(|volume| volume.properties());
-            let origin = properties.and_then(|properties| properties.origin);
-            info.read_only && origin.is_some_and(|origin| origin.uuid == volume.uuid)
+        let placed = |info| PlacedVolume {
+            pool: self.pool.name().to_owned(),
+            lane: lane.lane(),
+            info,
+            properties: VolumeProperties::default(),
         };
-        let follower = |info: VolumeInfo| {
-            let own = info.name.strip_prefix(&prefix)?;
-            is_of(&info).then(|| format!("{new}{SNAPSHOT_MARK}{own}"))
-        };
-        let followers = lane.volumes().into_iter().filter_map(follower);
-        let others = self.lanes.iter().filter(|pool| pool.lane() != lane.lane());
-        for name in followers.chain([new.to_owned()]) {
-            if others
-                .clone()
-                .any(|pool: &Lane<SimWorld>| pool.volume(&name).is_some())
-            {
+        let volume = placed(volume);
+        let (here, elsewhere): (Vec<_>, Vec<_>) = self
+            .placed()
+            .into_iter()
+            .partition(|placed| placed.lane == lane.lane());
+        let others = by_name(&elsewhere);
+        for renamed in renamed(&volume, new, &here) {
+            if renamed.taken_by(&others).is_some() {
                 return Err(PoolError {
                     kind: PoolErrorKind::Exists,
-                    context: format!("{name} is in another lane"),
+                    context: format!("{} is in another lane", renamed.name),
                 });
             }
         }
@@ -365,7 +373,7 @@ impl Lanes {
         let trash = lane.trash();
         let old = trash.iter().find(|(info, _)| info.uuid == uuid);
         if let Some((info, _)) = old {
-            self.check_free(lane, info, name.unwrap_or(&info.name))?;
+            self.check_free(lane, info.clone(), name.unwrap_or(&info.name))?;
         }
         lane.recover_trashed(uuid, name).await
     }
@@ -399,23 +407,31 @@ impl Lanes {
         let runtime = Arc::new(OneThread::new(world.clone(), at_unix_s));
         let barrier = SnapshotBarrier::of(lanes.len(), runtime);
         let take = async |(pool, pairs): &(&Lane<SimWorld>, Vec<(&str, &str)>)| {
-            let taking = pool.snapshot_together(pairs, at_unix_s, barrier.arrive());
-            let made = taking.await;
-            if made.is_err() {
-                barrier.call_off();
-            }
-            made
+            let taking = Taking {
+                read_only: true,
+                at_unix_s,
+                attributes: &[],
+            };
+            barrier.take_in(pool, pairs, taking).await
         };
         let mut made = Vec::new();
-        let mut failure: Option<PoolError> = None;
+        let (mut failure, mut is_called_off) = (None, false);
         for outcome in join_all(lanes.iter().map(take)).await {
             match outcome {
-                Ok(volumes) => made.extend(volumes),
-                Err(error) if error.kind == PoolErrorKind::Busy && failure.is_some() => {}
-                Err(error) => failure = Some(error),
+                Ok(Some(volumes)) => made.extend(volumes),
+                Ok(None) => is_called_off = true,
+                Err(NotTaken::Lane(error)) => failure = Some(error),
+                Err(NotTaken::Unsound(error)) => unreachable!("nobody erases here: {error}"),
             }
         }
-        failure.map_or(Ok(made), Err)
+        match failure {
+            Some(error) => Err(error),
+            None if is_called_off => Err(PoolError {
+                kind: PoolErrorKind::Busy,
+                context: "the lanes did not come to a stand at one instant".to_owned(),
+            }),
+            None => Ok(made),
+        }
     }
 
     /// Gives a volume what a snapshot in its lane has.

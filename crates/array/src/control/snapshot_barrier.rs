@@ -3,7 +3,7 @@
 use super::snapshots::check_all_sound;
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume, Runtime, TakeBack};
 use engine::pool::{SNAPSHOT_MARK, Taking};
-use engine::{Lane, Volume, World};
+use engine::{Lane, PoolError, Volume, World};
 use event_listener::Event;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -42,6 +42,26 @@ pub struct SnapshotBarrier {
     runtime: Arc<dyn Runtime>,
 }
 
+/// Why a lane takes no snapshots.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// A volume may be half erased.
+    #[error(transparent)]
+    Unsound(ArrayError),
+    /// What the lane says.
+    #[error(transparent)]
+    Lane(PoolError),
+}
+
+impl From<NotTaken> for ArrayError {
+    fn from(why: NotTaken) -> Self {
+        match why {
+            NotTaken::Unsound(error) => error,
+            NotTaken::Lane(error) => error.into(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meeting {
     Arrived(usize),
@@ -74,6 +94,35 @@ impl SnapshotBarrier {
             Some(all_are_there) => all_are_there,
             None => !self.call_off(),
         }
+    }
+
+    /// Takes snapshots of volumes of one lane, `(volume, name)` each, at the instant when those of all
+    /// lanes stand still. Nothing when they did not, and it is not for this lane; where a lane refuses,
+    /// the others do not wait for it.
+    ///
+    /// # Errors
+    /// Why the lane takes none.
+    pub async fn take_in<W: World>(
+        &self,
+        lane: &Lane<W>,
+        pairs: &[(&str, &str)],
+        taking: Taking<'_>,
+    ) -> Result<Option<Vec<Volume<W>>>, NotTaken> {
+        let (mut sound, mut is_called_off) = (Ok(()), false);
+        let others = async {
+            sound = check_all_sound(lane, pairs.iter().map(|(of, _)| *of));
+            is_called_off = sound.is_ok() && !self.arrive().await;
+            sound.is_ok() && !is_called_off
+        };
+        let taken = lane.take_together(pairs, taking, others).await;
+        let refused = match (sound, taken) {
+            (Err(error), _) => NotTaken::Unsound(error),
+            (Ok(()), Ok(volumes)) => return Ok(Some(volumes)),
+            (Ok(()), Err(_)) if is_called_off => return Ok(None),
+            (Ok(()), Err(error)) => NotTaken::Lane(error),
+        };
+        self.call_off();
+        Err(refused)
     }
 
     /// Ends when all are there, or nothing comes of it; true for the first.
@@ -168,32 +217,20 @@ impl<W: World> ControlPlane<W> {
             let visit = move |_, pool: Lane<W>| async move {
                 let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
                 let pairs: Vec<_> = pairs.collect();
-                let (mut sound, mut is_called_off) = (Ok(()), false);
-                let others = async {
-                    sound = check_all_sound(&pool, pairs.iter().map(|(of, _)| *of));
-                    is_called_off = sound.is_ok() && !theirs.arrive().await;
-                    sound.is_ok() && !is_called_off
-                };
                 let taking = Taking {
                     read_only: true,
                     at_unix_s,
                     attributes: &attributes,
                 };
-                let taken = pool.take_together(&pairs, taking, others).await;
-                sound?;
-                if is_called_off {
-                    return Ok(None);
-                }
-                let taken = taken?;
-                let all = taken
-                    .iter()
-                    .map(|volume| (volume.info(), volume.properties()));
-                Ok(Some(all.collect::<Vec<_>>()))
+                let taken = theirs.take_in(&pool, &pairs, taking).await?;
+                let seen = |volume: Volume<W>| (volume.info(), volume.properties());
+                Ok(taken.map(|taken| taken.into_iter().map(seen).collect::<Vec<_>>()))
             };
             let barrier = Arc::clone(&barrier);
             async move {
                 let taken = self.with_lane(&pool, lane, visit).await;
                 if taken.is_err() {
+                    // Its shard may have stopped before the lane could say so.
                     barrier.call_off();
                 }
                 let placed = |(info, properties)| PlacedVolume {

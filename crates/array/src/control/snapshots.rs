@@ -3,10 +3,10 @@
 //! A snapshot is a volume that nobody writes, called `VOLUME@NAME`. Both are in the lane
 //! of the volume that they were taken from, since they share its pages.
 
+use super::new_names::{by_name, renamed};
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Deleted, Deletion, PlacedVolume};
 use engine::pool::{SNAPSHOT_MARK, Taking};
 use engine::{Lane, World};
-use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
@@ -222,27 +222,14 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<(), ArrayError> {
         self.jobs.check_free(new, None)?;
         let volumes = self.volumes().await?;
-        let by_name: BTreeMap<&str, &PlacedVolume> = volumes
-            .iter()
-            .map(|known| (known.info.name.as_str(), known))
-            .collect();
-        if let Some(there) = by_name.get(new) {
-            return Err(is_taken(there));
-        }
-        self.check_absent(new, new != volume.info.name)?;
-        self.turns.check_name(new)?;
-        let prefix = format!("{}{SNAPSHOT_MARK}", volume.info.name);
-        for snapshot in volumes.iter().filter(|known| known.is_of(volume)) {
-            let Some(own) = snapshot.info.name.strip_prefix(&prefix) else {
-                continue;
-            };
-            let name = format!("{new}{SNAPSHOT_MARK}{own}");
-            let there = by_name.get(name.as_str());
-            if let Some(there) = there.filter(|there| there.info.uuid != snapshot.info.uuid) {
+        let by_name = by_name(&volumes);
+        for renamed in renamed(volume, new, &volumes) {
+            if let Some(there) = renamed.taken_by(&by_name) {
                 return Err(is_taken(there));
             }
-            self.check_absent(&name, name != snapshot.info.name)?;
-            self.turns.check_name(&name)?;
+            let name = &renamed.name;
+            self.check_absent(name, *name != renamed.volume.info.name)?;
+            self.turns.check_name(name)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Volumes over all pools.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane};
+use crate::pool::emptiest_lane;
 use crate::shard::ShardState;
 use engine::volume::VolumeProperties;
 use engine::{Lane, VolumeInfo, VolumeSpec, World};
@@ -217,15 +218,10 @@ impl<W: World> ControlPlane<W> {
         Ok((present, mapped))
     }
 
-    /// The lane of a pool whose volumes are smallest together.
+    /// The lane of a pool that a new volume goes to.
     pub(super) async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
-        let lanes = self.homes(pool)?.len() as u16;
-        let mut sizes = Vec::new();
-        for lane in 0..lanes {
-            let visit = |_, pool: Lane<W>| async move { Ok(pool.info().provisioned_bytes) };
-            sizes.push((self.with_lane(pool, lane, visit).await?, lane));
-        }
-        Ok(sizes.into_iter().min().map_or(0, |(_, lane)| lane))
+        let lanes = self.pool_of(pool)?.lane_infos().await?;
+        Ok(emptiest_lane(&lanes))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The room that a pool has once a group has left.
+//! The room that lanes have, and that a pool has once a group has left.
 //!
 //! Invariant: no group leaves a pool that is nearly full then, unless by force.
 
@@ -14,6 +14,14 @@ const ROOM_PARTS: u64 = 50;
 /// Whether a pool with so much free of so much gives what is in the trash.
 pub fn is_short(free_bytes: u64, capacity_bytes: u64) -> bool {
     free_bytes < capacity_bytes / ROOM_PARTS
+}
+
+/// The lane that a new volume goes to, where none says otherwise: the one whose volumes are smallest
+/// together. `lanes` is what each lane says of itself, the first lane first.
+pub fn emptiest_lane(lanes: &[PoolInfo]) -> u16 {
+    let sizes = lanes.iter().map(|info| info.provisioned_bytes);
+    let emptiest = sizes.zip(0..).min();
+    emptiest.map_or(0, |(_, lane)| lane)
 }
 
 impl<W: World> Pool<W> {
