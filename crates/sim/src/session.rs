@@ -230,6 +230,8 @@ impl Session {
 
     /// Notes how far the scrubs are, now and then, as long as the pool is open. It has them go on from
     /// there, too: so they look at what is due more often than once a second, as boots are short.
+    /// The array's own notes (`array::control::ScrubNote`) are of whole seconds, and it looks every
+    /// other second: a boot of milliseconds would begin anew for ever. A run of operations keeps those.
     pub async fn note_scrubs(session: Weak<Session>, world: SimWorld) {
         while let Some(session) = session.upgrade() {
             for lane in session.pool.all() {

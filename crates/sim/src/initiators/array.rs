@@ -137,7 +137,10 @@ impl Array {
         pools.find_map(|(number, pool)| Some((number, pool.volume_of(uuid)?)))
     }
 
-    /// Makes some room for a volume, and takes its time. Whether there was any to make.
+    /// Makes some room for a volume, and takes its time. Whether there was any to make. Revoking tokens
+    /// is the array's own first step, too (`ControlPlane::keep_trash`). Then the array deletes a volume
+    /// that is in the trash; here a filler shrinks instead, which gives room in small pieces and many
+    /// times. So what the array does is not tried with hosts at work, but by a run of operations.
     pub(super) async fn make_room(&self, volume: Uuid) -> bool {
         let Some((pool, _)) = self.volume_of(volume) else {
             return false;
