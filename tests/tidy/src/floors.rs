@@ -76,6 +76,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             // What asks nobody of ours.
             "panics",
             "private",
+            "offline",
             "wall_clock",
             "machine_memory",
             "overcommitment",

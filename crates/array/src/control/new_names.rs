@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A volume, or a snapshot that keeps up with it, under the name that it is to have.
 #[derive(Clone, Debug)]
 pub struct Renamed<'a> {
-    /// As it is.
+    /// As it is before it is renamed.
     pub volume: &'a PlacedVolume,
     /// What it is to be called.
     pub name: String,
@@ -39,7 +39,7 @@ pub fn renamed<'a>(
     renamed
 }
 
-/// Volumes by name.
+/// What each name of these volumes is the name of.
 pub fn by_name(all: &[PlacedVolume]) -> BTreeMap<&str, &PlacedVolume> {
     let named = all.iter().map(|volume| (volume.info.name.as_str(), volume));
     named.collect()

@@ -87,13 +87,7 @@ pub(super) fn begin(
 ) -> Result<Beginning, BringUpError> {
     let settings = Some(Arc::new(site.settings()));
     if let Some(kept) = kept {
-        return Ok(Beginning {
-            basis: match kept.settings {
-                Some(_) => Basis::Record,
-                None => Basis::Unwritten,
-            },
-            configuration: Configuration { settings, ..kept },
-        });
+        return Ok(accepted(settings, kept));
     }
     if is_lost {
         return lost(settings, data);
@@ -130,6 +124,17 @@ pub(super) fn begin(
                 format!("{complaint}; correct the site file, or remove the entry from {file}");
             Err(BringUpError::new(BringUpErrorKind::Export, context))
         }
+    }
+}
+
+/// What an array begins with that has a record.
+fn accepted(settings: Option<Arc<Site>>, kept: Configuration) -> Beginning {
+    Beginning {
+        basis: match kept.settings {
+            Some(_) => Basis::Record,
+            None => Basis::Unwritten,
+        },
+        configuration: Configuration { settings, ..kept },
     }
 }
 

@@ -145,30 +145,47 @@ struct KnownBeforeStart {
     kept: Option<Configuration>,
 }
 
+impl KnownBeforeStart {
+    /// Ends the destroying of pools that was cut short, and takes back the making of others; nothing
+    /// says any more that the array has them. Gives what it has made, and which pools are gone.
+    ///
+    /// # Errors
+    /// A record can't be read or written, or a shard has stopped.
+    async fn forget_gone(
+        &mut self,
+        data: &DataDir,
+        shard: &ShardHandle,
+    ) -> Result<(made::Made, Vec<String>), BringUpError> {
+        let mut made = made::Made::read(data)?;
+        let mut gone = pool_changes::end_destructions(data, shard, &mut made).await?;
+        gone.extend(taking_back::take_back_makings(data, &mut made, shard).await?);
+        for name in &gone {
+            self.described = pool_changes::without(&self.described, name);
+            if let Some(kept) = &mut self.kept {
+                kept.settings = Some(Arc::new(self.described.settings()));
+                self.store.write(kept)?;
+            }
+            made.forget(data, name)?;
+        }
+        Ok((made, gone))
+    }
+}
+
 /// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
 /// described.
 async fn furnish(
-    KnownBeforeStart {
-        file,
-        mut described,
-        store,
-        mut kept,
-    }: KnownBeforeStart,
+    mut before: KnownBeforeStart,
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
-    let mut made = made::Made::read(data)?;
-    let mut gone = pool_changes::end_destructions(data, &shards[0], &mut made).await?;
-    gone.extend(taking_back::take_back_makings(data, &mut made, &shards[0]).await?);
-    for name in &gone {
-        described = pool_changes::without(&described, name);
-        if let Some(kept) = &mut kept {
-            kept.settings = Some(Arc::new(described.settings()));
-            store.write(kept)?;
-        }
-        made.forget(data, name)?;
-    }
+    let (mut made, gone) = before.forget_gone(data, &shards[0]).await?;
+    let KnownBeforeStart {
+        file,
+        described,
+        store,
+        kept,
+    } = before;
     let site = &described;
     let added = array::added(data.path())?;
     let roster = array::roster(data.path());
