@@ -80,6 +80,8 @@ fn nothing_is_acknowledged_over_a_note_that_is_not_true_any_more() {
         record.takes(1);
         add_again(&array).await.unwrap();
     });
+    // The array is complete from then on, and keeps that.
+    record.takes(1);
     boot_with(&media, 100, Arc::clone(&record) as _, async |array| {
         let found = record.kept();
         let settled = array.settle().await.unwrap();
