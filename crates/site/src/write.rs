@@ -96,12 +96,8 @@ fn limits(limits: &Limits, file: &mut Writer) {
     };
     number(file, "sessions", *sessions, usual.sessions);
     let each = usual.sessions_per_initiator.min(*sessions);
-    number(
-        file,
-        "sessions_per_initiator",
-        *sessions_per_initiator,
-        each,
-    );
+    let said = *sessions_per_initiator;
+    number(file, "sessions_per_initiator", said, each);
     number(file, "logins", *logins, usual.logins);
     let each = usual.logins_per_address.min(*logins);
     number(file, "logins_per_address", *logins_per_address, each);

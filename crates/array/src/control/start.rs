@@ -118,7 +118,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Has the array do from now on what it does by itself: empty the trash, run schedules, scrub
-    /// pools.
+    /// pools, share memory.
     ///
     /// # Errors
     /// A shard has stopped.
@@ -129,6 +129,9 @@ impl<W: World> ControlPlane<W> {
         self.keep_trash().await?;
         self.keep_schedules().await?;
         self.keep_scrubs(scrubs);
+        if self.machine.memory_bytes().is_some() {
+            self.keep_checksum_memory();
+        }
         Ok(())
     }
 }

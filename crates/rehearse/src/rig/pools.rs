@@ -10,6 +10,7 @@ use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
 use engine::{GroupRole, Lane, Level, NamedDrive, PoolSpec};
+use model::controller::Controller;
 use site::plan::{Lot, Plan};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -47,8 +48,7 @@ pub(super) fn pools(
         let made_of = builder.drives(pool, &mut taken)?;
         let write_cache_bytes = model.write_cache.map_or(0, |cache| cache.bytes / share);
         let opened = builder.create(pool, &made_of, write_cache_bytes)?;
-        opened.store().cache.set_capacity(model.cache_bytes / share);
-        opened.set_checksum_blocks(model.checksum_bytes / share / base::BLOCK_BYTES as u64);
+        give_memory(&opened, &model, share);
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);
@@ -177,6 +177,12 @@ impl<'a> Builder<'a> {
         let created = finish(self.world, create)?;
         created.map_err(|error| RehearseError::site(pool.line, error.to_string()))
     }
+}
+
+/// Gives a pool its part of the controller's memory, one of so many.
+fn give_memory(pool: &Lane<RigWorld>, model: &Controller, parts: u64) {
+    pool.store().cache.set_capacity(model.cache_bytes / parts);
+    pool.set_checksum_blocks(model.checksum_bytes / parts / base::BLOCK_BYTES as u64);
 }
 
 /// Labels, metadata and logs of all drives lie in the write cache.

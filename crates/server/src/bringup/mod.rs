@@ -255,7 +255,6 @@ async fn furnish(
         tell_differences(&apply::follow(file, &renamed), &array).await?;
     }
     array.keep_by_itself(array::scrubs(data.path())).await?;
-    array.keep_checksum_memory();
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     tell_unseen(&array);
