@@ -5,6 +5,7 @@
 //! in rising order from where the last one was, so that what is written in order lies
 //! in long runs.
 
+use crate::drives::PageNumbers;
 use base::PhysPage;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ const TURN_PAGES: u64 = 4;
 #[derive(Debug)]
 struct ZoneSpace {
     group: u16,
+    /// The number of its first page.
+    first: u64,
     pages: u64,
     free: u64,
     cursor: u64,
@@ -29,7 +32,7 @@ struct ZoneSpace {
 /// The free pages of a pool, as far as its zones are in use.
 #[derive(Debug)]
 pub struct Space {
-    zone_pages: u64,
+    numbers: PageNumbers,
     /// By number.
     zones: Vec<Option<ZoneSpace>>,
     /// Of each group, the zones that have free pages to give.
@@ -47,10 +50,10 @@ pub struct Space {
 }
 
 impl Space {
-    /// No pages yet; those of a zone are `zone_pages` numbers apart from the next's.
-    pub fn new(zone_pages: u64) -> Self {
+    /// No pages yet.
+    pub fn new(numbers: PageNumbers) -> Self {
         Space {
-            zone_pages,
+            numbers,
             zones: Vec::new(),
             open: BTreeMap::new(),
             current: BTreeMap::new(),
@@ -66,11 +69,18 @@ impl Space {
     /// A zone with `pages` free pages.
     ///
     /// # Panics
-    /// When it is there already, or has more pages than a zone can have.
+    /// When it is there already, or there are no numbers for so many pages.
     pub fn add_zone(&mut self, zone: u32, group: u16, pages: u64) {
-        assert!(pages <= self.zone_pages, "zone {zone} of {pages} pages");
+        let Some((first, _)) = self
+            .numbers
+            .of_zone(zone)
+            .filter(|(_, most)| pages <= *most)
+        else {
+            panic!("zone {zone} of {pages} pages has no numbers for them");
+        };
         let space = ZoneSpace {
             group,
+            first: first.0,
             pages,
             free: pages,
             cursor: 0,
@@ -198,7 +208,7 @@ impl Space {
             open.remove(&zone);
         }
         self.free -= count;
-        let first = u64::from(zone) * self.zone_pages + first;
+        let first = space.first + first;
         self.young.extend((first..first + count).map(PhysPage));
         Some((PhysPage(first), count))
     }
@@ -266,8 +276,7 @@ impl Space {
     }
 
     fn find(&self, page: PhysPage) -> Option<(u32, u64)> {
-        let zone = u32::try_from(page.0 / self.zone_pages).ok()?;
-        let inside = page.0 % self.zone_pages;
+        let (zone, inside) = self.numbers.place(page)?;
         (inside < self.zone(zone)?.pages).then_some((zone, inside))
     }
 
@@ -418,7 +427,7 @@ mod tests {
 
     #[test]
     fn pages_are_young_until_they_are_mapped_or_given_back() {
-        let mut space = Space::new(8);
+        let mut space = Space::new(PageNumbers::even(8));
         space.add_zone(1, 0, 8);
         assert_eq!(space.allocate_run(3), Some((PhysPage(8), 3)));
         assert!((8..11).all(|page| space.is_young(PhysPage(page))));
@@ -434,7 +443,7 @@ mod tests {
     #[test]
     fn every_page_is_given_out_once_in_order_and_again_when_freed() {
         for pages in [1, 63, 64, 65, 130] {
-            let mut space = Space::new(200);
+            let mut space = Space::new(PageNumbers::even(200));
             space.add_zone(1, 0, pages);
             assert_eq!(all(&mut space), (200..200 + pages).collect::<Vec<_>>());
             assert_eq!(space.free(), 0);
@@ -447,7 +456,7 @@ mod tests {
 
     #[test]
     fn groups_take_turns_and_one_goes_on_when_the_other_is_full() {
-        let mut space = Space::new(100);
+        let mut space = Space::new(PageNumbers::even(100));
         space.add_zone(0, 0, 6);
         space.add_zone(5, 1, 100);
         let given = all(&mut space);
@@ -459,7 +468,7 @@ mod tests {
 
     #[test]
     fn runs_are_consecutive_and_end_at_what_is_used() {
-        let mut space = Space::new(100);
+        let mut space = Space::new(PageNumbers::even(100));
         space.add_zone(0, 0, 10);
         assert!(space.claim(PhysPage(4)));
         assert!(!space.claim(PhysPage(4)));
@@ -475,7 +484,10 @@ mod tests {
     fn runs_are_claimed_as_their_pages_one_by_one_would_be() {
         let mut prng = base::Prng::from_seed(4);
         for _ in 0..2000 {
-            let mut spaces = [Space::new(200), Space::new(200)];
+            let mut spaces = [
+                Space::new(PageNumbers::even(200)),
+                Space::new(PageNumbers::even(200)),
+            ];
             for space in &mut spaces {
                 space.add_zone(0, 0, 200);
                 space.add_zone(1, 1, 130);
@@ -494,14 +506,14 @@ mod tests {
             }
             assert_eq!(all(whole), all(single));
         }
-        let mut space = Space::new(200);
+        let mut space = Space::new(PageNumbers::even(200));
         let far = PhysPage(u64::MAX - 1);
         assert_eq!(space.claim_run(far, 9), Err(far));
     }
 
     #[test]
     fn an_avoided_zone_gives_nothing_until_it_is_taken_away() {
-        let mut space = Space::new(100);
+        let mut space = Space::new(PageNumbers::even(100));
         space.add_zone(0, 0, 4);
         space.add_zone(1, 0, 4);
         let page = space.allocate().unwrap();
@@ -517,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_full_zone_that_was_avoided_does_not_stand_before_others() {
-        let mut space = Space::new(100);
+        let mut space = Space::new(PageNumbers::even(100));
         space.add_zone(0, 0, 2);
         assert_eq!(all(&mut space), [0, 1]);
         space.avoid(0, true);
@@ -531,7 +543,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "freed twice")]
     fn a_page_is_never_freed_twice() {
-        let mut space = Space::new(3);
+        let mut space = Space::new(PageNumbers::even(3));
         space.add_zone(0, 0, 3);
         space.claim(PhysPage(1));
         space.release(PhysPage(1));

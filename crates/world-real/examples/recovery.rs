@@ -20,7 +20,7 @@
 )]
 
 use base::{BLOCK_BYTES, PageIndex, Uuid, VolumeOffset};
-use engine::drives::{zone_capacity, zone_pages};
+use engine::drives::zone_capacity;
 use engine::label::{GroupEntry, Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
 use engine::meta::checkpoint::{self, Encoder, Step};
 use engine::meta::page_map::UNMAPPED;
@@ -154,7 +154,8 @@ fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) ->
         })?;
     }
     let pages = zones * in_zone;
-    let place = |page: u64| page / in_zone * zone_pages(pool) + page % in_zone;
+    let of_zone = u64::from(group.numbers.zone_pages);
+    let place = |page: u64| page / in_zone * of_zone + page % in_zone;
     let step = match shape {
         Shape::Runs => step_through(pages / RUN),
         Shape::Scattered | Shape::Holes => step_through(pages),

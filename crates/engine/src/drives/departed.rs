@@ -118,7 +118,7 @@ impl<W: World> Drives<W> {
         };
         let index = self.groups.borrow().len() as u16;
         let group = Rc::new(Group::new(index, entry, Vec::new(), &self.identity));
-        self.groups.borrow_mut().push(group);
+        self.take_in(group);
         self.write_labels(|label| label.groups.push(entry)).await
     }
 

@@ -96,13 +96,8 @@ impl<W: World> Drives<W> {
             return;
         }
         let groups = self.groups();
-        let zones = groups
-            .iter()
-            .map(|group| group.first_zone..group.first_zone + group.zones);
-        let told = self
-            .lane
-            .registry
-            .set_groups(self.lane.index, zones.collect());
+        let numbers = groups.iter().map(|group| group.numbers).collect();
+        let told = self.lane.registry.set_groups(self.lane.index, numbers);
         if let Err(index) = told {
             self.stop(format!("group {index} lies elsewhere in another lane"));
         }
@@ -151,8 +146,14 @@ impl<W: World> Drives<W> {
             member.set_reserved(false);
         }
         let group = Rc::new(Group::new(index, entry, members, &self.identity));
-        self.groups.borrow_mut().push(group);
+        self.take_in(group);
         self.write_labels(|label| label.groups.push(entry)).await
+    }
+
+    /// A group comes behind the others.
+    pub(super) fn take_in(&self, group: Rc<Group<W>>) {
+        self.numbers.add(group.numbers);
+        self.groups.borrow_mut().push(group);
     }
 
     fn table(&self) -> Vec<MemberEntry> {

@@ -9,7 +9,7 @@
 //!   waits is answered. So the next opening finds the logs as they were.
 //!
 //! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
-//! mean), `hung` (what waits for it), `zone` (zones and groups), `labels`, `losses`, `departed`
+//! mean), `hung` (what waits for it), `zone` (zones and groups), `numbers` (of their pages), `labels`, `losses`, `departed`
 //! (drives that are free again), `heartbeat` (who has the pool), `roster` (which there are),
 //! [`events`].
 
@@ -23,6 +23,7 @@ mod labels;
 pub(crate) mod limits;
 mod losses;
 pub mod member;
+mod numbers;
 mod roster;
 pub mod vitals;
 mod zone;
@@ -34,6 +35,7 @@ pub use events::{Event, EventKind, Mended};
 pub use fault::{DriveFault, flush_each};
 pub use limits::Limits;
 pub use member::{Member, MemberInfo};
+pub use numbers::PageNumbers;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
 use crate::error::{PoolError, PoolErrorKind};
@@ -56,9 +58,6 @@ pub struct NamedDrive<W: World> {
     pub drive: W::Drive,
 }
 
-/// The most drives of a group: page numbers of a zone are spaced for it.
-const ZONE_DRIVES: u64 = crate::raid::geometry::DRIVES_MAX as u64;
-
 /// The drives of groups, by group and place.
 pub type Places<W> = Vec<Vec<Rc<Member<W>>>>;
 
@@ -71,6 +70,7 @@ pub struct Drives<W: World> {
     lane: LaneSlot,
     identity: PoolIdentity,
     groups: RefCell<Vec<Rc<Group<W>>>>,
+    numbers: PageNumbers,
     /// Drives that wait to stand in.
     spares: RefCell<Vec<Rc<Member<W>>>>,
     /// By number; none for those not in use.
@@ -114,6 +114,7 @@ impl<W: World> Drives<W> {
     ) -> Self {
         let identity = label.pool.clone();
         let heart = Heart::new(&world, identity.uuid);
+        let numbers = PageNumbers::of(label.groups.iter().map(|group| group.numbers));
         let entries = label.groups.iter().zip(groups);
         let groups = (0..)
             .zip(entries)
@@ -123,6 +124,7 @@ impl<W: World> Drives<W> {
             world,
             lane,
             groups: RefCell::new(groups),
+            numbers,
             identity,
             spares: RefCell::new(spares),
             zones: RefCell::default(),
@@ -183,9 +185,9 @@ impl<W: World> Drives<W> {
         u64::from(self.identity.page_bytes)
     }
 
-    /// Page numbers that a zone spans; only the first of them lie in it.
-    pub fn zone_pages(&self) -> u64 {
-        zone_pages(&self.identity)
+    /// Which zone each page number is of.
+    pub fn numbers(&self) -> &PageNumbers {
+        &self.numbers
     }
 
     /// The group at `index`, whether it has left or not.
@@ -261,9 +263,7 @@ impl<W: World> Drives<W> {
     /// The group that a zone belongs to.
     pub fn group_of_zone(&self, zone: u32) -> Option<Rc<Group<W>>> {
         let groups = self.groups.borrow();
-        let of = |group: &&Rc<Group<W>>| {
-            (group.first_zone..group.first_zone + group.zones).contains(&zone)
-        };
+        let of = |group: &&Rc<Group<W>>| group.numbers.zone_range().contains(&zone);
         groups.iter().find(of).cloned()
     }
 
@@ -427,9 +427,4 @@ impl<W: World> Drives<W> {
     pub fn journal_at(&self, generation: u64) -> DriveOffset {
         DriveOffset(self.identity.journal_offset(generation))
     }
-}
-
-/// Page numbers that a zone spans.
-pub fn zone_pages(identity: &PoolIdentity) -> u64 {
-    ZONE_DRIVES * identity.zone_bytes / u64::from(identity.page_bytes)
 }

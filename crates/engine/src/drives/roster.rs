@@ -103,7 +103,7 @@ impl<W: World> Drives<W> {
         if !self.takes_zones(group) {
             return 0;
         }
-        let zones = group.first_zone..group.first_zone + group.zones;
+        let zones = group.numbers.zone_range();
         let unopened = self.lane().registry.free_zones(zones);
         unopened * zone_capacity(group.level(), group.drives(), self.identity())
     }

@@ -1,11 +1,11 @@
 //! Groups and zones: their places on drives, and the levels that they can have.
 
 use crate::drives::Member;
-use crate::label::{GroupEntry, GroupRole, PoolIdentity};
+use crate::label::{GroupEntry, GroupNumbers, GroupRole, PoolIdentity};
 use crate::layout::{ZoneShape, sum_area::area_bytes};
 use crate::raid::{Geometry, Level};
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset};
+use base::{BLOCK_BYTES, DriveOffset, PhysPage};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -13,10 +13,8 @@ use std::rc::Rc;
 pub struct Group<W: World> {
     /// Its number in the pool.
     pub index: u16,
-    /// The pool's number of its first zone.
-    pub first_zone: u32,
-    /// Zones that it has, in use or not.
-    pub zones: u32,
+    /// Where its zones, in use or not, and their pages are among all.
+    pub numbers: GroupNumbers,
     /// What it is for.
     pub role: GroupRole,
     level: Cell<Level>,
@@ -37,6 +35,8 @@ pub struct Zone<W: World> {
     pub group: Rc<Group<W>>,
     /// Where its data begins on each drive.
     pub data: DriveOffset,
+    /// The number of its first page.
+    pub first_page: PhysPage,
     zone_bytes: u64,
 }
 
@@ -83,8 +83,7 @@ impl<W: World> Group<W> {
     ) -> Self {
         Group {
             index,
-            first_zone: entry.first_zone,
-            zones: entry.zones,
+            numbers: entry.numbers,
             role: entry.role,
             level: Cell::new(entry.level),
             leaving: Cell::new(entry.leaving),
@@ -181,7 +180,9 @@ impl<W: World> Zone<W> {
                 group.drives()
             )
         })?;
-        let local = u64::from(zone - group.first_zone);
+        let first_page = group.numbers.first_page_of(zone);
+        let first_page = first_page.ok_or_else(|| format!("there is no zone {zone}"))?;
+        let local = u64::from(zone - group.numbers.first_zone);
         let area = DriveOffset(identity.data_start + local * group.stride_bytes);
         let data = area + (group.stride_bytes - identity.zone_bytes);
         Ok(Zone {
@@ -197,6 +198,7 @@ impl<W: World> Zone<W> {
             level,
             group: Rc::clone(group),
             data,
+            first_page,
             zone_bytes: identity.zone_bytes,
         })
     }

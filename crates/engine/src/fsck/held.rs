@@ -1,11 +1,12 @@
 //! The content of the logs: blocks and parity rows that cannot be judged by the data in place.
 
-use crate::drives::Zone;
+use crate::drives::{PageNumbers, Zone};
 use crate::integrity::block::SUMS;
 use crate::store::StripeRef;
 use crate::store::address::ZoneAddress;
 use crate::store::entry::{Intent, Item};
 use crate::world::World;
+use base::PhysPage;
 use rustc_hash::FxHashSet;
 
 /// What the logs hold.
@@ -19,14 +20,16 @@ pub(super) struct LogContents {
 }
 
 impl LogContents {
-    /// Takes up an item of the data log; `span` blocks lie between two zones.
-    pub fn item(&mut self, item: &Item, span: u64) {
+    /// Takes up an item of the data log, of a pool with so many blocks to a page.
+    pub fn item(&mut self, item: &Item, numbers: &PageNumbers, page_blocks: u64) {
         let (at, blocks) = match item {
             Item::Data { at, blocks } | Item::Zero { at, blocks } => (*at, u64::from(*blocks)),
             Item::InPlace { at, sums } => (*at, sums.len() as u64),
         };
         for block in at..at.saturating_add(blocks) {
-            self.block((block / span) as u32, block % span);
+            if let Some((zone, page)) = numbers.place(PhysPage(block / page_blocks)) {
+                self.block(zone, page * page_blocks + block % page_blocks);
+            }
         }
     }
 

@@ -116,13 +116,15 @@ fn judge<W: World>(
 }
 
 fn take_up_items<W: World>(subject: &Subject<W>, log: &Chain<W>, held: &mut LogContents) -> u64 {
-    let identity = subject.drives.identity();
-    let span = subject.drives.zone_pages() * u64::from(identity.page_bytes) / BLOCK_BYTES as u64;
+    let numbers = subject.drives.numbers();
+    let page_blocks = subject.drives.page_bytes() / BLOCK_BYTES as u64;
     let mut entries = 0;
     for (head, _) in log.batches.iter().flat_map(|batch| &batch.entries) {
         entries += 1;
         match decode_items(head) {
-            Some(items) => items.iter().for_each(|item| held.item(item, span)),
+            Some(items) => items
+                .iter()
+                .for_each(|item| held.item(item, numbers, page_blocks)),
             None => no_head(subject, log),
         }
     }

@@ -4,7 +4,7 @@
 
 use super::report::{Run, Severity};
 use super::subject::Subject;
-use crate::drives::zone_capacity;
+use crate::drives::{PageNumbers, zone_capacity};
 use crate::meta::{State, VolumeCore};
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage};
@@ -21,9 +21,45 @@ pub(super) struct Owners {
     /// Names of the volumes.
     names: Vec<String>,
     page_bytes: u64,
+    numbers: PageNumbers,
 }
 
 impl Owners {
+    /// Whose a physical page is; `None` when it is not there.
+    fn of(&self, phys: PhysPage) -> Option<&(u32, u32)> {
+        let (zone, inside) = self.numbers.place(phys)?;
+        self.zones.get(&zone)?.get(inside as usize)
+    }
+
+    /// That a physical page is there.
+    fn find(&self, phys: PhysPage) -> Result<(), String> {
+        let Some((zone, inside)) = self.numbers.place(phys) else {
+            return Err(format!("it lies at page {phys}, which no zone has"));
+        };
+        let Some(pages) = self.zones.get(&zone) else {
+            return Err(format!("it lies in zone {zone}, which is not in use"));
+        };
+        match pages.get(inside as usize) {
+            None => Err(format!(
+                "it lies at page {inside} of zone {zone}, which has {}",
+                pages.len()
+            )),
+            // Others may have it, too, and at any place of theirs.
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn claim(&mut self, phys: PhysPage, (volume, page): (u32, PageIndex)) {
+        let Some((zone, inside)) = self.numbers.place(phys) else {
+            return;
+        };
+        let pages = self.zones.get_mut(&zone);
+        if let Some(owner) = pages.and_then(|pages| pages.get_mut(inside as usize)) {
+            // Page numbers of a volume have 32 bits in the format.
+            *owner = (volume, page.0 as u32);
+        }
+    }
+
     fn owner(&self, zone: u32, block: u64) -> Option<(u32, u32)> {
         let page = block / (self.page_bytes / BLOCK_BYTES as u64);
         let owner = *self.zones.get(&zone)?.get(page as usize)?;
@@ -51,6 +87,7 @@ impl Owners {
 pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
     let mut owners = Owners {
         page_bytes: subject.drives.page_bytes(),
+        numbers: subject.drives.numbers().clone(),
         ..Owners::default()
     };
     check_zones(subject, state, &mut owners);
@@ -87,12 +124,8 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
 /// has is left over from before it was given back.
 fn check_backings<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owners) {
     for (phys, backing) in state.backings.iter() {
-        let (zone, inside) = split(subject, phys);
-        let owner = owners
-            .zones
-            .get(&zone)
-            .and_then(|pages| pages.get(inside as usize));
-        let Some((volume, page)) = owner.copied().filter(|owner| *owner != FREE) else {
+        let owner = owners.of(phys).copied();
+        let Some((volume, page)) = owner.filter(|owner| *owner != FREE) else {
             continue;
         };
         let say = |severity, text| {
@@ -104,22 +137,17 @@ fn check_backings<W: World>(subject: &Subject<W>, state: &State, owners: &mut Ow
             };
             subject.findings.borrow_mut().push_run(severity, run, text);
         };
-        let (zone, inside) = split(subject, backing);
-        let is_there = owners.zones.get(&zone);
-        if is_there.is_none_or(|pages| inside >= pages.len() as u64) {
-            let text =
-                format!("the rest of it lies at page {inside} of zone {zone}, which is not there");
-            say(Severity::Loss, text);
-        } else if state.backings.get(backing).is_some() {
-            let text = "the rest of it lies in a page whose rest lies elsewhere".to_owned();
-            say(Severity::Damage, text);
-        } else if owners.zones[&zone][inside as usize] == FREE {
-            claim(
-                subject,
-                owners,
-                backing,
-                (volume, PageIndex(u64::from(page))),
-            );
+        match owners.of(backing).copied() {
+            None => {
+                let text = format!("the rest of it lies at page {backing}, which is not there");
+                say(Severity::Loss, text);
+            }
+            Some(_) if state.backings.get(backing).is_some() => {
+                let text = "the rest of it lies in a page whose rest lies elsewhere".to_owned();
+                say(Severity::Damage, text);
+            }
+            Some(FREE) => owners.claim(backing, (volume, PageIndex(u64::from(page)))),
+            Some(_) => {}
         }
     }
 }
@@ -140,7 +168,7 @@ fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners
             .iter()
             .filter(|group| !group.leaves())
         {
-            let zones = group.first_zone..group.first_zone + group.zones;
+            let zones = group.numbers.zone_range();
             let unused = zones.filter(|zone| !state.zones.contains_key(zone)).count() as u64;
             let identity = subject.drives.identity();
             left += unused * zone_capacity(group.level(), group.drives(), identity);
@@ -201,45 +229,10 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
                 "this page is mapped and lies past the volume's end".to_owned(),
             );
         }
-        if let Err(text) = find(subject, owners, phys) {
+        if let Err(text) = owners.find(phys) {
             say(Severity::Loss, text);
             continue;
         }
-        claim(subject, owners, phys, (volume, page));
+        owners.claim(phys, (volume, page));
     }
-}
-
-/// That a physical page is there.
-fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Result<(), String> {
-    let (zone, inside) = split(subject, phys);
-    let Some(pages) = owners.zones.get(&zone) else {
-        return Err(format!("it lies in zone {zone}, which is not in use"));
-    };
-    match pages.get(inside as usize) {
-        None => Err(format!(
-            "it lies at page {inside} of zone {zone}, which has {}",
-            pages.len()
-        )),
-        // Others may have it, too, and at any place of theirs.
-        Some(_) => Ok(()),
-    }
-}
-
-fn claim<W: World>(
-    subject: &Subject<W>,
-    owners: &mut Owners,
-    phys: PhysPage,
-    (volume, page): (u32, PageIndex),
-) {
-    let (zone, inside) = split(subject, phys);
-    let pages = owners.zones.get_mut(&zone);
-    if let Some(owner) = pages.and_then(|pages| pages.get_mut(inside as usize)) {
-        // Page numbers of a volume have 32 bits in the format.
-        *owner = (volume, page.0 as u32);
-    }
-}
-
-fn split<W: World>(subject: &Subject<W>, phys: PhysPage) -> (u32, u64) {
-    let span = subject.drives.zone_pages();
-    ((phys.0 / span) as u32, phys.0 % span)
 }

@@ -23,7 +23,7 @@ type Members<W> = (Places<W>, Vec<Rc<Member<W>>>);
 /// The members by group and place, and the spares.
 ///
 /// # Errors
-/// `Corrupt` when the table contradicts itself.
+/// `Corrupt` when the table contradicts itself, or groups have numbers together.
 pub(super) fn members<W: World>(
     world: &W,
     newest: &Label,
@@ -67,6 +67,8 @@ pub(super) fn members<W: World>(
         );
     }
     check_places(newest, &mut groups)?;
+    let numbers = newest.check_numbers();
+    numbers.map_err(|context| PoolError::new(PoolErrorKind::Corrupt, context))?;
     Ok((groups, spares))
 }
 

@@ -9,16 +9,21 @@
 //!   generations before it touches anything else, so a drive that sat out even one
 //!   opening lags by two.
 
+mod numbers;
 mod part;
 mod role;
+mod version;
 
+pub use numbers::{GroupNumbers, NUMBERS_END, Spacing};
 pub use part::{LANES_MAX, Part};
 pub use role::GroupRole;
+pub use version::{FORMAT_VERSION, other_version};
 
 use crate::codec::{Reader, Writer};
 use crate::layout::{Layout, Slots};
 use crate::raid::Level;
 use base::{Uuid, crc32c};
+use version::Format;
 
 /// Bytes of one label slot.
 pub const SLOT_BYTES: usize = 16 << 10;
@@ -28,34 +33,6 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 
 /// Where the slot of an even or odd generation begins.
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
-
-/// The newest format that this version reads.
-pub const FORMAT_VERSION: u32 = 6;
-
-/// The format of pools that have a log group. Its labels say how twins lie, and how many lanes
-/// there are. A program that knows no log groups would take their drives for those of data.
-const WITH_LOG_GROUP: u32 = 6;
-
-/// The formats of other pools: how twins lie, and whether the label says how many lanes there are.
-const FORMATS: [(u32, Layout, bool); 4] = [
-    (2, Layout::Adjacent, false),
-    (3, Layout::Adjacent, true),
-    (4, Layout::Apart, false),
-    (5, Layout::Apart, true),
-];
-
-/// What people can do about a label of another format version.
-pub fn other_version(version: u32) -> String {
-    let advice = match version < FORMAT_VERSION {
-        true => {
-            "it was written before any release; copy what is on it with the program that wrote it, or wipe the drive if that can go"
-        }
-        false => "use the program that wrote it, or a newer one",
-    };
-    format!(
-        "a label of format version {version}, and this program knows those up to {FORMAT_VERSION}: {advice}"
-    )
-}
 
 /// Drives in one pool.
 pub const MEMBERS_MAX: usize = 128;
@@ -131,41 +108,8 @@ pub struct PoolIdentity {
     pub lane: u16,
     /// Whether twins lie side by side or apart, by the label's version.
     pub layout: Layout,
-}
-
-/// How a label is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    /// By its version: how twins lie, and whether it says how many lanes there are.
-    ByVersion(Layout, bool),
-    /// It says both itself.
-    SaysAll,
-}
-
-impl Format {
-    fn of_version(version: u32) -> Option<Format> {
-        if version == WITH_LOG_GROUP {
-            return Some(Format::SaysAll);
-        }
-        let known = FORMATS.iter().find(|(format, ..)| *format == version);
-        known.map(|(_, layout, lanes)| Format::ByVersion(*layout, *lanes))
-    }
-
-    /// How many lanes there are, which one this is, and how twins lie.
-    fn read_lanes(self, r: &mut Reader<'_>, pool: &mut PoolIdentity) -> Option<()> {
-        if !matches!(self, Format::ByVersion(_, false)) {
-            (pool.lanes, pool.lane) = (r.u16()?, r.u16()?);
-        }
-        pool.layout = match self {
-            Format::ByVersion(layout, _) => layout,
-            Format::SaysAll => match r.u8()? {
-                0 => Layout::Adjacent,
-                1 => Layout::Apart,
-                _ => return None,
-            },
-        };
-        Some(())
-    }
+    /// How many page numbers a zone takes, by the label's version.
+    pub spacing: Spacing,
 }
 
 impl PoolIdentity {
@@ -201,10 +145,8 @@ pub struct GroupEntry {
     pub leaving: bool,
     /// How many drives it has; none when it has left.
     pub drives: u16,
-    /// The pool's number of its first zone.
-    pub first_zone: u32,
-    /// How many zones it has.
-    pub zones: u32,
+    /// Where its zones and pages are among all.
+    pub numbers: GroupNumbers,
 }
 
 /// A drive in the member table.
@@ -258,19 +200,17 @@ impl GroupEntry {
         self.role == GroupRole::Log && self.drives > 0
     }
 
-    fn encode(&self, w: &mut Writer) {
+    fn encode(&self, w: &mut Writer, spacing: Spacing) {
         w.u8(self.level.code());
         w.u8(u8::from(self.leaving) | u8::from(self.is_log()) << 1);
         w.u16(self.drives);
-        w.u32(self.first_zone);
-        w.u32(self.zones);
-        w.u32(0);
+        self.numbers.encode(w, spacing);
     }
 
-    fn decode(r: &mut Reader<'_>) -> Option<Self> {
+    fn decode(r: &mut Reader<'_>, pool: &PoolIdentity) -> Option<Self> {
         let level = Level::from_code(r.u8()?)?;
         let flags = r.u8()?;
-        let entry = GroupEntry {
+        Some(GroupEntry {
             level,
             role: match flags & 2 {
                 0 => GroupRole::Data,
@@ -278,37 +218,38 @@ impl GroupEntry {
             },
             leaving: flags & 1 != 0,
             drives: r.u16()?,
-            first_zone: r.u32()?,
-            zones: r.u32()?,
-        };
-        r.u32()?;
-        Some(entry)
+            numbers: GroupNumbers::decode(r, pool)?,
+        })
     }
 }
 
 impl Label {
-    /// The format that it is written in.
-    fn format_version(&self) -> u32 {
-        if self.has_log_group() {
-            return WITH_LOG_GROUP;
-        }
-        let of_it = |(_, layout, lanes): &&(u32, Layout, bool)| {
-            *layout == self.pool.layout && *lanes == (self.pool.lanes > 1)
-        };
-        let found = FORMATS.iter().find(of_it);
-        found.map_or_else(|| unreachable!(), |(version, ..)| *version)
-    }
-
     fn has_log_group(&self) -> bool {
         self.groups.iter().any(GroupEntry::is_log)
     }
 
+    /// That no two groups have numbers of zones or pages together.
+    ///
+    /// # Errors
+    /// The first group that has those of one before it.
+    pub fn check_numbers(&self) -> Result<(), String> {
+        let numbers = self.groups.iter().map(|group| group.numbers);
+        match GroupNumbers::first_overlap(numbers) {
+            None => Ok(()),
+            Some(index) => Err(format!(
+                "labels of pool '{}': group {index} has numbers of zones or pages that a group before it has, too",
+                self.pool.name
+            )),
+        }
+    }
+
     /// The slot's bytes, checksum included.
     pub fn encode(&self) -> Vec<u8> {
+        let format = Format::of(self);
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);
         w.u32(0);
-        w.u32(self.format_version());
+        w.u32(format.version());
         w.u64(self.generation);
         w.u64(self.epoch);
         w.uuid(self.pool.uuid);
@@ -328,20 +269,11 @@ impl Label {
         w.u64(self.pool.zone_bytes);
         w.u64(self.pool.data_start);
         w.u64(self.pool.salt);
-        if self.pool.lanes > 1 || self.has_log_group() {
-            w.u16(self.pool.lanes);
-            w.u16(self.pool.lane);
-        }
-        if self.has_log_group() {
-            w.u8(match self.pool.layout {
-                Layout::Adjacent => 0,
-                Layout::Apart => 1,
-            });
-        }
+        format.write_lanes(&mut w, &self.pool);
         w.pad_to(GROUPS_OFFSET);
         assert!(self.groups.len() <= GROUPS_MAX && self.members.len() <= MEMBERS_MAX);
         for group in &self.groups {
-            group.encode(&mut w);
+            group.encode(&mut w, self.pool.spacing);
         }
         w.pad_to(TABLE_OFFSET);
         for member in &self.members {
@@ -402,6 +334,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], format: Format) -> Option<Labe
         lanes: 1,
         lane: 0,
         layout: Layout::default(),
+        spacing: Spacing::default(),
     };
     format.read_lanes(r, &mut pool)?;
     if pool.lane >= pool.lanes || pool.lanes > LANES_MAX {
@@ -412,7 +345,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], format: Format) -> Option<Labe
     }
     let mut table = Reader::new(slot.get(GROUPS_OFFSET..)?);
     let groups = (0..group_count)
-        .map(|_| GroupEntry::decode(&mut table))
+        .map(|_| GroupEntry::decode(&mut table, &pool))
         .collect::<Option<_>>()?;
     let mut table = Reader::new(slot.get(TABLE_OFFSET..)?);
     let members = (0..count)
@@ -481,7 +414,9 @@ impl MemberEntry {
 
 #[cfg(test)]
 mod tests {
+    use super::version::{FORMATS, WITH_LOG_GROUP};
     use super::*;
+    use base::PhysPage;
 
     fn label(members: usize) -> Label {
         let entry = |place: usize| MemberEntry {
@@ -521,6 +456,7 @@ mod tests {
                 lanes: 4,
                 lane: 3,
                 layout: Layout::Apart,
+                spacing: Spacing::Own,
             },
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
@@ -528,12 +464,30 @@ mod tests {
                     role: GroupRole::Data,
                     leaving: index % 3 == 1,
                     drives: 4,
-                    first_zone: index * 100,
-                    zones: 100,
+                    numbers: GroupNumbers {
+                        first_zone: index * 100,
+                        zones: 100,
+                        first_page: PhysPage(u64::from(index) * 409_600),
+                        zone_pages: 4096,
+                    },
                 })
                 .collect(),
             members: (0..members).map(entry).collect(),
         }
+    }
+
+    /// The same of a pool that an older version made.
+    fn old_label(members: usize, (layout, lanes): (Layout, bool)) -> Label {
+        let mut label = label(members);
+        label.pool.spacing = Spacing::Widest;
+        label.pool.layout = layout;
+        (label.pool.lanes, label.pool.lane) = if lanes { (4, 3) } else { (1, 0) };
+        for group in &mut label.groups {
+            // 32 drives of 1,024 pages each.
+            group.numbers.zone_pages = 32 << 10;
+            group.numbers.first_page = PhysPage(u64::from(group.numbers.first_zone) * (32 << 10));
+        }
+        label
     }
 
     #[test]
@@ -547,9 +501,7 @@ mod tests {
     #[test]
     fn the_version_says_how_twins_lie_and_whether_there_are_lanes() {
         for (version, layout, lanes) in FORMATS {
-            let mut label = label(2);
-            label.pool.layout = layout;
-            (label.pool.lanes, label.pool.lane) = if lanes { (4, 3) } else { (1, 0) };
+            let label = old_label(2, (layout, lanes));
             let bytes = label.encode();
             assert_eq!(bytes[12..16], version.to_le_bytes());
             assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
@@ -559,11 +511,9 @@ mod tests {
     #[test]
     fn a_log_group_raises_the_version_as_long_as_it_is_there() {
         for (old, layout, lanes) in FORMATS {
-            let mut label = label(3);
-            label.pool.layout = layout;
-            (label.pool.lanes, label.pool.lane) = if lanes { (4, 3) } else { (1, 0) };
+            let mut label = old_label(3, (layout, lanes));
             label.groups[2].role = GroupRole::Log;
-            label.groups[2].zones = 0;
+            label.groups[2].numbers.zones = 0;
             let bytes = label.encode();
             assert_eq!(bytes[12..16], WITH_LOG_GROUP.to_le_bytes());
             assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label.clone())));
@@ -575,6 +525,42 @@ mod tests {
             };
             assert_eq!(read.groups[2].role, GroupRole::Data);
         }
+    }
+
+    #[test]
+    fn a_pool_with_numbers_of_its_own_has_the_newest_version_whatever_else_it_has() {
+        for (_, layout, lanes) in FORMATS {
+            for role in [GroupRole::Data, GroupRole::Log] {
+                let mut label = old_label(3, (layout, lanes));
+                label.pool.spacing = Spacing::Own;
+                label.groups[2].role = role;
+                let bytes = label.encode();
+                assert_eq!(bytes[12..16], FORMAT_VERSION.to_le_bytes());
+                assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
+            }
+        }
+    }
+
+    #[test]
+    fn groups_that_the_format_has_no_numbers_for_make_it_no_label() {
+        let with = |first_page, zones, zone_pages| {
+            let mut label = label(2);
+            label.groups[31].numbers = GroupNumbers {
+                first_zone: 3100,
+                zones,
+                first_page: PhysPage(first_page),
+                zone_pages,
+            };
+            Label::decode(&label.encode())
+        };
+        let end = NUMBERS_END;
+        assert!(matches!(with(end - 801, 100, 8), Slot::Label(_)));
+        assert_eq!(with(end - 800, 100, 8), Slot::Empty);
+        assert_eq!(with(0, u32::MAX, 1), Slot::Empty);
+        assert_eq!(with(end - 900, 100, 0), Slot::Empty);
+        let mut of_old_sizes = old_label(2, (Layout::Apart, false));
+        of_old_sizes.pool.page_bytes = 0;
+        assert_eq!(Label::decode(&of_old_sizes.encode()), Slot::Empty);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::accord::{Accord, Departure};
 use super::fullness::Judged;
 use super::owners::Owners;
 use super::requests::{Purpose, Rank, Requests};
-use crate::label::GroupEntry;
+use crate::label::{GroupEntry, GroupNumbers};
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -45,8 +45,8 @@ struct Table {
     spares: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Of each lane, the drives that have failed where they stand.
     failed: BTreeMap<u16, BTreeSet<Uuid>>,
-    /// Of each lane, the zones of its groups, by index.
-    groups: BTreeMap<u16, Vec<Range<u32>>>,
+    /// Of each lane, the zones and pages of its groups, by index.
+    groups: BTreeMap<u16, Vec<GroupNumbers>>,
     /// What they do about groups together.
     accord: Accord,
     /// Who asks others for zones.
@@ -226,7 +226,7 @@ impl LaneRegistry {
     ///
     /// # Errors
     /// The index of the first that lies elsewhere in another lane.
-    pub fn set_groups(&self, lane: u16, groups: Vec<Range<u32>>) -> Result<(), usize> {
+    pub fn set_groups(&self, lane: u16, groups: Vec<GroupNumbers>) -> Result<(), usize> {
         let mut table = self.table();
         for others in table.groups.values() {
             let both = groups.iter().zip(others);
@@ -243,7 +243,7 @@ impl LaneRegistry {
     /// drive depends on how many drives the group has.
     pub fn may_add_group(&self, lane: u16, index: usize, entry: &GroupEntry) -> bool {
         let table = self.table();
-        let shape = |group: &GroupEntry| (group.first_zone, group.zones, group.drives, group.role);
+        let shape = |group: &GroupEntry| (group.numbers, group.drives, group.role);
         let is_it = |first: &GroupEntry| stays(first) && shape(first) == shape(entry);
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),
@@ -267,7 +267,7 @@ impl LaneRegistry {
     /// Whether all lanes have this group, or had it.
     pub fn is_everywhere(&self, group: u16) -> bool {
         let table = self.table();
-        let has = |groups: &Vec<Range<u32>>| groups.len() > usize::from(group);
+        let has = |groups: &Vec<GroupNumbers>| groups.len() > usize::from(group);
         table.groups.len() == usize::from(self.lanes) && table.groups.values().all(has)
     }
 

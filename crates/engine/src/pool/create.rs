@@ -7,10 +7,10 @@ use super::{
 use crate::drive::Drive;
 use crate::drives::Member;
 use crate::drives::hung;
-use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
+use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity};
 use crate::label::{
-    GROUPS_MAX, GroupEntry, GroupRole, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, Part,
-    PoolIdentity,
+    GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, Label, MEMBERS_MAX, MemberEntry,
+    NAME_BYTES_MAX, NUMBERS_END, Part, PoolIdentity,
 };
 use crate::lane::{LaneSlot, View};
 use crate::meta::checkpoint;
@@ -38,6 +38,9 @@ const LOG_BYTES_MIN: u64 = 256 << 10;
 /// What the data log takes at most when nobody says otherwise and a log group carries it that has
 /// the room.
 const LOG_BYTES_OF_GROUP: u64 = 256 << 20;
+
+/// The largest page, and stripe unit.
+const PAGE_BYTES_MAX: u32 = 1 << 30;
 
 /// The largest zone that is chosen unasked.
 const ZONE_BYTES_MAX: u64 = 256 << 20;
@@ -125,13 +128,13 @@ fn check_sizes(spec: &PoolSpec) -> Result<(), PoolError> {
         ("page", spec.page_bytes),
     ];
     for (what, bytes) in sizes {
-        if !bytes.is_power_of_two() || !(block..=1 << 30).contains(&bytes) {
+        if !bytes.is_power_of_two() || !(block..=PAGE_BYTES_MAX).contains(&bytes) {
             return Err(invalid(format!(
                 "{what} of {} in pool '{}': allowed are powers of two from {} to {}",
                 human(u64::from(bytes)),
                 spec.name,
                 human(u64::from(block)),
-                human(1 << 30)
+                human(u64::from(PAGE_BYTES_MAX))
             )));
         }
     }
@@ -220,7 +223,7 @@ pub fn planned_capacity_bytes(
     let pages: u64 = data
         .map(|group| {
             let of_zone = zone_capacity(group.level, usize::from(group.drives), &identity);
-            u64::from(group.zones) * of_zone
+            u64::from(group.numbers.zones) * of_zone
         })
         .sum();
     Ok((pages - kept_of(pages)) * u64::from(spec.page_bytes))
@@ -229,13 +232,62 @@ pub fn planned_capacity_bytes(
 /// A group that is to be: its level, its drives, and the capacity of the smallest in bytes.
 type Planned = (Level, usize, u64);
 
+/// What the labels of a pool that is to be say of it.
+type LaidOut = (PoolIdentity, Vec<GroupEntry>);
+
 /// Lays out groups for one of so many lanes.
 fn lay_out(
     names: (Uuid, u64),
     lane: (u16, u16),
     spec: &PoolSpec,
     groups: &[Planned],
-) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
+) -> Result<LaidOut, PoolError> {
+    let laid_out = lay_out_if_numbered(names, lane, spec, groups)?;
+    laid_out.ok_or_else(|| too_many_pages(names, lane, spec, groups))
+}
+
+/// Why there are not enough page numbers for a pool, and what can be done.
+fn too_many_pages(
+    names: (Uuid, u64),
+    lane: (u16, u16),
+    spec: &PoolSpec,
+    groups: &[Planned],
+) -> PoolError {
+    let larger = |page_bytes: &u32| {
+        page_bytes
+            .checked_mul(2)
+            .filter(|page| *page <= PAGE_BYTES_MAX)
+    };
+    let larger = std::iter::successors(larger(&spec.page_bytes), larger);
+    let mut pools = larger.map(|page_bytes| PoolSpec {
+        page_bytes,
+        ..spec.clone()
+    });
+    let fits = |spec: &PoolSpec| {
+        let laid_out = lay_out_if_numbered(names, lane, spec, groups);
+        matches!(laid_out, Ok(Some(_)))
+    };
+    let advice = match pools.find(fits) {
+        Some(fitting) => format!(
+            "choose a page of {} or more",
+            human(u64::from(fitting.page_bytes))
+        ),
+        None => "make several pools of these drives".to_owned(),
+    };
+    invalid(format!(
+        "pool '{}' would have more pages of {} than there are page numbers ({NUMBERS_END}): {advice}",
+        spec.name,
+        human(u64::from(spec.page_bytes))
+    ))
+}
+
+/// Lays out groups; `None` when there are not enough page numbers for them.
+fn lay_out_if_numbered(
+    names: (Uuid, u64),
+    lane: (u16, u16),
+    spec: &PoolSpec,
+    groups: &[Planned],
+) -> Result<Option<LaidOut>, PoolError> {
     let of_data = |at: usize| Some(at) != spec.log_group;
     let data = groups.iter().enumerate().filter(|(at, _)| of_data(*at));
     let data: Vec<Planned> = data.map(|(_, group)| *group).collect();
@@ -253,7 +305,7 @@ fn lay_out(
         }
     };
     let entries = entries_of(&identity, spec.log_group, groups)?;
-    Ok((identity, entries))
+    Ok(entries.map(|entries| (identity, entries)))
 }
 
 /// What the labels say of such a pool: the sizes of everything in front of the data. They count
@@ -296,6 +348,7 @@ fn identity_of(
         lanes,
         lane,
         layout: spec.layout,
+        spacing: spec.spacing,
     };
     identity.data_start = data_start(&identity);
     Ok(identity)
@@ -323,14 +376,14 @@ fn data_start(identity: &PoolIdentity) -> u64 {
     end.next_multiple_of(unit.max(identity.slots().alignment()))
 }
 
-/// The groups of such a pool, with their zones behind the fronts of all lanes.
+/// The groups of such a pool, with their zones behind the fronts of all lanes. `None` when there
+/// are not enough numbers for them.
 fn entries_of(
     identity: &PoolIdentity,
     log_group: Option<usize>,
     groups: &[Planned],
-) -> Result<Vec<GroupEntry>, PoolError> {
-    let mut first_zone = 0;
-    let mut entries = Vec::new();
+) -> Result<Option<Vec<GroupEntry>>, PoolError> {
+    let mut entries: Vec<GroupEntry> = Vec::new();
     for (index, (level, drives, capacity)) in groups.iter().enumerate() {
         let role = match log_group == Some(index) {
             true => GroupRole::Log,
@@ -343,25 +396,19 @@ fn entries_of(
             }
             GroupRole::Data => zones_of(identity, *drives, *capacity)?,
         };
+        let others = entries.iter().map(|entry| entry.numbers);
+        let Some(numbers) = GroupNumbers::behind(others, identity, (*drives, zones)) else {
+            return Ok(None);
+        };
         entries.push(GroupEntry {
             level: *level,
             role,
             leaving: false,
             drives: *drives as u16,
-            first_zone,
-            zones: zones as u32,
+            numbers,
         });
-        first_zone += zones as u32;
     }
-    if u64::from(first_zone) * zone_pages(identity) >= u64::from(u32::MAX) {
-        return Err(invalid(format!(
-            "pool '{}' would have {first_zone} zones of {} page numbers, and the format ends at {}: choose a larger page",
-            identity.name,
-            zone_pages(identity),
-            u32::MAX
-        )));
-    }
-    Ok(entries)
+    Ok(Some(entries))
 }
 
 /// How many zones drives of this capacity have room for, in a group of so many.

@@ -33,6 +33,7 @@ pub use moves::{OtherPool, Settling, There};
 pub use provision::VolumeChange;
 pub use snapshots::Taking;
 
+use crate::label::Spacing;
 use crate::layout::Layout;
 use crate::space::usual_checksum_blocks;
 use crate::space::{LaneState, promise};
@@ -71,8 +72,11 @@ pub struct PoolSpec {
     pub log_group: Option<usize>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
-    /// How twins lie; pools that older versions can open have them side by side.
+    /// How twins lie; pools that versions 2 and 3 of the format describe have them side by side.
     pub layout: Layout,
+    /// How many page numbers a zone takes; pools that older versions can open are spaced for the
+    /// widest group.
+    pub spacing: Spacing,
     /// Tells pools of one name apart that are made in one world, one after the other: their
     /// identities, and those of their volumes, have to differ. Random in the real world.
     pub nonce: u64,
@@ -96,6 +100,7 @@ impl PoolSpec {
             log_group: None,
             volumes_max: 4096,
             layout: Layout::default(),
+            spacing: Spacing::default(),
             nonce: 0,
         }
     }
@@ -311,13 +316,13 @@ impl<W: World> Lane<W> {
     }
 
     fn group_info(&self, group: &drives::Group<W>) -> GroupInfo {
-        let zones = group.first_zone..group.first_zone + group.zones;
+        let zones = group.numbers.zone_range();
         GroupInfo {
             index: group.index,
             role: group.role,
             level: group.level(),
             members: group.places().iter().map(|m| self.member_info(m)).collect(),
-            zones: group.zones,
+            zones: group.numbers.zones,
             zones_in_use: zones
                 .filter(|zone| self.inner.drives().zone(*zone).is_some())
                 .count() as u32,

@@ -219,6 +219,8 @@ async fn look<W: World>(
     let newest = newest_label(&labelled)?;
     strangers::unlabelled(world, &newest, unlabelled, &mut notes).await;
     check_lanes(lane, &newest.pool)?;
+    let numbers = newest.check_numbers();
+    numbers.map_err(|context| refuse(PoolErrorKind::Corrupt, context))?;
     if newest.generation == 1 {
         return Err(cut_short(&newest.pool.name));
     }

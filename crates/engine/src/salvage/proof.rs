@@ -252,7 +252,7 @@ impl<'s, W: World> Proof<'s, W> {
             let Some(group) = group.filter(|group| group.drives > 0) else {
                 continue;
             };
-            if (group.first_zone, group.zones) != (own.first_zone, own.zones) {
+            if group.numbers != own.numbers {
                 let context =
                     format!("group {index} lies elsewhere in lane {lane} than in {other}");
                 return refuse(PoolErrorKind::Corrupt, context);

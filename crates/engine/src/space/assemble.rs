@@ -208,7 +208,7 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
 
 /// The zones in use, all of whose pages are free.
 fn zones_in_use<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
-    let mut space = Space::new(drives.zone_pages());
+    let mut space = Space::new(drives.numbers().clone());
     for (number, zone) in &state.zones {
         let zone = drives
             .zone_on(*number, zone.level, zone.incarnation)

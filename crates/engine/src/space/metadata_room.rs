@@ -119,7 +119,10 @@ impl<'a, W: World> MetadataRoom<'a, W> {
     /// Zones of all groups.
     fn zones_max(&self) -> u64 {
         let groups = self.lane.drives.groups();
-        groups.iter().map(|group| u64::from(group.zones)).sum()
+        groups
+            .iter()
+            .map(|group| u64::from(group.numbers.zones))
+            .sum()
     }
 
     /// Pages that all drives have, parity as well.
@@ -128,7 +131,7 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         let groups = self.lane.drives.groups();
         let data = groups
             .iter()
-            .map(|group| u64::from(group.zones) * group.drives() as u64 * zone_bytes);
+            .map(|group| u64::from(group.numbers.zones) * group.drives() as u64 * zone_bytes);
         data.sum::<u64>() / u64::from(self.lane.identity().page_bytes)
     }
 

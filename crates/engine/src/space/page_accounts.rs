@@ -112,12 +112,13 @@ impl PageAccounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drives::PageNumbers;
     use crate::meta::Promises;
 
     fn accounts(promised: u64) -> PageAccounts {
         let mut state = State::default();
         state.promises = Promises::new(4096, promised);
-        let mut space = Space::new(8);
+        let mut space = Space::new(PageNumbers::even(8));
         space.add_zone(0, 0, 8);
         PageAccounts::new(state, Rc::new(RefCell::new(space)))
     }

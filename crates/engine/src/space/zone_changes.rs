@@ -133,9 +133,10 @@ impl ZoneChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drives::PageNumbers;
 
     fn changes() -> ZoneChanges {
-        let mut space = Space::new(8);
+        let mut space = Space::new(PageNumbers::even(8));
         space.add_zone(0, 0, 8);
         space.add_zone(1, 0, 8);
         ZoneChanges::new(Rc::new(RefCell::new(space)))

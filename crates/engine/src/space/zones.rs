@@ -56,7 +56,7 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             if !self.lane.drives.takes_zones(&group) {
                 continue;
             }
-            let zones = group.first_zone..group.first_zone + group.zones;
+            let zones = group.numbers.zone_range();
             if let Some(zone) = lane.registry.take_zone(lane.index, zones) {
                 self.zone_on(&group, zone).await?;
                 opened = true;

@@ -50,7 +50,7 @@ impl<W: World> Store<W> {
     ) -> Vec<InPlace> {
         let mut runs: Vec<InPlace> = Vec::new();
         for block in blocks {
-            if filling.is_behind_another(self.pool_block(zone.shape.zone, block)) {
+            if filling.is_behind_another(self.pool_block(zone, block)) {
                 continue;
             }
             let Some(sum) = self.sum_if_only_in_place(zone, block) else {
@@ -76,7 +76,7 @@ impl<W: World> Store<W> {
     fn sum_if_only_in_place(&self, zone: &Zone<W>, block: u64) -> Option<Sum> {
         let number = zone.shape.zone;
         let is_logged = self.index.borrow().get(zone.locate(block)).is_some();
-        if is_logged || self.cache.contains(self.pool_block(number, block)) {
+        if is_logged || self.cache.contains(self.pool_block(zone, block)) {
             return None;
         }
         let sum = self.integrity.peek(number, block);
@@ -109,7 +109,7 @@ impl<W: World> Store<W> {
             return;
         }
         self.world.reached("blocks read ahead");
-        let first = self.pool_block(zone.shape.zone, run.block);
+        let first = self.pool_block(zone, run.block);
         for index in 0..run.sums.len() {
             let block = self.block_alone(&data, index);
             self.cache.insert_ahead(first + index as u64, block);

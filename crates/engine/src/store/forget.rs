@@ -8,6 +8,7 @@ use crate::integrity::Sum;
 use crate::ring::Ring;
 use crate::world::World;
 use base::PoolOffset;
+use std::ops::Range;
 use std::time::Duration;
 
 /// How often it is looked whether the log has let go.
@@ -64,16 +65,22 @@ impl<W: World> Store<W> {
             }
         }
         self.integrity.forget_zone(zone);
-        let first = self.pool_block(zone, 0);
-        self.cache.invalidate(first..first + self.zone_span());
+        self.cache.invalidate(self.blocks_of_zone(zone));
         Ok(())
+    }
+
+    /// The pool addresses that a zone takes, in blocks.
+    fn blocks_of_zone(&self, zone: u32) -> Range<u64> {
+        let numbers = self.drives.numbers().of_zone(zone);
+        let pages = numbers.map_or(0..0, |(first, count)| first.0..first.0 + count);
+        let of_page = self.page_blocks();
+        pages.start * of_page..pages.end * of_page
     }
 
     async fn let_go_of_zone(&self, zone: u32) -> Result<(), PoolError> {
         // What was begun to be read ahead before its pages moved would bring sums and
         // blocks back; nothing new is begun, since nothing is mapped here.
-        let first = self.pool_block(zone, 0);
-        let blocks = first..first + self.zone_span();
+        let blocks = self.blocks_of_zone(zone);
         self.until(|| !self.cache.fills().any_in(&blocks)).await?;
         let of_zone = |stripe: StripeRef| stripe.zone == zone;
         self.until(|| !self.index.borrow().has_any(of_zone)).await?;

@@ -173,11 +173,10 @@ impl<W: World> Store<W> {
 
     /// Blocks of a stripe that are marked as lost, are in use, and have nothing new in the log.
     fn still_lost(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, pinned: &Pinned) -> u64 {
-        let number = zone.shape.zone;
         let is_still = |block: &u64| {
             pinned.get(*block) == Sum::LOST
-                && self.is_used(number, *block)
-                && !self.is_young(number, *block)
+                && self.is_used(zone, *block)
+                && !self.is_young(zone, *block)
                 && self.index.borrow().get(zone.locate(*block)).is_none()
         };
         zone.blocks_of(stripe).filter(is_still).count() as u64
@@ -472,7 +471,7 @@ impl<W: World> Store<W> {
     }
 
     /// Tells of a block that can't be had, once until it is written again.
-    pub(super) fn note_lost(&self, zone: u32, block: u64) {
+    pub(super) fn note_lost(&self, zone: &Zone<W>, block: u64) {
         if self.check().is_err() {
             // Nothing can be read of a pool that has stopped: that is no loss.
             return;
@@ -526,13 +525,13 @@ impl<W: World> Store<W> {
             let block = blocks.start + u64::from(index);
             let logged = self.index.borrow().get(zone.locate(block)).is_some();
             // What nobody uses, and what the log has anew, is no loss.
-            if logged || !self.is_used(zone.shape.zone, block) {
+            if logged || !self.is_used(zone, block) {
                 change.sums.push((block, Sum::UNWRITTEN));
                 continue;
             }
             change.sums.push((block, Sum::LOST));
             given_up += 1;
-            self.note_lost(zone.shape.zone, block);
+            self.note_lost(zone, block);
         }
         let contents: Vec<Option<Slice>> = row
             .columns

@@ -155,11 +155,6 @@ impl<W: World> Store<W> {
         }
     }
 
-    /// Blocks that the addresses of one zone span.
-    fn zone_span(&self) -> u64 {
-        self.drives.zone_pages() * self.page_blocks()
-    }
-
     fn page_blocks(&self) -> u64 {
         self.drives.page_bytes() / BLOCK
     }
@@ -173,32 +168,39 @@ impl<W: World> Store<W> {
             at.0.is_multiple_of(BLOCK),
             "address {at} is off the block grain"
         );
-        let (zone, block) = (
-            at.0 / BLOCK / self.zone_span(),
-            at.0 / BLOCK % self.zone_span(),
-        );
-        match self.drives.zone(zone as u32) {
+        let Some((zone, block)) = self.place_of(at.0 / BLOCK) else {
+            panic!("address {at} lies in no zone");
+        };
+        match self.drives.zone(zone) {
             Some(zone) => BlockAt { zone, block },
             None => panic!("address {at} lies in zone {zone}, which is not in use"),
         }
     }
 
+    /// The zone of a block of the pool, in use or not, and the block's number there. `None` where
+    /// no group has its page.
+    fn place_of(&self, block: u64) -> Option<(u32, u64)> {
+        let of_page = self.page_blocks();
+        let (zone, page) = self.drives.numbers().place(PhysPage(block / of_page))?;
+        Some((zone, page * of_page + block % of_page))
+    }
+
     /// The pool address of a zone's block, in blocks.
-    fn pool_block(&self, zone: u32, block: u64) -> u64 {
-        u64::from(zone) * self.zone_span() + block
+    fn pool_block(&self, zone: &Zone<W>, block: u64) -> u64 {
+        zone.first_page.0 * self.page_blocks() + block
     }
 
     /// Whether the page that a zone's block belongs to is in use.
-    fn is_used(&self, zone: u32, block: u64) -> bool {
+    fn is_used(&self, zone: &Zone<W>, block: u64) -> bool {
         self.space.borrow().is_used(self.page_of(zone, block))
     }
 
     /// Whether that page has an owner who has not mapped it yet.
-    fn is_young(&self, zone: u32, block: u64) -> bool {
+    fn is_young(&self, zone: &Zone<W>, block: u64) -> bool {
         self.space.borrow().is_young(self.page_of(zone, block))
     }
 
-    fn page_of(&self, zone: u32, block: u64) -> PhysPage {
+    fn page_of(&self, zone: &Zone<W>, block: u64) -> PhysPage {
         PhysPage(self.pool_block(zone, block) / self.page_blocks())
     }
 

@@ -229,9 +229,9 @@ impl<W: World> Store<W> {
                     }
                 }
                 None if !sum.is_written() => Fate::Empty,
-                None if self.is_used(zone.shape.zone, block) => {
+                None if self.is_used(zone, block) => {
                     // Or of an owner before, and not what its sum says.
-                    unknown |= self.is_young(zone.shape.zone, block);
+                    unknown |= self.is_young(zone, block);
                     Fate::Kept
                 }
                 None => Fate::Dropped,
@@ -516,7 +516,7 @@ impl<W: World> Store<W> {
             self.drives.stop_without(&member);
         }
         for block in lost {
-            self.note_lost(job.zone.shape.zone, block);
+            self.note_lost(&job.zone, block);
             part.sums.push((block, Sum::LOST));
         }
         part.needs_intent = true;

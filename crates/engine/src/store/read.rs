@@ -169,7 +169,7 @@ impl<W: World> Store<W> {
 
     /// The names that blocks of a zone have in the cache.
     pub(super) fn pool_blocks(&self, zone: &Zone<W>, first: u64, count: u64) -> Range<u64> {
-        let start = self.pool_block(zone.shape.zone, first);
+        let start = self.pool_block(zone, first);
         start..start + count
     }
 
@@ -202,7 +202,7 @@ impl<W: World> Store<W> {
         Some(match sum {
             Sum::UNWRITTEN => Source::Here(self.zeros(1)),
             Sum::LOST => Source::Lost { block },
-            sum => match self.cache.get(self.pool_block(zone.shape.zone, block)) {
+            sum => match self.cache.get(self.pool_block(zone, block)) {
                 Some(slice) => Source::Here(slice),
                 None => Source::Drive {
                     block,
@@ -339,7 +339,7 @@ impl<W: World> Store<W> {
         if !self.cache.is_on() {
             return;
         }
-        let first = self.pool_block(zone.shape.zone, block);
+        let first = self.pool_block(zone, block);
         for index in 0..data.len() / BLOCK_BYTES {
             self.cache
                 .insert(first + index as u64, self.block_alone(data, index));
@@ -419,7 +419,7 @@ impl<W: World> Store<W> {
                         None => match silent {
                             Some(member) => return Err(self.away(zone, block, &member)),
                             None => {
-                                self.note_lost(zone.shape.zone, block);
+                                self.note_lost(zone, block);
                                 return Err(self.lost(zone, block));
                             }
                         },
@@ -432,7 +432,7 @@ impl<W: World> Store<W> {
     }
 
     /// The pool address of a zone's block, in bytes.
-    pub(crate) fn offset_of(&self, zone: u32, block: u64) -> PoolOffset {
+    pub(crate) fn offset_of(&self, zone: &Zone<W>, block: u64) -> PoolOffset {
         PoolOffset(self.pool_block(zone, block) * BLOCK)
     }
 }

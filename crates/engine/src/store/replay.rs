@@ -12,6 +12,7 @@ use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::entry::{Intent, Item, decode_intents, decode_items};
 use super::index::{Block, Content};
+use crate::drives::Zone;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::Sum;
 use crate::ring::{Hold, Recovered};
@@ -103,13 +104,19 @@ impl<W: World> Store<W> {
     /// What the log has for a block counts until something newer does.
     fn take_up(&self, block: u64, content: Content, hold: &Rc<Hold>) {
         // A zone that went out of use was emptied first.
-        if let Some(zone) = self.drives.zone((block / self.zone_span()) as u32) {
-            let at = zone.locate(block % self.zone_span());
+        if let Some((zone, inside)) = self.place_in_use(block) {
+            let at = zone.locate(inside);
             self.index
                 .borrow_mut()
                 .insert(at, content, hold, self.world.now(), true);
             self.note_if_free(block);
         }
+    }
+
+    /// The zone in use that a block of the pool lies in, and the block's number there.
+    fn place_in_use(&self, block: u64) -> Option<(Rc<Zone<W>>, u64)> {
+        let (zone, inside) = self.place_of(block)?;
+        Some((self.drives.zone(zone)?, inside))
     }
 
     /// The log has something for a block of a page that may be free: the page's next
@@ -124,10 +131,10 @@ impl<W: World> Store<W> {
     /// Sums that were on their way to the drives when the last owner ended: the logs
     /// have all that changed in them.
     fn expect_torn_sums(&self, redo: &[(u64, Redo)]) {
-        let span = self.zone_span();
         let note = |block: u64| {
-            self.integrity
-                .may_be_torn((block / span) as u32, block % span)
+            if let Some((zone, inside)) = self.place_of(block) {
+                self.integrity.may_be_torn(zone, inside);
+            }
         };
         for (_, redo) in redo {
             match redo {
@@ -202,10 +209,9 @@ impl<W: World> Store<W> {
     }
 
     async fn set_sums(&self, at: u64, sums: &[Sum], stamp: u64) {
-        let Some(zone) = self.drives.zone((at / self.zone_span()) as u32) else {
+        let Some((zone, first)) = self.place_in_use(at) else {
             return;
         };
-        let first = at % self.zone_span();
         let pinned = self
             .integrity
             .pin(zone.shape.zone, first..first + sums.len() as u64)

@@ -198,7 +198,7 @@ impl<W: World> Store<W> {
         };
         let through = logged
             .into_iter()
-            .map(|(from, to)| Write::Data(self.offset_of(zone.shape.zone, from), part(from, to)));
+            .map(|(from, to)| Write::Data(self.offset_of(&zone, from), part(from, to)));
         let through: Vec<Write> = through.collect();
         let around = around.into_iter().map(|stripe| {
             let blocks = zone.blocks_of(stripe);
@@ -254,7 +254,7 @@ impl<W: World> Store<W> {
         let items: Vec<Item> = changes
             .iter()
             .map(|change| Item::InPlace {
-                at: self.offset_of(zone.shape.zone, change.sums[0].0).0 / BLOCK,
+                at: self.offset_of(zone, change.sums[0].0).0 / BLOCK,
                 sums: change.sums.iter().map(|(_, sum)| *sum).collect(),
             })
             .collect();
@@ -274,7 +274,7 @@ impl<W: World> Store<W> {
                 change.pinned.set(*block, *sum);
             }
             let blocks = zone.blocks_of(change.stripe);
-            let first = self.pool_block(zone.shape.zone, blocks.start);
+            let first = self.pool_block(zone, blocks.start);
             let blocks = first..first + (blocks.end - blocks.start);
             self.forget_lost(blocks.clone());
             self.cache.invalidate(blocks);

@@ -21,6 +21,7 @@ mod metadata;
 mod moves;
 mod openings;
 mod overlays;
+mod page_numbers;
 mod rebuild_order;
 mod ring;
 mod scrub_rounds;

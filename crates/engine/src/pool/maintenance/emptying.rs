@@ -246,8 +246,10 @@ impl<'a, W: World> Emptying<'a, W> {
     /// The pages of volumes in a zone. Maps change while others have their turn: some of
     /// these are elsewhere by then, and some that are there are not among them.
     async fn owned_in(&self, zone: u32) -> Result<Vec<Owned>, PoolError> {
-        let pages = self.lane.drives().zone_pages();
-        let range = u64::from(zone) * pages..(u64::from(zone) + 1) * pages;
+        let Some((first, pages)) = self.lane.drives().numbers().of_zone(zone) else {
+            return Ok(Vec::new());
+        };
+        let range = first.0..first.0 + pages;
         let cores: Vec<_> = self.lane.state().volumes.values().cloned().collect();
         let mut owned = Vec::new();
         let mut seen = 0;

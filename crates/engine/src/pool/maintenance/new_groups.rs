@@ -5,8 +5,8 @@
 //! - The metadata was laid out for so many zones and pages, and the logs for stripes so wide.
 
 use super::candidates::{Candidate, Candidates};
-use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes, zone_pages};
-use crate::label::{GROUPS_MAX, GroupEntry, GroupRole, MEMBERS_MAX, MemberEntry};
+use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes};
+use crate::label::{GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
 use crate::pool::create::{check_log_level, check_log_room, check_name};
 use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
@@ -104,46 +104,54 @@ impl<'a, W: World> NewGroups<'a, W> {
         }
     }
 
-    /// Where the zones of a new group are among all.
+    /// A new group, with its zones and pages behind those of all others.
     pub(super) fn new_entry(
         &self,
         (level, role): (Level, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<GroupEntry, PoolError> {
-        let groups = self.lane.drives().groups();
-        let first_zone = groups
-            .iter()
-            .map(|group| group.first_zone + group.zones)
-            .max();
-        let first_zone = first_zone.unwrap_or(0);
         let zones = match role {
-            GroupRole::Data => self.new_zones(u64::from(first_zone), drives)?,
+            GroupRole::Data => self.new_zones(drives)?,
             GroupRole::Log => {
                 let capacities = drives.iter().map(|drive| drive.capacity_bytes);
                 check_log_room(self.lane.identity(), capacities.min().unwrap_or(0))?;
                 0
             }
         };
+        let identity = self.lane.identity();
+        let others = self.lane.drives().groups();
+        let others = others.iter().map(|group| group.numbers);
+        let numbers = GroupNumbers::behind(others, identity, (drives.len(), zones));
+        let numbers = numbers.ok_or_else(|| {
+            invalid(format!(
+                "pool '{}' can't grow by {}: there are not enough numbers left for pages of {}; add a smaller group, or make a second pool",
+                identity.name,
+                human(zones * drives.len() as u64 * identity.zone_bytes),
+                human(u64::from(identity.page_bytes))
+            ))
+        })?;
         Ok(GroupEntry {
             level,
             role,
             leaving: false,
             drives: drives.len() as u16,
-            first_zone,
-            zones: zones as u32,
+            numbers,
         })
     }
 
-    /// How many zones a new group of these drives has, the first of them of this number.
-    fn new_zones(&self, first_zone: u64, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
+    /// How many zones a new group of these drives has.
+    fn new_zones(&self, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
         let identity = self.lane.identity();
         let name = &identity.name;
         let zones = self.zones_on(drives)?;
         let groups = self.lane.drives().groups();
-        let all_zones = first_zone + zones;
+        let ends = groups.iter().map(|group| group.numbers.zone_range().end);
+        let all_zones = u64::from(ends.max().unwrap_or(0)) + zones;
         // As at the creation: for whole drives of data, a little too much.
         let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
-        let data = |group: &Rc<Group<W>>| zone_bytes(u64::from(group.zones), group.drives() as u64);
+        let data = |group: &Rc<Group<W>>| {
+            zone_bytes(u64::from(group.numbers.zones), group.drives() as u64)
+        };
         let bytes: u64 =
             groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
         let pages = bytes / u64::from(identity.page_bytes);
@@ -153,9 +161,7 @@ impl<'a, W: World> NewGroups<'a, W> {
             identity.volumes_max,
             identity.journal_bytes,
         );
-        if needed + self.lane.metadata_room().more_properties_bytes(0) > identity.checkpoint_bytes
-            || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
-        {
+        if needed + self.lane.metadata_room().more_properties_bytes(0) > identity.checkpoint_bytes {
             return Err(invalid(format!(
                 "pool '{name}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
                 human(zone_bytes(zones, drives.len() as u64))

@@ -106,13 +106,15 @@ fn a_damaged_journal_is_named() {
 
 #[test]
 fn maps_that_can_not_be_are_named() {
-    let shelf = Shelf::with_pool(1, Level::Simple);
+    // A zone has two pages there, and four numbers.
+    let level = Level::Raid10 { copies: 2 };
+    let shelf = Shelf::with_pool(2, level);
     let identity = identity(&shelf);
     let generation = check(&shelf, false).counts.checkpoint_generation;
     let mut state = State::default();
     let zone = |zone| Record::ZoneOn {
         zone,
-        level: Level::Simple,
+        level,
         incarnation: zone + 10,
     };
     let create = |id, name: &str| Record::Create {
@@ -140,29 +142,27 @@ fn maps_that_can_not_be_are_named() {
         ],
         [
             create(2, "b"),
+            map(2, 0, 8),
             map(2, 1, 0),
             map(2, 2, 2),
             map(2, 3, 1 << 20),
-            ready(2),
         ],
         [
+            ready(2),
             create(3, "b"),
             ready(3),
             create(4, "cut"),
             zone(3000),
-            zone(1),
         ],
     ];
-    for record in records.iter().flatten() {
+    for record in records.iter().flatten().chain([&zone(1)]) {
         state.apply(record).unwrap();
     }
     let bytes = encoded(&identity, generation + 1, &state);
-    patch(
-        &shelf,
-        "d0",
-        identity.checkpoint_offset(generation + 1),
-        &bytes,
-    );
+    let at = identity.checkpoint_offset(generation + 1);
+    for drive in ["d0", "d1"] {
+        patch(&shelf, drive, at, &bytes);
+    }
     let report = check(&shelf, true);
     let page = |page: u64| format!("32768 bytes at {}", page * PAGE as u64);
     assert_says(
@@ -174,8 +174,14 @@ fn maps_that_can_not_be_are_named() {
     assert_says(
         &report,
         Loss,
+        &format!("volume 'b', {}", page(0)),
+        "it lies in zone 2, which is not in use",
+    );
+    assert_says(
+        &report,
+        Loss,
         &format!("volume 'b', {}", page(3)),
-        "not in use",
+        "it lies at page 1048576, which no zone has",
     );
     assert_says(
         &report,

@@ -11,7 +11,7 @@ use engine::lane::{LaneSlot, steps};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::candidates::Candidate;
 use engine::pool::{LabelSummary, PoolError, PoolErrorKind, PoolInfo};
-use engine::{Drive, GroupRole, Lane, Level, NamedDrive, World};
+use engine::{Drive, GroupRole, Lane, Level, NamedDrive, PoolSpec, World};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -51,6 +51,11 @@ pub struct Lanes {
 impl Bench {
     /// A pool of three lanes over `drives` drives, closed; the volume `v` is in `lane`.
     pub fn new(level: Level, drives: usize, lane: u16) -> Bench {
+        Self::of(&spec("pool", level), drives, lane)
+    }
+
+    /// The same of a pool that is made so.
+    pub fn of(spec: &PoolSpec, drives: usize, lane: u16) -> Bench {
         let new = |name: &&str| ((*name).to_owned(), media(name, DRIVE_BYTES));
         let bench = Bench {
             shelf: Shelf::new(drives),
@@ -60,9 +65,9 @@ impl Bench {
         bench.run(None, async |bench, world| {
             let mut pools = Vec::new();
             for lane in LaneSlot::all(LANES).into_iter().rev() {
-                let groups = vec![(level, bench.shelf.drives(world))];
-                let spec = spec("pool", level);
-                let made = Lane::create_lane(world.clone(), lane, spec, groups, Vec::new());
+                let groups = vec![(spec.level, bench.shelf.drives(world))];
+                let (world, spec) = (world.clone(), spec.clone());
+                let made = Lane::create_lane(world, lane, spec, groups, Vec::new());
                 pools.insert(0, made.await.unwrap());
             }
             let home = &pools[usize::from(lane)];

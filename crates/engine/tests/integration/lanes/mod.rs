@@ -9,12 +9,13 @@ mod salvage;
 mod spares;
 mod unlabel;
 
-use crate::common::PAGE;
+use crate::common::{PAGE, spec};
 use base::VolumeOffset;
 use bench::{Bench, HASTY, LANES, NEW, OLD, slowly};
+use engine::label::Spacing;
 use engine::pool::PoolErrorKind;
 use engine::pool::maintenance::Rates;
-use engine::{Level, MemberState, World};
+use engine::{Level, MemberState, PoolSpec, World};
 use futures_util::future::join;
 use std::time::Duration;
 
@@ -22,7 +23,16 @@ const RAID6: Level = Level::Raid6;
 
 /// Two groups; the first one leaves, and only the last lane has anything in it.
 fn leaving() -> Bench {
-    let bench = Bench::new(RAID6, 4, LANES - 1);
+    leaving_with(Spacing::Own)
+}
+
+/// The same of a pool with such page numbers.
+fn leaving_with(spacing: Spacing) -> Bench {
+    let spec = PoolSpec {
+        spacing,
+        ..spec("pool", RAID6)
+    };
+    let bench = Bench::of(&spec, 4, LANES - 1);
     bench.run(None, async |bench, world| {
         let lanes = bench.open(world).await.unwrap();
         bench.grow(world, &lanes, RAID6).await.unwrap();

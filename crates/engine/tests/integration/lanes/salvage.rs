@@ -1,8 +1,8 @@
 //! Lost labels are written again where the drives prove their content, and nowhere else.
 
 use super::bench::{Bench, HASTY, OLD, slowly};
-use super::{RAID6, leaving};
-use engine::label::{Label, Slot};
+use super::{RAID6, leaving_with};
+use engine::label::{Label, Slot, Spacing};
 use engine::salvage::{self, Plan};
 use engine::{Drive, PoolError, PoolErrorKind, World};
 use std::rc::Rc;
@@ -99,8 +99,12 @@ fn opens_with_all(bench: &Bench) {
 
 #[test]
 fn a_pool_that_was_wiped_too_early_has_all_labels_again() {
-    for is_closed in [true, false] {
-        let bench = leaving();
+    for (is_closed, spacing) in [
+        (true, Spacing::Own),
+        (false, Spacing::Own),
+        (true, Spacing::Widest),
+    ] {
+        let bench = leaving_with(spacing);
         bench.run(Some(HASTY), async |bench, world| {
             let lanes = bench.open(world).await.unwrap();
             lanes.set_rates(slowly());
