@@ -2,6 +2,7 @@
 
 use crate::kinds::Kind;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::label::Spacing;
 use engine::layout::{Layout, Slots};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
@@ -347,6 +348,12 @@ impl Config {
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         // Smaller ones would drown in what the metadata keeps for each.
         let zone_bytes = zone_bytes.max(16 << 10);
+        let layout = match seed.stream("layout").chance(1, 4) {
+            true => Layout::Adjacent,
+            false => Layout::Apart,
+        };
+        // No pool has numbers of its own that is older than the layout.
+        let is_old = layout == Layout::Adjacent || seed.stream("spacing").chance(1, 4);
         let pool = PoolSpec {
             stripe_unit_bytes,
             page_bytes,
@@ -355,9 +362,10 @@ impl Config {
             log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
             intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
             volumes_max: (volumes + prng.below(3)) as u32,
-            layout: match seed.stream("layout").chance(1, 4) {
-                true => Layout::Adjacent,
-                false => Layout::Apart,
+            layout,
+            spacing: match is_old {
+                true => Spacing::Widest,
+                false => Spacing::Own,
             },
             ..PoolSpec::new("sim", level)
         };
