@@ -9,9 +9,9 @@
 //!   waits is answered. So the next opening finds the logs as they were.
 //!
 //! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
-//! mean), `hung` (what waits for it), `zone` (zones and groups), `numbers` (of their pages), `labels`, `losses`, `departed`
-//! (drives that are free again), `heartbeat` (who has the pool), `roster` (which there are),
-//! [`events`].
+//! mean), `hung` (what waits for it), `zone` (zones and groups), `numbers` (of their pages),
+//! `labels`, `losses`, `departed` (drives that are free again), `heartbeat` (who has the pool),
+//! `roster` (which there are), [`events`].
 
 mod departed;
 pub mod doubt;
