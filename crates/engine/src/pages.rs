@@ -50,7 +50,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// No pages yet.
+    /// No pages yet; those that come have these numbers.
     pub fn new(numbers: PageNumbers) -> Self {
         Space {
             numbers,

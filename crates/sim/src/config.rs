@@ -348,12 +348,7 @@ impl Config {
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         // Smaller ones would drown in what the metadata keeps for each.
         let zone_bytes = zone_bytes.max(16 << 10);
-        let layout = match seed.stream("layout").chance(1, 4) {
-            true => Layout::Adjacent,
-            false => Layout::Apart,
-        };
-        // No pool has numbers of its own that is older than the layout.
-        let is_old = layout == Layout::Adjacent || seed.stream("spacing").chance(1, 4);
+        let (layout, spacing) = version(seed);
         let pool = PoolSpec {
             stripe_unit_bytes,
             page_bytes,
@@ -363,10 +358,7 @@ impl Config {
             intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
             volumes_max: (volumes + prng.below(3)) as u32,
             layout,
-            spacing: match is_old {
-                true => Spacing::Widest,
-                false => Spacing::Own,
-            },
+            spacing,
             ..PoolSpec::new("sim", level)
         };
         let rests = of_seed.contains(&Theme::Rests) || of_seed.contains(&Theme::Tails);
@@ -557,6 +549,17 @@ pub fn patience(limits: &Limits, may_fail: bool) -> Duration {
     let given_up = limits.hung + limits.window;
     let hangs = if may_fail { HANG_IN_TURN } else { 0 };
     SLOWEST * IN_TURN + given_up * hangs
+}
+
+/// Where twins lie, and how page numbers are spaced: as in a pool of this version, or of one before.
+fn version(seed: &Prng) -> (Layout, Spacing) {
+    if seed.stream("layout").chance(1, 4) {
+        return (Layout::Adjacent, Spacing::Widest);
+    }
+    match seed.stream("spacing").chance(1, 4) {
+        true => (Layout::Apart, Spacing::Widest),
+        false => (Layout::Apart, Spacing::Own),
+    }
 }
 
 /// Whole stripes go around the log, whose entries outlive those of the intents: small units

@@ -67,8 +67,6 @@ pub(super) fn members<W: World>(
         );
     }
     check_places(newest, &mut groups)?;
-    let numbers = newest.check_numbers();
-    numbers.map_err(|context| PoolError::new(PoolErrorKind::Corrupt, context))?;
     Ok((groups, spares))
 }
 
@@ -149,5 +147,6 @@ fn check_places<W: World>(newest: &Label, groups: &mut Places<W>) -> Result<(), 
             return Err(PoolError::new(PoolErrorKind::Corrupt, context));
         }
     }
-    Ok(())
+    let numbers = newest.check_numbers();
+    numbers.map_err(|context| PoolError::new(PoolErrorKind::Corrupt, context))
 }

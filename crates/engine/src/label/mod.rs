@@ -318,28 +318,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], format: Format) -> Option<Labe
     r.u8()?;
     let count = usize::from(r.u16()?);
     let group_count = r.u32()? as usize;
-    let mut pool = PoolIdentity {
-        uuid,
-        name,
-        stripe_unit_bytes: r.u32()?,
-        page_bytes: r.u32()?,
-        journal_bytes: r.u32()?,
-        volumes_max: r.u32()?,
-        checkpoint_bytes: r.u64()?,
-        log_bytes: r.u64()?,
-        intent_bytes: r.u64()?,
-        zone_bytes: r.u64()?,
-        data_start: r.u64()?,
-        salt: r.u64()?,
-        lanes: 1,
-        lane: 0,
-        layout: Layout::default(),
-        spacing: Spacing::default(),
-    };
-    format.read_lanes(r, &mut pool)?;
-    if pool.lane >= pool.lanes || pool.lanes > LANES_MAX {
-        return None;
-    }
+    let pool = decode_pool(r, (uuid, name), format)?;
     if group_count > GROUPS_MAX {
         return None;
     }
@@ -360,6 +339,35 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], format: Format) -> Option<Labe
         groups,
         members,
     })
+}
+
+/// The sizes of the pool of this name, its lanes, and what the format says of it.
+fn decode_pool(
+    r: &mut Reader<'_>,
+    (uuid, name): (Uuid, String),
+    format: Format,
+) -> Option<PoolIdentity> {
+    let mut pool = PoolIdentity {
+        uuid,
+        name,
+        stripe_unit_bytes: r.u32()?,
+        page_bytes: r.u32()?,
+        journal_bytes: r.u32()?,
+        volumes_max: r.u32()?,
+        checkpoint_bytes: r.u64()?,
+        log_bytes: r.u64()?,
+        intent_bytes: r.u64()?,
+        zone_bytes: r.u64()?,
+        data_start: r.u64()?,
+        salt: r.u64()?,
+        lanes: 1,
+        lane: 0,
+        layout: Layout::default(),
+        spacing: Spacing::default(),
+    };
+    format.read_lanes(r, &mut pool)?;
+    let has_lane = pool.lane < pool.lanes && pool.lanes <= LANES_MAX;
+    has_lane.then_some(pool)
 }
 
 impl MemberEntry {

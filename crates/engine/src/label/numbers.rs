@@ -78,7 +78,7 @@ impl GroupNumbers {
         self.first_zone.checked_add(self.zones).is_some() && self.page_range().end < NUMBERS_END
     }
 
-    /// Its zones.
+    /// Its zones, by the pool's numbers.
     pub fn zone_range(&self) -> Range<u32> {
         self.first_zone..self.first_zone.saturating_add(self.zones)
     }
