@@ -71,7 +71,7 @@ impl From<ShardGone> for ArrayError {
 impl From<PoolError> for ArrayError {
     fn from(error: PoolError) -> Self {
         let kind = match error.kind {
-            PoolErrorKind::Invalid => ArrayErrorKind::Invalid,
+            PoolErrorKind::Invalid | PoolErrorKind::TooManyPages => ArrayErrorKind::Invalid,
             PoolErrorKind::NotFound => ArrayErrorKind::NotFound,
             PoolErrorKind::Exists => ArrayErrorKind::Exists,
             PoolErrorKind::Busy | PoolErrorKind::InUse => ArrayErrorKind::Busy,

@@ -15,6 +15,8 @@ pub enum PoolErrorKind {
     Stale,
     /// A drive is smaller than its label says, or than asked for.
     TooSmall,
+    /// The pool would have more pages than there are page numbers.
+    TooManyPages,
     /// A label or the metadata is of another format version.
     Version,
     /// The metadata can't be read from any copy.

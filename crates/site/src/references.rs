@@ -9,7 +9,7 @@ use crate::size;
 use crate::table::Row;
 use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
 use crate::volumes;
-use engine::pool::{PoolError, PoolSpec, planned_capacity_bytes};
+use engine::pool::{PoolError, PoolErrorKind, PoolSpec, planned_capacity_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -280,8 +280,26 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 "a page of one or more stripe units".to_owned(),
             );
         }
+        page_numbers(rows, pool, found);
     }
     logs::check(rows, found);
+}
+
+/// That there are enough page numbers for a pool, where the file says how large its drives are.
+fn page_numbers(rows: &Rows, pool: &Row<PoolRow>, found: &mut Vec<Diagnostic>) {
+    let item = &pool.item.pool;
+    let Some(Err(error)) = planned(rows, pool, item.log_bytes) else {
+        return;
+    };
+    if error.kind == PoolErrorKind::TooManyPages {
+        push(
+            found,
+            pool.line("page").unwrap_or(pool.header_line()),
+            "pool.page",
+            format!("a page of {}", size::human(u64::from(item.page_bytes))),
+            format!("one that there are page numbers for: {}", error.context),
+        );
+    }
 }
 
 pub(crate) fn plural(count: usize, what: &str) -> String {

@@ -210,7 +210,7 @@ fn drive_names<W: World>(world: &W, identity: &PoolIdentity) -> Prng {
 /// level, its number of drives, and the capacity of the smallest of them in bytes.
 ///
 /// # Errors
-/// `Invalid` or `TooSmall` for what can't be made.
+/// `Invalid`, `TooSmall` or `TooManyPages` for what can't be made.
 pub fn planned_capacity_bytes(
     spec: &PoolSpec,
     lanes: u16,
@@ -274,11 +274,12 @@ fn too_many_pages(
         ),
         None => "make several pools of these drives".to_owned(),
     };
-    invalid(format!(
+    let context = format!(
         "pool '{}' would have more pages of {} than there are page numbers ({NUMBERS_END}): {advice}",
         spec.name,
         human(u64::from(spec.page_bytes))
-    ))
+    );
+    PoolError::new(PoolErrorKind::TooManyPages, context)
 }
 
 /// Lays out groups; `None` when there are not enough page numbers for them.
@@ -481,7 +482,7 @@ impl<W: World> Lane<W> {
     /// there is a pool.
     ///
     /// # Errors
-    /// `Invalid` or `TooSmall` for what can't be made, `Exists` when a drive has a
+    /// `Invalid`, `TooSmall` or `TooManyPages` for what can't be made, `Exists` when a drive has a
     /// label already; nothing has been written then. `Drive` when a write fails.
     pub async fn create_lane(
         world: W,

@@ -247,7 +247,7 @@ fn groups_of_large_drives_fit_and_who_does_not_hears_which_page_does() {
         (4, 1, 64, "64 KiB"),
     ] {
         let error = own(page, groups).unwrap_err();
-        assert_eq!(error.kind, PoolErrorKind::Invalid);
+        assert_eq!(error.kind, PoolErrorKind::TooManyPages);
         assert!(own(fits, groups).is_ok() && own(fits / 2, groups).is_err());
         let advice = format!("choose a page of {size} or more");
         assert!(error.context.ends_with(&advice), "{error}");

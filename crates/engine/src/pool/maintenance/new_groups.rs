@@ -123,12 +123,13 @@ impl<'a, W: World> NewGroups<'a, W> {
         let others = others.iter().map(|group| group.numbers);
         let numbers = GroupNumbers::behind(others, identity, (drives.len(), zones));
         let numbers = numbers.ok_or_else(|| {
-            invalid(format!(
+            let context = format!(
                 "pool '{}' can't grow by {}: there are not enough numbers left for pages of {}; add a smaller group, or make a second pool",
                 identity.name,
                 human(zones * drives.len() as u64 * identity.zone_bytes),
                 human(u64::from(identity.page_bytes))
-            ))
+            );
+            PoolError::new(PoolErrorKind::TooManyPages, context)
         })?;
         Ok(GroupEntry {
             level,
