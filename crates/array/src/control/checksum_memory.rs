@@ -4,8 +4,8 @@
 //! a block. Checksums take about a thousandth of the data that they are of.
 //!
 //! Invariants:
-//! - All lanes together have what the settings say, or else an eighth of the machine's memory. But
-//!   each lane has what the engine gives one by itself, at least.
+//! - Lanes of shards that answer have together what the settings say, or else an eighth of the
+//!   machine's memory. But each lane has what the engine gives one by itself, at least.
 //! - Where all checksums fit, each lane has room for all of its own. Elsewhere lanes have parts of
 //!   the memory in the ratio of their checksums.
 //! - Shards that are silent keep what they have until they answer.

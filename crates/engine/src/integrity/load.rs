@@ -426,9 +426,7 @@ impl<W: World> Integrity<W> {
             let Some(Slot::Loaded(cached)) = slots.get(&key) else {
                 continue;
             };
-            let idle =
-                !cached.dirty.get() && Rc::strong_count(cached) == 1 && !cached.used.replace(false);
-            if idle {
+            if is_idle(cached) && !cached.used.replace(false) {
                 self.keep(cached);
                 slots.remove(&key);
                 self.world.reached("integrity block evicted");
@@ -462,7 +460,7 @@ impl<W: World> Integrity<W> {
             let Some(Slot::Loaded(cached)) = slots.get(&key) else {
                 continue;
             };
-            if !cached.dirty.get() && Rc::strong_count(cached) == 1 {
+            if is_idle(cached) {
                 self.keep(cached);
                 slots.remove(&key);
                 dropped.insert(key);
@@ -473,6 +471,11 @@ impl<W: World> Integrity<W> {
             clock.retain(|key| !dropped.contains(key));
         }
     }
+}
+
+/// Whether a block is clean, and only RAM has it.
+fn is_idle(cached: &Rc<Cached>) -> bool {
+    !cached.dirty.get() && Rc::strong_count(cached) == 1
 }
 
 fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {

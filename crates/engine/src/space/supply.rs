@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A page that is given out is one that its [`Claim`] may have ([`super::promise`]).
-//! - The pool is full only when no zone can come into use, none is being emptied, no overwrite is
-//!   about to give back a page, and no other lane lends a zone.
+//! - The pool is full only when no zone can come into use, and none is being emptied. Besides, no
+//!   overwrite is about to give back a page then, and no other lane lends a zone.
 
 use super::LaneState;
 use super::promise::Claim;

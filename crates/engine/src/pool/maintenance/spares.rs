@@ -1,8 +1,8 @@
 //! Spares, and the drives that they stand in for: [`Spares`], and the commands for it.
 //!
 //! Invariants:
-//! - A spare takes a place while no zone is being taken into use: a zone is written to the one or the
-//!   other of both, and believed to be where it is.
+//! - A spare takes a place while no zone is being taken into use. So a zone is written to the one or
+//!   the other of both, and believed to be where it is.
 //! - Where the next failure would lose data, a spare goes first.
 
 use super::candidates::{Candidate, Candidates};

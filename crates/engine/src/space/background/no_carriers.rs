@@ -1,8 +1,8 @@
 //! Drives that could not take the logs over.
 //!
 //! Invariant: a drive that has failed to take a copy of the logs is left out for a while, for twice as
-//! long each time, and others are tried: a copy takes time of the drives, and writes of the lane wait
-//! for its last part.
+//! long each time. Others are tried meanwhile. A copy takes time of the drives, and writes of the lane
+//! wait for its last part.
 
 use base::{Time, Uuid};
 use std::cell::RefCell;
