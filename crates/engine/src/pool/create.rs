@@ -56,7 +56,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn invalid(context: String) -> PoolError {
+pub(super) fn invalid(context: String) -> PoolError {
     PoolError::new(PoolErrorKind::Invalid, context)
 }
 

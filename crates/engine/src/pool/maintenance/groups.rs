@@ -10,10 +10,10 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::departures::Departures;
-use super::new_groups::{NewGroups, invalid};
+use super::new_groups::NewGroups;
 use crate::drives::{EventKind, Group, Zone};
 use crate::label::GroupRole;
-use crate::pool::create::check_log_level;
+use crate::pool::create::{check_log_level, invalid};
 use crate::pool::{Lane, Level, NamedDrive, PoolError, PoolErrorKind};
 use crate::raid::Geometry;
 use crate::space::LaneState;

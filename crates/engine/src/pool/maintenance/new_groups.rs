@@ -5,10 +5,11 @@
 //! - The metadata was laid out for so many zones and pages, and the logs for stripes so wide.
 
 use super::candidates::{Candidate, Candidates};
+use crate::drive::Drive;
 use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes};
 use crate::label::{GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
-use crate::pool::create::{check_log_level, check_log_room, check_name};
+use crate::pool::create::{check_log_level, check_log_room, check_name, invalid};
 use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
 use crate::raid::Geometry;
 use crate::space::LaneState;
@@ -16,12 +17,6 @@ use crate::world::World;
 use base::Uuid;
 use base::size::{counted, human, human_pair};
 use std::rc::Rc;
-
-use crate::drive::Drive;
-
-pub(super) fn invalid(context: String) -> PoolError {
-    PoolError::new(PoolErrorKind::Invalid, context)
-}
 
 /// Drives that are to become a group.
 pub(super) struct NewGroups<'a, W: World> {
