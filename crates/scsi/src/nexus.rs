@@ -270,13 +270,12 @@ impl<W: World> Nexus<W> {
         (command, data_out): (Command, Slice),
         cancel: Option<CancelToken>,
     ) -> Response {
-        let access = Access::of(&command);
         // One that waited may find the unit gone.
         let Some(_working) = unit.begin() else {
             return Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0);
         };
         let checked = self.target.ports().check(self.id.target_port, &command);
-        match checked.and_then(|()| ready(unit, &command, access)) {
+        match checked.and_then(|()| ready(unit, &command)) {
             Ok(()) => self.run(number, unit, (command, data_out), cancel).await,
             Err(sense) => Response::check_condition(&sense, 0),
         }
@@ -329,24 +328,63 @@ impl<W: World> Nexus<W> {
 }
 
 /// Whether the unit is as `command` needs it.
-fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command, access: Access) -> Result<(), Sense> {
-    let needs_no_data = matches!(access, Access::Look | Access::Own)
-        || matches!(
-            command,
-            Command::LogSense(_)
-                | Command::Inform {
-                    what: Inform::ReportPortGroups { .. },
-                    ..
-                }
-        );
-    // A SANITIZE that has failed is ended by another one, or by EXIT FAILURE MODE.
-    let ends_failure = matches!(command, Command::Sanitize(_) | Command::SanitizeExit)
-        && matches!(unit.erasure(), Erasure::Failed { .. });
-    if !needs_no_data && !ends_failure {
+fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command) -> Result<(), Sense> {
+    if needs_sound_unit(command, unit.erasure()) {
         unit.check_sound()?;
     }
     match unit.mode().write_protected && command.writes_medium() {
         true => Err(Sense::WRITE_PROTECTED),
         false => Ok(()),
+    }
+}
+
+/// Whether `command` needs what hosts wrote, or else can run on a unit of this `erasure`.
+fn needs_sound_unit(command: &Command, erasure: Erasure) -> bool {
+    match command {
+        Command::Inform { what, .. } => inform_needs_sound_unit(what),
+        // A SANITIZE that has failed is ended by another one, or by EXIT FAILURE MODE.
+        Command::Sanitize(_) | Command::SanitizeExit => !matches!(erasure, Erasure::Failed { .. }),
+        Command::LogSense(_)
+        | Command::PreventAllowMediumRemoval { prevent: false }
+        | Command::Reserve
+        | Command::Release
+        | Command::ReserveOut(_) => false,
+        // Each by its name, so that a new one is decided.
+        Command::TestUnitReady
+        | Command::ModeSense(_)
+        | Command::Read(_)
+        | Command::Write(_)
+        | Command::Verify { .. }
+        | Command::WriteVerify { .. }
+        | Command::CompareAndWrite(_)
+        | Command::OrWrite(_)
+        | Command::WriteAtomic(_)
+        | Command::Prefetch(_)
+        | Command::SynchronizeCache(_)
+        | Command::WriteSame(_)
+        | Command::Unmap { .. }
+        | Command::GetLbaStatus { .. }
+        | Command::StartStopUnit { .. }
+        | Command::PreventAllowMediumRemoval { prevent: true }
+        | Command::ModeSelect(_)
+        | Command::SendDiagnostic(_)
+        | Command::Offload(_) => true,
+    }
+}
+
+/// As [`needs_sound_unit`].
+fn inform_needs_sound_unit(what: &Inform) -> bool {
+    match what {
+        Inform::Inquiry { .. }
+        | Inform::RequestSense { .. }
+        | Inform::ReportLuns { .. }
+        | Inform::ReserveIn { .. }
+        | Inform::ReportPortGroups { .. } => false,
+        Inform::ReadCapacity10
+        | Inform::ReadCapacity16
+        | Inform::ReportTaskManagement { .. }
+        | Inform::ReceiveDiagnostic { .. }
+        | Inform::ReadDefects { .. }
+        | Inform::ReportSupportedOpcodes { .. } => true,
     }
 }
