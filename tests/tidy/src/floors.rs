@@ -81,7 +81,6 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "machine_memory",
             "overcommitment",
             "blank",
-            "offline",
             // The threads of the data path.
             "shard",
             "offload",
