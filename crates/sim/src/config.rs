@@ -1,6 +1,7 @@
 //! The configuration that a seed draws before its run: pool, drives, mix of requests.
 
 use crate::kinds::Kind;
+use crate::seed::Seed;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
 use engine::label::Spacing;
 use engine::layout::{Layout, Slots};
@@ -8,9 +9,7 @@ use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use engine::pool::maintenance::health::Limits;
 use engine::{Level, PoolSpec};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Faults that only some runs have, beside those of all runs.
@@ -108,14 +107,6 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Drives, 0),
 ];
 
-/// Every run that can have them has these, and no others: to look into one.
-static WISHED: OnceLock<BTreeSet<Theme>> = OnceLock::new();
-
-thread_local! {
-    /// As [`WISHED`], of the runs of this thread: a run goes on in one.
-    static WISHED_HERE: RefCell<Option<BTreeSet<Theme>>> = const { RefCell::new(None) };
-}
-
 /// The themes of these names, in any case; empty names are none.
 ///
 /// # Errors
@@ -130,30 +121,10 @@ pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<Th
     names.filter(|name| !name.is_empty()).map(named).collect()
 }
 
-/// Has all seeds draw these themes from now on, whatever else is asked for.
-pub fn wish(themes: BTreeSet<Theme>) {
-    // Nobody asks for this twice.
-    let _ = WISHED.set(themes);
-}
-
-/// Has the seeds that `runs` runs draw these themes.
-pub fn with_wish<T>(themes: Option<&BTreeSet<Theme>>, runs: impl FnOnce() -> T) -> T {
-    WISHED_HERE.replace(themes.cloned());
-    let outcome = runs();
-    WISHED_HERE.replace(None);
-    outcome
-}
-
-/// The themes that were asked for, when any were, or none at all.
-fn wished() -> Option<BTreeSet<Theme>> {
-    let here = || WISHED_HERE.with_borrow(Clone::clone);
-    WISHED.get().cloned().or_else(here)
-}
-
 /// The themes that `seed` draws, whether its run can have them or not.
-pub fn themes(seed: &Prng) -> BTreeSet<Theme> {
-    if let Some(wished) = wished() {
-        return wished;
+pub fn themes(seed: &Seed) -> BTreeSet<Theme> {
+    if let Some(wished) = seed.wished() {
+        return wished.clone();
     }
     let drawn = |(theme, one_of): &(Theme, u64)| {
         // Each has a stream of its own: another one's weight changes nothing.
@@ -314,7 +285,7 @@ impl Later {
 
 impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
-    pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
+    pub fn draw(seed: &Seed, operations: Option<u64>) -> Config {
         let prng = &mut seed.stream("config");
         let (level, drives_of_group) = *prng.pick(&[
             (Level::Simple, 1),
@@ -468,7 +439,7 @@ impl Config {
     }
 
     /// Takes what it can have of the themes that `seed` draws.
-    fn with_themes(mut self, seed: &Prng) -> Config {
+    fn with_themes(mut self, seed: &Seed) -> Config {
         let redundant = self.pool.level != Level::Simple;
         let can = |theme: &Theme| match theme {
             Theme::Hangs | Theme::Errors | Theme::Openings => self.damage,

@@ -10,7 +10,7 @@
 //! - [`moves`], [`initiators`], [`paths`] and [`operations`]: runs beside it, of volumes between two
 //!   pools, of SCSI, of sessions and of the control plane. `control`: the array's own control plane,
 //!   as they all drive it.
-//! - [`seeds`]: many runs, and `kinds` of runs on request.
+//! - [`seed`]: what decides a run. [`seeds`]: many runs, and `kinds` of runs on request.
 //! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
 //!   smoke benchmark.
 //!
@@ -46,6 +46,7 @@ pub mod pool_changes;
 pub mod rate;
 mod regroup;
 pub mod scenario;
+pub mod seed;
 pub mod seeds;
 pub mod session;
 mod shards;

@@ -6,7 +6,9 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use clap::{Args, Parser, Subcommand};
-use sim::{answers, config, plants, rate, seeds};
+use sim::config::{self, Theme};
+use sim::seed::Seed;
+use sim::{answers, plants, rate, seeds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::num::NonZero;
@@ -117,26 +119,41 @@ struct Plants {
     jobs: Option<NonZero<usize>>,
 }
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if let Some(names) = &cli.themes {
-        match config::named(names.iter().map(String::as_str)) {
-            Ok(themes) => config::wish(themes),
-            Err(what) => {
-                eprintln!("ashlar-sim: {what}");
-                return ExitCode::FAILURE;
-            }
+impl Plants {
+    /// What `bug` is looked for in.
+    fn window_of(&self, bug: &str, themes: Option<&BTreeSet<Theme>>) -> plants::Window {
+        let listed = plants::window_of(bug);
+        let asked = self.seeds;
+        let asked = asked.map(|seeds| self.from..self.from.saturating_add(seeds));
+        plants::Window {
+            seeds: asked.unwrap_or(listed.seeds),
+            themes: themes.cloned().or(listed.themes),
         }
     }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let named = |names: &Vec<String>| config::named(names.iter().map(String::as_str));
+    let themes = match cli.themes.as_ref().map(named).transpose() {
+        Ok(themes) => themes,
+        Err(what) => {
+            eprintln!("ashlar-sim: {what}");
+            return ExitCode::FAILURE;
+        }
+    };
     match cli.command {
-        Command::Run(run) => run_seeds(&run),
+        Command::Run(run) => run_seeds(&run, themes),
         Command::Replay {
             seed,
             ops,
             trace,
             plant,
-        } => replay(seed, ops, trace, plant.as_deref()),
-        Command::Plants(plants) => plant(&plants),
+        } => {
+            let seed = (seed, Seed::of(seed).with_themes(themes.as_ref()));
+            replay(seed, ops, trace, plant.as_deref())
+        }
+        Command::Plants(plants) => plant(&plants, themes.as_ref()),
         Command::Rate {
             ios,
             drives,
@@ -153,7 +170,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_seeds(run: &Run) -> ExitCode {
+fn run_seeds(run: &Run, themes: Option<BTreeSet<Theme>>) -> ExitCode {
     let commit = run
         .commit
         .clone()
@@ -170,6 +187,7 @@ fn run_seeds(run: &Run) -> ExitCode {
         .min(all.len());
     let began = Instant::now();
     let pass = Pass {
+        themes,
         ops: run.ops,
         commit: commit.unwrap_or_else(|| "unknown".to_owned()),
         all,
@@ -186,23 +204,7 @@ fn run_seeds(run: &Run) -> ExitCode {
     });
     let totals = pass.totals.into_inner();
     let totals = totals.unwrap_or_else(PoisonError::into_inner);
-    println!(
-        "{} requests over {} boots in {:.1} s ({} seeds asked for, {} of the regressions list, each run twice)",
-        totals.operations,
-        totals.boots,
-        began.elapsed().as_secs_f64(),
-        run.seeds,
-        seeds::regressions().len(),
-    );
-    let runs_a_core_minute = 2.0 * totals.operations as f64
-        / 2_000.0
-        / (began.elapsed().as_secs_f64() * jobs as f64 / 60.0);
-    println!("that is {runs_a_core_minute:.0} runs of 2,000 requests a minute and core");
-    let (longest, slowest) = totals.slowest;
-    println!(
-        "the slowest is seed {slowest}: {:.1} s",
-        longest.as_secs_f64()
-    );
+    print_speed(&totals, run.seeds, began.elapsed().as_secs_f64(), jobs);
     let answered = print_answers(&totals.answers);
     let missed = run.marks && print_marks(&totals.marks);
     let missed = missed || (run.marks && !answered);
@@ -214,8 +216,28 @@ fn run_seeds(run: &Run) -> ExitCode {
     }
 }
 
+/// Prints how fast that many seeds were run, `jobs` side by side.
+fn print_speed(totals: &Totals, seeds: u64, seconds: f64, jobs: usize) {
+    println!(
+        "{} requests over {} boots in {seconds:.1} s ({seeds} seeds asked for, {} of the regressions list, each run twice)",
+        totals.operations,
+        totals.boots,
+        seeds::regressions().len(),
+    );
+    let runs_a_core_minute =
+        2.0 * totals.operations as f64 / 2_000.0 / (seconds * jobs as f64 / 60.0);
+    println!("that is {runs_a_core_minute:.0} runs of 2,000 requests a minute and core");
+    let (longest, slowest) = totals.slowest;
+    println!(
+        "the slowest is seed {slowest}: {:.1} s",
+        longest.as_secs_f64()
+    );
+}
+
 /// Seeds run side by side.
 struct Pass {
+    /// What they are asked to have.
+    themes: Option<BTreeSet<Theme>>,
     ops: Option<u64>,
     commit: String,
     all: Vec<u64>,
@@ -234,7 +256,8 @@ impl Pass {
         while let Some(&seed) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let began = Instant::now();
             lock(&self.running).insert(seed, began);
-            let outcome = seeds::check(seed, self.ops);
+            let wished = self.themes.as_ref();
+            let outcome = seeds::check(&Seed::of(seed).with_themes(wished), self.ops);
             let mut totals = lock(&self.totals);
             totals.slowest = totals.slowest.max((began.elapsed(), seed));
             match outcome {
@@ -321,7 +344,7 @@ fn print_marks(marks: &BTreeMap<&'static str, u64>) -> bool {
     missed > 0
 }
 
-fn plant(options: &Plants) -> ExitCode {
+fn plant(options: &Plants, themes: Option<&BTreeSet<Theme>>) -> ExitCode {
     // A bug may show as a panic: that is a way to be noticed, not to be printed.
     std::panic::set_hook(Box::new(|_| ()));
     let began = Instant::now();
@@ -346,10 +369,7 @@ fn plant(options: &Plants) -> ExitCode {
         for _ in 0..jobs.min(wanted.len()) {
             scope.spawn(|| {
                 while let Some(bug) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut window = plants::window_of(bug);
-                    if let Some(seeds) = options.seeds {
-                        window.seeds = options.from..options.from.saturating_add(seeds);
-                    }
+                    let window = options.window_of(bug, themes);
                     let outcome = plants::prove(bug, &window);
                     match outcome {
                         Ok((seed, failure)) => {
@@ -387,17 +407,22 @@ fn report(seed: u64, ops: Option<u64>, commit: &str, failure: &str) {
     println!("  trace:  cargo run --release -p ashlar-sim -- replay {seed}{ops} --trace");
 }
 
-fn replay(seed: u64, ops: Option<u64>, trace: bool, plant: Option<&str>) -> ExitCode {
+fn replay(
+    (number, seed): (u64, Seed),
+    ops: Option<u64>,
+    trace: bool,
+    plant: Option<&str>,
+) -> ExitCode {
     let listener: sim::scenario::Listener = Rc::new(|now, line| {
         // Who reads the trace may have seen enough (`head`).
         if writeln!(std::io::stdout(), "{now} {line}").is_err() {
             std::process::exit(0);
         }
     });
-    match seeds::once_with(seed, ops, trace.then_some(listener), plant) {
+    match seeds::once_with(&seed, ops, trace.then_some(listener), plant) {
         Ok(verdict) => {
             println!(
-                "seed {seed}: {} requests over {} boots, trace hash {:016x}",
+                "seed {number}: {} requests over {} boots, trace hash {:016x}",
                 verdict.operations, verdict.boots, verdict.trace_hash
             );
             match verdict.failure {

@@ -15,6 +15,7 @@ use crate::oracle::volume::Change;
 use crate::oracle::{Oracle, Violation, WriteEnd};
 use crate::pattern::{self, SectorPlace};
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use api::JobState;
@@ -84,7 +85,7 @@ pub fn is_drawn(seed: &Prng) -> bool {
 
 /// Runs it to the end, or to the first thing that is wrong.
 pub fn run(
-    seed: &Prng,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,

@@ -5,6 +5,7 @@
 //! seeds do, so the window goes on behind it, far enough that the bug is found again.
 
 use crate::config::{self, Theme};
+use crate::seed::Seed;
 use crate::seeds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -89,8 +90,8 @@ fn window(line: &str) -> Option<(&str, Window)> {
 pub fn prove(bug: &str, window: &Window) -> Result<(u64, String), String> {
     let Range { start, end } = window.seeds;
     let failure = |seed, bug| {
-        let once = || seeds::once_with(seed, None, None, bug);
-        match config::with_wish(window.themes.as_ref(), once) {
+        let seed = Seed::of(seed).with_themes(window.themes.as_ref());
+        match seeds::once_with(&seed, None, None, bug) {
             Ok(verdict) => verdict.failure,
             Err(panic) => Some(panic),
         }

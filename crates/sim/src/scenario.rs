@@ -11,6 +11,7 @@ use crate::boot::Boot;
 use crate::config::{Config, Theme};
 use crate::damage;
 use crate::kinds::SLOW_BLOCK;
+use crate::seed::Seed;
 use crate::session::Books;
 use base::{BLOCK_BYTES, BufPool, Prng, Time};
 use engine::World;
@@ -100,7 +101,7 @@ pub(crate) struct Plan {
 
 /// A run under way.
 pub struct Scenario {
-    seed: Prng,
+    seed: Seed,
     prng: Prng,
     books: Rc<Books>,
     on_media: Rc<Cell<OnMedia>>,
@@ -115,14 +116,14 @@ pub struct Scenario {
 
 /// Runs `seed` with what it draws; `operations` replaces its count of requests.
 pub fn run(seed: u64, operations: Option<u64>, listener: Option<Listener>) -> Verdict {
-    let root = Prng::from_seed(seed);
+    let root = Seed::of(seed);
     let config = Config::draw(&root, operations);
     Scenario::new(root, config, listener).run()
 }
 
 impl Scenario {
     /// A run of `config` that has not begun.
-    pub fn new(seed: Prng, config: Config, listener: Option<Listener>) -> Self {
+    pub fn new(seed: Seed, config: Config, listener: Option<Listener>) -> Self {
         let mut scenario = Scenario {
             prng: seed.stream("boots"),
             books: Rc::new(Books::new(config)),

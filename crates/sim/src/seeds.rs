@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};
+use crate::seed::Seed;
 use crate::{drives, initiators, moves, operations, paths};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +35,7 @@ pub fn seed_of_commit(commit: &str) -> u64 {
 ///
 /// # Errors
 /// What was found wrong; also a panic, and two runs that differ.
-pub fn check(seed: u64, operations: Option<u64>) -> Result<Verdict, String> {
+pub fn check(seed: &Seed, operations: Option<u64>) -> Result<Verdict, String> {
     let first = once(seed, operations, None)?;
     if let Some(failure) = first.failure {
         return Err(failure);
@@ -51,7 +52,7 @@ pub fn check(seed: u64, operations: Option<u64>) -> Result<Verdict, String> {
 /// # Errors
 /// The message of a panic.
 pub fn once(
-    seed: u64,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
 ) -> Result<Verdict, String> {
@@ -59,7 +60,7 @@ pub fn once(
 }
 
 /// A run that some seeds have beside the one that all have.
-type Beside = fn(&Prng, Option<u64>, Option<Listener>, Option<&str>) -> Verdict;
+type Beside = fn(&Seed, Option<u64>, Option<Listener>, Option<&str>) -> Verdict;
 
 /// The runs of seeds that have no other one, by the themes that ask for them.
 const ALONE: [(Theme, Beside); 4] = [
@@ -74,38 +75,37 @@ const ALONE: [(Theme, Beside); 4] = [
 /// # Errors
 /// The message of a panic.
 pub fn once_with(
-    seed: u64,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,
 ) -> Result<Verdict, String> {
     quietly(|| {
-        let root = Prng::from_seed(seed);
-        let themes = themes(&root);
+        let themes = themes(seed);
         let mut wished = ALONE
             .into_iter()
             .filter(|(theme, _)| themes.contains(theme));
         if let Some((_, run)) = wished.next() {
-            return run(&root, operations, listener, bug);
+            return run(seed, operations, listener, bug);
         }
-        let config = Config::draw(&root, operations);
+        let config = Config::draw(seed, operations);
         let alone = themes.iter().any(|theme| theme.is_on_request());
         let others: [(bool, Beside); 5] = [
-            (moves::is_drawn(&root) && !alone, moves::run),
-            (initiators::is_drawn(&root) && !alone, initiators::run),
-            (paths::is_drawn(&root) && !alone, paths::run),
-            (operations::is_drawn(&root) && !alone, operations::run),
-            (drives::is_drawn(&root) && !alone, drives::run),
+            (moves::is_drawn(seed) && !alone, moves::run),
+            (initiators::is_drawn(seed) && !alone, initiators::run),
+            (paths::is_drawn(seed) && !alone, paths::run),
+            (operations::is_drawn(seed) && !alone, operations::run),
+            (drives::is_drawn(seed) && !alone, drives::run),
         ];
-        let (again, heard) = (root.clone(), listener.clone());
-        let scenario = Scenario::new(root, config, listener);
+        let heard = listener.clone();
+        let scenario = Scenario::new(seed.clone(), config, listener);
         let mut verdict = match bug {
             Some(bug) => scenario.plant(bug).run(),
             None => scenario.run(),
         };
         for (_, run) in others.into_iter().filter(|(is_drawn, _)| *is_drawn) {
             if verdict.failure.is_none() {
-                verdict = verdict.and(run(&again, operations, heard.clone(), bug));
+                verdict = verdict.and(run(seed, operations, heard.clone(), bug));
             }
         }
         verdict

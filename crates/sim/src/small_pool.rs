@@ -6,6 +6,7 @@ use crate::config::{Theme, themes};
 use crate::damage;
 use crate::pool_changes::Door;
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::shards::in_one_task;
 use array::pool::Paces;
 use array::pool::opening::{NotOpened, Opening};
@@ -49,7 +50,7 @@ pub(crate) fn draw(prng: &mut Prng, name: &str, drive_bytes: u64) -> (PoolSpec, 
 
 /// Drives of these pools that may be struck in a run that has that: of each as many as it
 /// can lose.
-pub(crate) fn victims(seed: &Prng, specs: &[PoolSpec], media: &[Vec<Rc<Media>>]) -> Vec<Rc<Media>> {
+pub(crate) fn victims(seed: &Seed, specs: &[PoolSpec], media: &[Vec<Rc<Media>>]) -> Vec<Rc<Media>> {
     let mut prng = seed.stream("victims beside");
     if !themes(seed).contains(&Theme::Beside) {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! No ambient clock, randomness, threads, files, sockets or tokio in the deterministic rooms, and no
-//! crate below them that has any.
+//! No ambient clock, randomness, threads or what they keep, files, sockets or tokio in the
+//! deterministic rooms, and no crate below them that has any.
 //!
 //! Clippy's `disallowed_methods` says most of this too, but an `allow` switches
 //! it off; here nothing does.
@@ -39,7 +39,7 @@ const OF_THE_HOST: [&str; 9] = [
     "std::fs",
     "File::open",
 ];
-const AMBIENT: [&str; 15] = [
+const AMBIENT: [&str; 16] = [
     "thread_rng",
     "rand::rng(",
     "OsRng",
@@ -51,6 +51,7 @@ const AMBIENT: [&str; 15] = [
     "HashSet::new",
     "thread::spawn",
     "thread::sleep",
+    "thread_local!",
     "tokio::",
     "TcpStream",
     "TcpListener",
@@ -119,7 +120,8 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
                 .chain(of_the_host)
                 .filter(|name| line.contains(**name))
             {
-                let what = format!("{name}: time, randomness and tasks come from the World here");
+                let what =
+                    format!("{name}: time, randomness, tasks and state come from the caller here");
                 complaints.push(Complaint::at(file.path, at + 1, what));
             }
         }
@@ -138,6 +140,7 @@ mod tests {
             "use tokio::net;",
             "HashMap::new()",
             "std::thread::scope(|_| ());",
+            "thread_local! { static OWN: Cell<u8> = const { Cell::new(0) }; }",
             "std::fs::read(path)",
             "TcpStream::connect(to)",
         ] {

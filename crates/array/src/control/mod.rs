@@ -97,12 +97,20 @@ use engine::World;
 use jobs::{ImageWork, Jobs};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The array, as far as it needs no threads, files and sockets. Shared by all who ask it.
+/// The array, as far as it needs no threads, files and sockets. Shared by all who ask it; a change
+/// has one of its own, which knows that it has the turn.
 pub struct ControlPlane<W: World> {
+    shared: Arc<ArrayState<W>>,
+    turns: turns::Turns,
+}
+
+/// What all changes and all who ask share.
+pub struct ArrayState<W: World> {
     runtime: Arc<dyn Runtime>,
     shards: Vec<ShardHandle<W>>,
     /// The shards, by index, that the lanes of each pool are on.
@@ -129,10 +137,17 @@ pub struct ControlPlane<W: World> {
     /// Names of the volumes that the site file describes; none without a file.
     of_site: BTreeSet<String>,
     schedules: Mutex<schedules::KnownSchedules>,
-    turns: Arc<turns::Turns>,
     unfinished: unfinished::Unfinished,
     began: Time,
     hearsay: hearsay::Hearsay,
+}
+
+impl<W: World> Deref for ControlPlane<W> {
+    type Target = ArrayState<W>;
+
+    fn deref(&self) -> &ArrayState<W> {
+        &self.shared
+    }
 }
 
 impl<W: World> ControlPlane<W> {
@@ -157,7 +172,8 @@ impl<W: World> ControlPlane<W> {
             "a pool on a shard not there"
         );
         let described = site.volumes.iter().map(|volume| volume.name.clone());
-        Arc::new(ControlPlane {
+        let turns = turns::Turns::new(Arc::clone(&runtime));
+        let shared = Arc::new(ArrayState {
             shards,
             homes: Mutex::new(homes),
             absent: Mutex::default(),
@@ -177,12 +193,12 @@ impl<W: World> ControlPlane<W> {
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),
             schedules: Mutex::default(),
-            turns: Arc::new(turns::Turns::new(Arc::clone(&runtime))),
             unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
             runtime,
-        })
+        });
+        Arc::new(ControlPlane { shared, turns })
     }
 
     /// How long what is deleted stays in the trash.
@@ -261,7 +277,8 @@ impl<W: World> ControlPlane<W> {
         self.turns.wait(pool, work).await
     }
 
-    /// Makes one change to its end, after those before it.
+    /// Makes one change to its end, after those before it. It has the turn as long as it uses the
+    /// control plane that it is given.
     ///
     /// # Errors
     /// What `change` says, or that it ended early.
@@ -271,13 +288,14 @@ impl<W: World> ControlPlane<W> {
         F: FnOnce(Arc<Self>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + Send + 'static,
     {
-        let array = Arc::clone(self);
+        let (shared, turns) = (Arc::clone(&self.shared), self.turns.clone());
         let whole = async move {
-            let checked = async {
+            let in_turn = |turns| async move {
+                let array = Arc::new(ControlPlane { shared, turns });
                 array.check_notes().await?;
-                change(Arc::clone(&array)).await
+                change(array).await
             };
-            array.turns.take(checked).await
+            turns.take(in_turn).await
         };
         let ended = self.runtime.outcome(whole).await;
         ended.unwrap_or_else(|why| {

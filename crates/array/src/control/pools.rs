@@ -1,6 +1,5 @@
 //! Pools over all shards, and what is done to their lanes.
 
-use super::turns::Turns;
 use super::{ArrayError, ControlPlane, PlacedVolume, hearsay};
 use crate::pool::{Pool, Waiter};
 use crate::shard::{ShardHandle, ShardState};
@@ -66,7 +65,7 @@ impl<W: World> ControlPlane<W> {
     /// # Errors
     /// There is none, it is not open, or another change waits for it.
     pub fn pool_of(&self, name: &str) -> Result<Pool<W>, ArrayError> {
-        let waiter: Arc<dyn Waiter> = Arc::<Turns>::clone(&self.turns);
+        let waiter: Arc<dyn Waiter> = Arc::new(self.turns.clone());
         Ok(Pool::new(name.to_owned(), self.homes(name)?, waiter))
     }
 

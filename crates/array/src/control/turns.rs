@@ -7,55 +7,32 @@
 //! - What a change has found stays so while its turn is given away: nobody else changes a pool
 //!   that it waits for, or shows its volumes, and names that it found to be free stay so.
 //! - It goes on after its wait only when it has the turn again.
+//! - A change is known by the [`Turns`] that it was given, not by the thread that polls it.
 
 use super::line::{Line, LinePlace};
 use super::{ArrayError, ArrayErrorKind, Runtime};
 use crate::pool::Waiter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long a change keeps its turn while it waits for a pool.
 const KEPT: Duration = Duration::from_secs(10);
 
-thread_local! {
-    /// The turn of the change that is being polled.
-    static OWN: RefCell<Option<Arc<Turn>>> = const { RefCell::new(None) };
-}
-
-/// The turn of the change that asks.
-fn own() -> Option<Arc<Turn>> {
-    OWN.with_borrow(Option::clone)
-}
-
-/// The change that was polled before is being polled again; dropped also when one panics.
-struct TurnBefore(Option<Arc<Turn>>);
-
-impl Drop for TurnBefore {
-    fn drop(&mut self) {
-        OWN.replace(self.0.take());
-    }
-}
-
-/// Has `change` have this turn.
-async fn in_turn<T>(turn: Arc<Turn>, change: impl Future<Output = T>) -> T {
-    let mut change = pin!(change);
-    let polled = poll_fn(|cx| {
-        let _before = TurnBefore(OWN.replace(Some(Arc::clone(&turn))));
-        change.as_mut().poll(cx)
-    });
-    polled.await
-}
-
-/// All turns.
+/// All turns, as one change sees them, or as somebody does who makes none.
+#[derive(Clone)]
 pub(super) struct Turns {
+    all: Arc<AllTurns>,
+    /// The turn of the change that asks. It holds the turn itself for as long as it runs.
+    own: Weak<Turn>,
+}
+
+struct AllTurns {
     runtime: Arc<dyn Runtime>,
     line: Arc<Line>,
     next: AtomicU64,
@@ -94,7 +71,7 @@ impl Turn {
 }
 
 /// A change has ended, or has failed an assertion: it holds nothing back any more.
-struct EndedTurn<'a>(&'a Turns, u64);
+struct EndedTurn<'a>(&'a AllTurns, u64);
 
 impl Drop for EndedTurn<'_> {
     fn drop(&mut self) {
@@ -102,37 +79,56 @@ impl Drop for EndedTurn<'_> {
     }
 }
 
-impl Turns {
-    /// Nobody has one.
-    pub(super) fn new(runtime: Arc<dyn Runtime>) -> Self {
-        Turns {
-            runtime,
-            line: Arc::default(),
-            next: AtomicU64::new(0),
-            given: Mutex::default(),
-        }
-    }
-
+impl AllTurns {
     // As above.
     fn given(&self) -> MutexGuard<'_, BTreeMap<u64, HeldBack>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Makes a change when it is its turn.
-    pub(super) async fn take<T>(&self, change: impl Future<Output = T>) -> T {
-        let place = match self.runtime.planted("change does not wait for its turn") {
+impl Turns {
+    /// Nobody has one.
+    pub(super) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Turns {
+            all: Arc::new(AllTurns {
+                runtime,
+                line: Arc::default(),
+                next: AtomicU64::new(0),
+                given: Mutex::default(),
+            }),
+            own: Weak::new(),
+        }
+    }
+
+    /// The turn of the change that asks; none when it has ended.
+    fn own(&self) -> Option<Arc<Turn>> {
+        self.own.upgrade()
+    }
+
+    /// Makes a change when it is its turn. What it does with the turns that it is given, it does in
+    /// its own.
+    pub(super) async fn take<T, Fut>(&self, change: impl FnOnce(Turns) -> Fut) -> T
+    where
+        Fut: Future<Output = T>,
+    {
+        let all = &self.all;
+        let place = match all.runtime.planted("change does not wait for its turn") {
             true => None,
-            false => Some(self.line.stand().await),
+            false => Some(all.line.stand().await),
         };
         let turn = Arc::new(Turn {
-            number: self.next.fetch_add(1, Relaxed),
+            number: all.next.fetch_add(1, Relaxed),
             state: Mutex::new(State {
                 place,
                 ..State::default()
             }),
         });
-        let _ended = EndedTurn(self, turn.number);
-        in_turn(turn, change).await
+        let _ended = EndedTurn(all, turn.number);
+        let turns = Turns {
+            all: Arc::clone(all),
+            own: Arc::downgrade(&turn),
+        };
+        change(turns).await
     }
 
     /// Waits for `work` in a pool. In a change, others continue meanwhile when it takes long.
@@ -146,11 +142,11 @@ impl Turns {
         pool: &str,
         work: impl Future<Output = T>,
     ) -> T {
-        let Some(turn) = own() else {
+        let Some(turn) = self.own() else {
             return work.await;
         };
         let mut work = pin!(work);
-        if let Some(done) = self.runtime.in_time(kept, &mut work).await {
+        if let Some(done) = self.all.runtime.in_time(kept, &mut work).await {
             return done;
         }
         let what = match pool {
@@ -158,10 +154,11 @@ impl Turns {
             _ => format!(" for pool {pool}"),
         };
         tracing::warn!("a change waits{what}: others continue meanwhile");
-        self.runtime.reached("change gives its turn away");
+        self.all.runtime.reached("change gives its turn away");
         self.give_away(&turn, pool);
         let done = work.await;
         if !self
+            .all
             .runtime
             .planted("turn that was given away is not taken back")
         {
@@ -173,7 +170,7 @@ impl Turns {
     fn give_away(&self, turn: &Turn, pool: &str) {
         let mut state = turn.state();
         {
-            let mut given = self.given();
+            let mut given = self.all.given();
             let held = given.entry(turn.number).or_default();
             held.pools.insert(pool.to_owned());
             held.names.extend(state.names.iter().cloned());
@@ -191,11 +188,11 @@ impl Turns {
                 return;
             }
         }
-        let place = self.line.stand().await;
+        let place = self.all.line.stand().await;
         let mut state = turn.state();
         if state.waits == 0 {
             state.place = Some(place);
-            self.given().remove(&turn.number);
+            self.all.given().remove(&turn.number);
         }
     }
 
@@ -205,8 +202,8 @@ impl Turns {
     }
 
     fn is_held(&self, what: impl Fn(&HeldBack) -> bool) -> bool {
-        let own = own().map(|turn| turn.number);
-        let given = self.given();
+        let own = self.own().map(|turn| turn.number);
+        let given = self.all.given();
         let mut others = given.iter().filter(|(number, _)| Some(**number) != own);
         others.any(|(_, held)| what(held))
     }
@@ -216,7 +213,7 @@ impl Turns {
     /// # Errors
     /// `Busy`: another one waits for it.
     pub(super) fn check_pool(&self, pool: &str) -> Result<(), ArrayError> {
-        if own().is_none() || !self.others_wait_for(pool) {
+        if self.own().is_none() || !self.others_wait_for(pool) {
             return Ok(());
         }
         let context = format!(
@@ -240,7 +237,7 @@ impl Turns {
             return Err(ArrayError::new(ArrayErrorKind::Exists, context));
         }
         // Without a turn it is a look, and no more.
-        if let Some(turn) = own() {
+        if let Some(turn) = self.own() {
             turn.state().names.insert(name.to_owned());
         }
         Ok(())
@@ -253,7 +250,7 @@ impl Waiter for Turns {
     }
 
     fn planted(&self, bug: &'static str) -> bool {
-        self.runtime.planted(bug)
+        self.all.runtime.planted(bug)
     }
 }
 

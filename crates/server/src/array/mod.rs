@@ -75,7 +75,8 @@ impl Machine for ThisMachine {
 }
 
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
-/// data path.
+/// data path; a change has one of its own, as of the control plane.
+#[derive(Clone)]
 pub struct Array {
     name: String,
     control: Arc<ControlPlane<RealWorld>>,
@@ -83,7 +84,7 @@ pub struct Array {
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
     /// Opens and closes portals, once there is a front.
-    portals: OnceLock<Portals>,
+    portals: Arc<OnceLock<Portals>>,
 }
 
 impl Deref for Array {
@@ -133,7 +134,7 @@ impl Array {
             control,
             image_places: jobs.image_places,
             data,
-            portals: OnceLock::new(),
+            portals: Arc::default(),
         })
     }
 
@@ -168,8 +169,9 @@ impl Array {
         F: FnOnce(Arc<Self>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + Send + 'static,
     {
-        let array = Arc::clone(self);
-        self.control.change(move |_| change(array)).await
+        let array = Array::clone(self);
+        let in_turn = |control| change(Arc::new(Array { control, ..array }));
+        self.control.change(in_turn).await
     }
 
     /// Fails an assertion, on a shard or in a change that somebody waits for: for tests of

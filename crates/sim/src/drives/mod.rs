@@ -19,6 +19,7 @@ use crate::control::{PORTAL, Records, Start};
 use crate::lanes::labelled;
 use crate::pool_changes::Door;
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::{ArrayError, Basis, Configuration, ControlPlane, KnownDrive};
@@ -82,7 +83,7 @@ pub fn is_drawn(seed: &Prng) -> bool {
 
 /// Runs it to the end, or to the first thing that is wrong.
 pub fn run(
-    seed: &Prng,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,

@@ -50,6 +50,7 @@ use crate::control::Records;
 use crate::damage;
 use crate::history::{Deed, History, RegisterPlace};
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::small_pool::{self, Life};
 use array::Array;
 use base::Prng;
@@ -108,7 +109,7 @@ pub fn is_drawn(seed: &Prng) -> bool {
 
 /// Runs it to the end, or to the first thing that is wrong.
 pub fn run(
-    seed: &Prng,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,

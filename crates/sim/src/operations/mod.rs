@@ -23,6 +23,7 @@ mod request;
 use crate::config::{Theme, themes};
 use crate::control::{PORTAL, Records, Start, TRASH_S, settings};
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::{ArrayError, ArrayErrorKind, Basis, ControlPlane};
@@ -103,7 +104,7 @@ pub fn is_drawn(seed: &Prng) -> bool {
 
 /// Runs it to the end, or to the first thing that is wrong.
 pub fn run(
-    seed: &Prng,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,

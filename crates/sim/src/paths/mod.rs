@@ -37,6 +37,7 @@ use crate::control::Records;
 use crate::damage;
 use crate::history::{Deed, History};
 use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
 use crate::small_pool::{self, Life};
 use access::{Access, ExportRules, HostRules, Rules};
 use array::{Array, PORTALS};
@@ -129,7 +130,7 @@ pub fn is_drawn(seed: &Prng) -> bool {
 
 /// Runs it to the end, or to the first thing that is wrong.
 pub fn run(
-    seed: &Prng,
+    seed: &Seed,
     operations: Option<u64>,
     listener: Option<Listener>,
     bug: Option<&str>,

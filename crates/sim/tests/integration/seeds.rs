@@ -1,8 +1,8 @@
 //! A handful of seeds, and the proof that the checker can fail.
 
-use base::Prng;
 use sim::config::Config;
 use sim::scenario::{Scenario, Verdict};
+use sim::seed::Seed;
 use sim::{rate, seeds};
 
 /// Enough to reach every kind of boot; `make sim` runs many more.
@@ -11,7 +11,7 @@ const SEEDS: std::ops::Range<u64> = 1..13;
 #[test]
 fn seeds_are_clean_and_replay_to_the_same_trace() {
     for seed in SEEDS {
-        if let Err(failure) = seeds::check(seed, Some(300)) {
+        if let Err(failure) = seeds::check(&Seed::of(seed), Some(300)) {
             panic!("seed {seed} (--ops 300): {failure}");
         }
     }
@@ -19,12 +19,16 @@ fn seeds_are_clean_and_replay_to_the_same_trace() {
 
 #[test]
 fn different_seeds_are_different_runs() {
-    let hash = |seed| seeds::once(seed, Some(50), None).unwrap().trace_hash;
+    let hash = |seed| {
+        seeds::once(&Seed::of(seed), Some(50), None)
+            .unwrap()
+            .trace_hash
+    };
     assert_ne!(hash(1), hash(2));
 }
 
 fn over_lying_drives(seed: u64) -> Verdict {
-    let root = Prng::from_seed(seed);
+    let root = Seed::of(seed);
     let mut config = Config::draw(&root, Some(400));
     config.drives_ignore_flush = true;
     config.damage = false;
@@ -47,7 +51,7 @@ fn a_drive_that_ignores_flushes_is_found_out() {
 #[test]
 fn a_run_does_not_end_before_its_requests_are_issued() {
     // A seed without a run beside it, whose requests would count, too.
-    let verdict = seeds::once(2, Some(500), None).unwrap();
+    let verdict = seeds::once(&Seed::of(2), Some(500), None).unwrap();
     assert_eq!(verdict.failure, None);
     assert_eq!(verdict.operations, 500);
     assert!(verdict.boots > 1, "a run of one boot never recovers");

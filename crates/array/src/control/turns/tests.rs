@@ -11,12 +11,12 @@ use futures_util::future::{join, join3};
 #[test]
 fn who_waits_for_a_pool_lets_others_go_on_and_keeps_what_it_found() {
     in_a_world(async |runtime| {
-        let turns = Arc::new(Turns::new(Arc::clone(&runtime)));
+        let turns = Turns::new(Arc::clone(&runtime));
         let (answers, answer) = oneshot::channel();
-        let (theirs, waits) = (Arc::clone(&turns), Arc::new(Wake::default()));
+        let (theirs, waits) = (turns.clone(), Arc::new(Wake::default()));
         let began = Arc::clone(&waits);
         let change = runtime.run(async move {
-            let made = theirs.take(async {
+            let made = theirs.take(async |theirs| {
                 theirs.check_name("v").unwrap();
                 began.notify();
                 let answered = theirs.wait("a", answer).await;
@@ -28,7 +28,7 @@ fn who_waits_for_a_pool_lets_others_go_on_and_keeps_what_it_found() {
         waits.notified().await;
         assert!(turns.check_pool("a").is_ok(), "who only looks may");
         let before = runtime.now();
-        let other = turns.take(async {
+        let other = turns.take(async |turns| {
             assert!(turns.check_pool("a").is_err());
             assert!(turns.check_name("v").is_err());
             turns.check_pool("b").and(turns.check_name("w"))
@@ -38,7 +38,7 @@ fn who_waits_for_a_pool_lets_others_go_on_and_keeps_what_it_found() {
         assert!(turns.others_wait_for("a"));
         answers.send(7).unwrap();
         assert_eq!(change.await, Some(Ok(7)));
-        let after = turns.take(async { turns.check_pool("a").and(turns.check_name("v")) });
+        let after = turns.take(async |turns| turns.check_pool("a").and(turns.check_name("v")));
         after.await.unwrap();
     });
 }
@@ -47,16 +47,16 @@ fn who_waits_for_a_pool_lets_others_go_on_and_keeps_what_it_found() {
 fn of_two_waits_the_last_one_takes_the_turn_back() {
     in_a_world(async |runtime| {
         let turns = Turns::new(Arc::clone(&runtime));
-        let wait = |pool, times: u32| turns.wait(pool, runtime.sleep(KEPT * times));
-        let change = turns.take(async {
+        let change = turns.take(async |turns| {
+            let wait = |pool, times: u32| turns.wait(pool, runtime.sleep(KEPT * times));
             join3(wait("a", 5), wait("b", 15), wait("c", 0)).await;
-            assert!(own().unwrap().state().place.is_some());
-            assert!(turns.given().is_empty());
+            assert!(turns.own().unwrap().state().place.is_some());
+            assert!(turns.all.given().is_empty());
         });
         let meanwhile = async {
             runtime.sleep(KEPT * 10).await;
             turns
-                .take(async { assert!(turns.others_wait_for("b")) })
+                .take(async |turns| assert!(turns.others_wait_for("b")))
                 .await;
         };
         join(change, meanwhile).await;
@@ -67,14 +67,25 @@ fn of_two_waits_the_last_one_takes_the_turn_back() {
 fn a_change_that_fails_an_assertion_holds_nothing_back() {
     in_a_world(async |runtime| {
         let turns = Turns::new(Arc::clone(&runtime));
-        let failing = turns.take(async {
+        let failing = turns.take(async |turns| {
             turns.wait("a", runtime.sleep(KEPT * 2)).await;
             panic!("a number is wrong");
         });
         let failed = std::panic::AssertUnwindSafe(failing).catch_unwind().await;
         let failed: Result<(), _> = failed;
         assert!(failed.is_err());
-        assert!(own().is_none() && !turns.others_wait_for("a"));
-        turns.take(async {}).await;
+        assert!(!turns.others_wait_for("a"));
+        turns.take(async |_| {}).await;
+    });
+}
+
+#[test]
+fn who_has_the_turns_of_a_change_that_has_ended_has_none() {
+    in_a_world(async |runtime| {
+        let turns = Turns::new(runtime);
+        let left = turns.take(async |turns| turns).await;
+        assert!(left.own().is_none());
+        left.check_name("v").unwrap();
+        left.wait("a", async {}).await;
     });
 }
