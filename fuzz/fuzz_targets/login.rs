@@ -124,7 +124,7 @@ fuzz_target!(|bytes: &[u8]| {
                 challenged.hear(&text::parse(&answer(&out)).expect("text"));
             }
             LoginProgress::Done(negotiated) => {
-                assert_eq!(negotiated.account.as_deref(), Some(&*account));
+                assert_eq!(negotiated.admission.account.as_deref(), Some(&*account));
                 return proved(&said, &challenged, &account);
             }
             LoginProgress::Close { .. } => {

@@ -12,8 +12,8 @@ use base::{BufPool, Payload};
 use iscsi::chap::{Account, Algorithm, Challenge, Chap, RANDOM_BYTES};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{
-    Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, TargetDirectory,
-    VisibleTarget,
+    Admission, Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal,
+    TargetDirectory, VisibleTarget,
 };
 use iscsi::pdu::{self, BHS_BYTES, Bhs, DIGEST_BYTES, NO_TAG, Response};
 use libfuzzer_sys::fuzz_target;
@@ -116,15 +116,16 @@ fn portal() -> LoginPortal {
 fn negotiated(options: u8) -> Negotiated {
     let set = |bit: u8| options & (1 << bit) != 0;
     Negotiated {
-        initiator: "iqn.2026-11.org.example:host".into(),
+        admission: Admission {
+            initiator: "iqn.2026-11.org.example:host".into(),
+            account: None,
+            portal: portal(),
+        },
         initiator_alias: None,
         target: (!set(5)).then(|| TARGET.into()),
         isid: [0; 6],
         tsih: 1,
         cid: 0,
-        portal_group: 1,
-        address: portal().address,
-        account: None,
         parameters: Parameters {
             header_digest: set(0),
             data_digest: set(1),

@@ -7,7 +7,7 @@
 //! part on, as connections did once. Each figure is the median of ROUNDS (5 unless said).
 use base::{BLOCK_BYTES, BufPool, Payload};
 use iscsi::connection::{Completion, Connection, Event};
-use iscsi::login::{Limits, Negotiated, Parameters};
+use iscsi::login::{Admission, Limits, LoginPortal, Negotiated, Parameters};
 use iscsi::pdu::Request;
 use iscsi::pdu::request::{Order, ScsiCommand};
 use std::error::Error;
@@ -16,7 +16,7 @@ use std::hint::black_box;
 /// The smallest MaxRecvDataSegmentLength that an initiator may declare (RFC 7143 clause 13.12).
 const SEGMENT_BYTES: usize = 512;
 
-/// Runs of bytes that a pump hands to one system call, and bytes that a socket takes.
+/// Runs of bytes that a connection hands to one system call, and bytes that a socket takes.
 const RUNS_MAX: usize = 256;
 const SENT_BYTES_MAX: usize = 256 << 10;
 
@@ -125,15 +125,19 @@ fn seek(data: &Payload) -> f64 {
 
 fn negotiated() -> Negotiated {
     Negotiated {
-        initiator: "iqn.2026-11.org.example:host".to_owned(),
+        admission: Admission {
+            initiator: "iqn.2026-11.org.example:host".to_owned(),
+            account: None,
+            portal: LoginPortal {
+                portal_group: 1,
+                address: ([127, 0, 0, 1], 3260).into(),
+            },
+        },
         initiator_alias: None,
         target: Some("iqn.2026-11.dev.ashlar:disk".to_owned()),
         isid: [0; 6],
         tsih: 1,
         cid: 1,
-        portal_group: 1,
-        address: ([127, 0, 0, 1], 3260).into(),
-        account: None,
         parameters: Parameters {
             peer_max_recv_data_segment_bytes: SEGMENT_BYTES as u32,
             ..Parameters::default()

@@ -109,8 +109,8 @@ fn the_right_response_is_admitted_with_each_algorithm() {
         let (progress, (status, transit, keys)) = send(&mut login, true, &keys);
         assert_eq!((status, transit, keys.len()), ((0, 0), true, 0), "{offer}");
         let negotiated = done(progress);
-        assert_eq!(negotiated.admission().chap_name(), Some("the-host"));
-        assert_eq!(negotiated.account, Some(account(false)));
+        assert_eq!(negotiated.admission.chap_name(), Some("the-host"));
+        assert_eq!(negotiated.admission.account, Some(account(false)));
     }
 }
 

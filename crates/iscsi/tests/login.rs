@@ -88,7 +88,7 @@ fn linux_logs_in_in_two_stages() {
     assert_eq!(text, expected);
 
     let negotiated = done(progress);
-    assert_eq!(negotiated.initiator, INITIATOR);
+    assert_eq!(negotiated.admission.initiator, INITIATOR);
     assert_eq!(negotiated.initiator_alias.as_deref(), Some("host"));
     assert_eq!(negotiated.target.as_deref(), Some(TARGET));
     assert_eq!(
@@ -124,7 +124,7 @@ fn who_offers_credentials_that_nobody_asks_for_introduces_itself_twice() {
     assert_eq!((answer.status_class, answer.transit), (0, true));
     let (progress, _) = log_in(&mut login, login_request(1, 3, true), &with(LINUX));
     let negotiated = done(progress);
-    assert_eq!(negotiated.initiator, INITIATOR);
+    assert_eq!(negotiated.admission.initiator, INITIATOR);
     assert_eq!(negotiated.target.as_deref(), Some(TARGET));
 }
 
@@ -219,7 +219,9 @@ fn text_may_go_on_over_several_requests() {
     assert!(!answer.continues && !answer.transit && text.is_empty());
     let mut input = bytes_of(Request::Login(login_request(0, 3, true)).encode(), tail);
     assert_eq!(
-        done(login.receive(&mut input, &common::Directory, &mut out)).initiator,
+        done(login.receive(&mut input, &common::Directory, &mut out))
+            .admission
+            .initiator,
         INITIATOR
     );
 }

@@ -79,7 +79,8 @@ async fn end_others<W: World>(state: &ShardState<W>, session: &Session<W>) {
     let target = session.nexus.target();
     // Two at once would wait for the end of each other's session: one ends them all.
     if let Some(_resetting) = state.begin_reset(target.name()) {
-        let is_other = |one: &Session<W>| one.target == target.name() && one.tsih != session.tsih;
+        let is_other =
+            |one: &Session<W>| one.target() == target.name() && one.tsih() != session.tsih();
         state.close_sessions(Closing::Drain, is_other).await;
     }
 }

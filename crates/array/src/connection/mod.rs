@@ -15,9 +15,9 @@
 //!   long and no longer ([`Timeouts::data`]).
 
 mod batch;
+mod connection_loop;
 mod gauge;
 mod management;
-mod pump;
 mod request;
 mod tasks;
 
@@ -28,12 +28,11 @@ use crate::shard::session::{Closing, ConnectionControl, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
 use crate::stream::{Stream, write_all};
 use crate::wake::in_time;
+use connection_loop::{ConnectionLoop, Progress};
 use engine::World;
 use futures_util::FutureExt;
 use gauge::Gauge;
-use iscsi::connection::Connection;
 use iscsi::login::{Limits, Negotiated};
-use pump::{Progress, Pump};
 use request::{Route, Runner};
 use std::io;
 use std::net::SocketAddr;
@@ -80,18 +79,45 @@ pub struct Services<W: World> {
 }
 
 /// A connection that has logged in: one record from its login to the shard that carries it.
-pub(crate) struct LoggedIn<S: Stream> {
-    pub(crate) stream: S::Parked,
+pub(crate) struct LoggedIn<S> {
+    /// Parked while it is on its way to another shard.
+    pub(crate) stream: S,
     pub(crate) peer: SocketAddr,
     pub(crate) negotiated: Box<Negotiated>,
-    /// In the way that the directory writes it.
-    pub(crate) target: String,
     pub(crate) since_unix_s: u64,
     /// Came behind the last login request.
     pub(crate) input: Vec<u8>,
     /// The last login response, not yet sent: the initiator hears that it has a
     /// session when it has one.
     pub(crate) output: Vec<u8>,
+}
+
+impl<S> LoggedIn<S> {
+    /// The same with another stream, if that can be.
+    fn try_map<T>(self, stream: impl FnOnce(S) -> io::Result<T>) -> io::Result<LoggedIn<T>> {
+        Ok(LoggedIn {
+            stream: stream(self.stream)?,
+            peer: self.peer,
+            negotiated: self.negotiated,
+            since_unix_s: self.since_unix_s,
+            input: self.input,
+            output: self.output,
+        })
+    }
+
+    fn target(&self) -> &str {
+        self.negotiated.target_name()
+    }
+}
+
+impl<S: Stream> LoggedIn<S> {
+    /// Takes its stream off this shard.
+    ///
+    /// # Errors
+    /// The system can't.
+    pub(crate) fn park(self) -> io::Result<LoggedIn<S::Parked>> {
+        self.try_map(S::park)
+    }
 }
 
 /// A login response that is not taken within this time is given up.
@@ -104,7 +130,7 @@ const REINSTATE_MAX: Duration = Duration::from_secs(30);
 /// `tickets` are kept for as long.
 pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
     state: Rc<ShardState<W>>,
-    login: LoggedIn<S>,
+    login: LoggedIn<S::Parked>,
     services: Arc<Services<W>>,
     carrier: ShardHandle<W>,
     tickets: T,
@@ -112,8 +138,8 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
     let Some(session) = begin(&state, &login, &services, carrier.index()).await else {
         return;
     };
-    let (peer, tsih) = (session.peer, session.tsih);
-    let (initiator, target) = (&session.initiator, &session.target);
+    let (peer, tsih) = (session.peer, session.tsih());
+    let (initiator, target) = (session.initiator(), session.target());
     tracing::info!(initiator, target, %peer, tsih, carrier = carrier.index(), "session begins");
     let ending = Ending {
         state: Rc::clone(&state),
@@ -123,13 +149,13 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
     let control = Arc::clone(&session.control);
     let runner = Runner::new(Rc::clone(&state), session);
     if carrier.index() == state.index() {
-        carry(state, login, services, control, Route::Here(runner)).await;
+        carry::<W, S>(state, login, services, control, Route::Here(runner)).await;
     } else {
         let (requests, to_do) = batch::queue();
         let (done, ended) = batch::queue();
         let carried = carrier.post(move |state| {
             let route = Route::between(requests, ended);
-            carry(state, login, services, control, route)
+            carry::<W, S>(state, login, services, control, route)
         });
         // When the carrier has stopped, so has the queue of requests.
         if let Err(error) = carried {
@@ -143,22 +169,13 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
 /// Carries a connection to its end.
 async fn carry<W: World, S: Stream>(
     state: Rc<ShardState<W>>,
-    login: LoggedIn<S>,
+    login: LoggedIn<S::Parked>,
     services: Arc<Services<W>>,
     control: Arc<ConnectionControl>,
     route: Route<W>,
 ) {
-    let LoggedIn {
-        stream,
-        peer,
-        negotiated,
-        target,
-        input,
-        output,
-        ..
-    } = login;
-    let (admission, tsih) = (negotiated.admission(), negotiated.tsih);
-    let initiator = admission.initiator.clone();
+    let (peer, tsih, target) = (login.peer, login.negotiated.tsih, login.target().to_owned());
+    let initiator = login.negotiated.admission.initiator.clone();
     let world = state.world().clone();
     let account = services.budget.open(&initiator, Arc::clone(&control));
     if world.planted("memory of a connection is kept") {
@@ -166,21 +183,11 @@ async fn carry<W: World, S: Stream>(
     }
     let gauge = Gauge::new(Arc::clone(&control), world.clone());
     let progress = Progress::new(&world, services.timeouts, gauge, account);
-    let connection = Connection::new(*negotiated, world.buffers().clone(), services.limits);
-    let reason = match greet::<S>(&world, stream, &output).await {
-        Ok(stream) => {
-            let pump = Pump {
-                stream,
-                connection,
-                control,
-                admission,
-                target: target.clone(),
-                state,
-                services,
-                route,
-                progress,
-            };
-            pump.run(&input).await
+    let reason = match greet::<S>(&world, login).await {
+        Ok(login) => {
+            let connection =
+                ConnectionLoop::new(login, (state, services), control, route, progress);
+            connection.run().await
         }
         Err(error) => format!("the login response could not be sent: {error}"),
     };
@@ -210,17 +217,17 @@ impl<W: World, T> Drop for Ending<W, T> {
 /// Makes the session, after ending the one that it reinstates (RFC 7143 clause
 /// 6.3.5): same initiator, same ISID, same target, same portal group. `None` when the
 /// target went away meanwhile.
-async fn begin<W: World, S: Stream>(
+async fn begin<W: World, T>(
     state: &Rc<ShardState<W>>,
-    login: &LoggedIn<S>,
+    login: &LoggedIn<T>,
     services: &Services<W>,
     carrier: usize,
 ) -> Option<Rc<Session<W>>> {
-    let (world, target) = (state.world(), &login.target);
+    let world = state.world();
     // Nobody waits for the answer to a login for longer, and the initiator tries again.
     let ended = in_time(world, REINSTATE_MAX, end_same(state, login)).await;
     if ended.is_none() {
-        let (initiator, peer) = (&login.negotiated.initiator, login.peer);
+        let (initiator, peer) = (&login.negotiated.admission.initiator, login.peer);
         tracing::warn!(initiator, %peer, "no login: the session that it reinstates does not end");
         return None;
     }
@@ -231,7 +238,9 @@ async fn begin<W: World, S: Stream>(
     state.add_session(Rc::clone(&session));
     // What it was admitted by may be gone since. Whoever takes such away writes the
     // directory first, and then looks through the sessions.
-    let is_admitted = services.directory.admits(&session.admission, target)
+    let is_admitted = services
+        .directory
+        .admits(session.admission(), session.target())
         || world.planted("admission not looked at again");
     if !is_admitted {
         world.reached("admission gone when a session begins");
@@ -243,16 +252,9 @@ async fn begin<W: World, S: Stream>(
 }
 
 /// Ends the session that this login reinstates, with all that it has begun.
-async fn end_same<W: World, S: Stream>(state: &ShardState<W>, login: &LoggedIn<S>) {
-    let LoggedIn {
-        negotiated, target, ..
-    } = login;
-    let is_same = |session: &Session<W>| {
-        session.target == *target
-            && session.initiator == negotiated.initiator
-            && session.isid == negotiated.isid
-            && session.admission.portal.portal_group == negotiated.portal_group
-    };
+async fn end_same<W: World, T>(state: &ShardState<W>, login: &LoggedIn<T>) {
+    let key = login.negotiated.session_key();
+    let is_same = |session: &Session<W>| session.negotiated.session_key() == key;
     // Again until none is left: others may reinstate the same session at once.
     let world = state.world();
     loop {
@@ -269,27 +271,23 @@ async fn end_same<W: World, S: Stream>(state: &ShardState<W>, login: &LoggedIn<S
 }
 
 /// Its nexus at the target, which is `None` when that went away, with the ways to copy and abort.
-fn connect<W: World, S: Stream>(
+fn connect<W: World, T>(
     state: &Rc<ShardState<W>>,
-    login: &LoggedIn<S>,
+    login: &LoggedIn<T>,
     services: &Services<W>,
     carrier: usize,
 ) -> Option<Rc<Session<W>>> {
-    let LoggedIn {
-        negotiated,
-        target,
-        peer,
-        ..
-    } = login;
-    let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
+    let (negotiated, target) = (&*login.negotiated, login.target());
+    let admission = &negotiated.admission;
+    let initiator = scsi::InitiatorPort::new(&admission.initiator, negotiated.isid);
     let nexus = state
         .target(target)?
-        .connect(initiator, negotiated.portal_group);
+        .connect(initiator, admission.portal.portal_group);
     let shared = (&services.directory, &services.offload);
-    let copier = SessionCopier::new(state, shared, negotiated.admission(), target);
+    let copier = SessionCopier::new(state, shared, admission.clone(), target);
     nexus.set_copier(Rc::new(copier));
     let since = (login.since_unix_s, state.world().now());
-    let session = Session::new(negotiated, target, *peer, carrier, nexus, since);
+    let session = Session::new(negotiated.clone(), login.peer, carrier, nexus, since);
     let session = Rc::new(session);
     let held = Rc::downgrade(&session);
     session.nexus.set_aborter(Box::new(move |lun| {
@@ -304,10 +302,15 @@ fn connect<W: World, S: Stream>(
     Some(session)
 }
 
-async fn greet<S: Stream>(world: &impl World, stream: S::Parked, output: &[u8]) -> io::Result<S> {
-    let mut stream = S::unpark(stream)?;
-    match in_time(world, GREETING, write_all(&mut stream, output)).await {
-        Some(sent) => sent.map(|()| stream),
+/// Tells the initiator that it has a session.
+async fn greet<S: Stream>(
+    world: &impl World,
+    login: LoggedIn<S::Parked>,
+) -> io::Result<LoggedIn<S>> {
+    let mut login = login.try_map(S::unpark)?;
+    let sent = write_all(&mut login.stream, &login.output);
+    match in_time(world, GREETING, sent).await {
+        Some(sent) => sent.map(|()| login),
         None => Err(io::ErrorKind::TimedOut.into()),
     }
 }

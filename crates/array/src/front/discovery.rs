@@ -21,7 +21,7 @@ pub(super) async fn serve(
     directory: &Directory,
     limits: Limits,
 ) -> Result<String, String> {
-    let admission = negotiated.admission();
+    let admission = negotiated.admission.clone();
     let mut connection = Connection::new(negotiated, BufPool::new(), limits);
     connection.receive(input);
     let mut space = vec![0; 16 << 10];

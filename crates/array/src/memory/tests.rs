@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 const MIB: u64 = 1 << 20;
 
-/// As in the pump: with so much unsent, nothing begins.
+/// As in the loop of a connection: with so much unsent, nothing begins.
 const PAUSE_BYTES: u64 = 8 * MIB;
 
-/// A connection, which does with its account what the pump does.
+/// A connection, which does with its account what its loop does.
 struct Reader {
     account: Account,
     control: Arc<ConnectionControl>,

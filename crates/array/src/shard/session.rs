@@ -97,16 +97,8 @@ impl AbortRequest {
 
 /// A session with its one connection, on the home shard of its target.
 pub struct Session<W: World> {
-    pub tsih: u16,
-    pub initiator: String,
-    /// What it logged in with: decides which targets it may reach
-    /// ([`crate::directory::Directory::admits`]).
-    pub admission: Admission,
-    /// Target portal group tag.
-    pub portal_group: u16,
-    pub initiator_alias: Option<String>,
-    pub isid: [u8; 6],
-    pub target: String,
+    /// What its login agreed on.
+    pub negotiated: Negotiated,
     pub peer: SocketAddr,
     pub carrier: usize,
     pub since_unix_s: u64,
@@ -168,21 +160,14 @@ impl<W: World> Session<W> {
     /// A session that has just been agreed on, at that second since 1970 and by the clock of the
     /// world.
     pub fn new(
-        negotiated: &Negotiated,
-        target: &str,
+        negotiated: Negotiated,
         peer: SocketAddr,
         carrier: usize,
         nexus: Rc<Nexus<W>>,
         (since_unix_s, began): (u64, Time),
     ) -> Self {
         Session {
-            tsih: negotiated.tsih,
-            initiator: negotiated.initiator.clone(),
-            admission: negotiated.admission(),
-            portal_group: negotiated.portal_group,
-            initiator_alias: negotiated.initiator_alias.clone(),
-            isid: negotiated.isid,
-            target: target.to_owned(),
+            negotiated,
             peer,
             carrier,
             since_unix_s,
@@ -194,6 +179,27 @@ impl<W: World> Session<W> {
         }
     }
 
+    /// Target session identifying handle.
+    pub fn tsih(&self) -> u16 {
+        self.negotiated.tsih
+    }
+
+    /// What it logged in with: decides which targets it may reach
+    /// ([`crate::directory::Directory::admits`]).
+    pub fn admission(&self) -> &Admission {
+        &self.negotiated.admission
+    }
+
+    /// Name of the initiator.
+    pub fn initiator(&self) -> &str {
+        &self.admission().initiator
+    }
+
+    /// Name of the target.
+    pub fn target(&self) -> &str {
+        self.negotiated.target_name()
+    }
+
     /// What it is and has done.
     pub fn info(&self) -> SessionInfo {
         let Totals {
@@ -203,14 +209,14 @@ impl<W: World> Session<W> {
             ..
         } = self.totals();
         SessionInfo {
-            tsih: self.tsih,
-            initiator: self.initiator.clone(),
-            initiator_alias: self.initiator_alias.clone(),
-            target: self.target.clone(),
+            tsih: self.tsih(),
+            initiator: self.initiator().to_owned(),
+            initiator_alias: self.negotiated.initiator_alias.clone(),
+            target: self.target().to_owned(),
             peer: self.peer,
-            portal_group: self.portal_group,
-            portal: self.admission.portal.address,
-            chap_name: self.admission.chap_name().map(str::to_owned),
+            portal_group: self.admission().portal.portal_group,
+            portal: self.admission().portal.address,
+            chap_name: self.admission().chap_name().map(str::to_owned),
             carrier: self.carrier,
             since_unix_s: self.since_unix_s,
             commands,

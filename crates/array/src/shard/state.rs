@@ -330,8 +330,10 @@ impl<W: World> ShardState<W> {
                 context,
             });
         };
-        self.close_sessions(Closing::Logout, |session| session.target == removed.name())
-            .await;
+        self.close_sessions(Closing::Logout, |session| {
+            session.target() == removed.name()
+        })
+        .await;
         for unit in removed
             .luns()
             .into_iter()
@@ -444,7 +446,7 @@ impl<W: World> ShardState<W> {
     /// Closes the sessions that `directory` would not admit any more.
     pub async fn close_not_admitted(&self, directory: &Directory) {
         let closed = self.close_sessions(Closing::Logout, |session| {
-            !directory.admits(&session.admission, &session.target)
+            !directory.admits(session.admission(), session.target())
         });
         closed.await;
     }
@@ -521,14 +523,14 @@ impl<W: World> ShardState<W> {
     }
 
     pub fn add_session(&self, session: Rc<Session<W>>) {
-        self.sessions.borrow_mut().insert(session.tsih, session);
+        self.sessions.borrow_mut().insert(session.tsih(), session);
     }
 
     pub fn remove_session(&self, session: &Session<W>) {
         // In one step: nobody sees it both here and there, or nowhere.
-        if self.sessions.borrow_mut().remove(&session.tsih).is_some() {
+        if self.sessions.borrow_mut().remove(&session.tsih()).is_some() {
             let mut ledger = self.ledger.borrow_mut();
-            ledger.keep(&session.initiator, &session.done());
+            ledger.keep(session.initiator(), &session.done());
         }
     }
 
@@ -553,7 +555,7 @@ impl<W: World> ShardState<W> {
         let sessions = self.sessions.borrow();
         sessions
             .values()
-            .filter(|session| session.target == target)
+            .filter(|session| session.target() == target)
             .cloned()
             .collect()
     }

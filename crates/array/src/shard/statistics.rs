@@ -65,7 +65,7 @@ impl<W: World> ShardState<W> {
             all.entry(name.clone()).or_default().totals.merge(totals);
         }
         for session in self.connected() {
-            let name = session.initiator.clone();
+            let name = session.initiator().to_owned();
             all.entry(name).or_default().connected(&session.totals());
         }
         all

@@ -13,7 +13,9 @@ use super::status::{
     OPERATIONAL, OUT_OF_RESOURCES, Refused, SECURITY, SERVICE_UNAVAILABLE, SESSION_DOES_NOT_EXIST,
     Status, UNSUPPORTED_VERSION,
 };
-use super::{Limits, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory};
+use super::{
+    Admission, Limits, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory,
+};
 use crate::chap::Chap;
 use crate::pdu::request::{self, opcodes};
 use crate::pdu::response::{self, Numbers};
@@ -363,15 +365,16 @@ impl Login {
     fn negotiated(&mut self, request: &request::Login) -> Negotiated {
         let declared = std::mem::take(&mut self.keys.declared);
         Negotiated {
-            initiator: declared.initiator.unwrap_or_default(),
+            admission: Admission {
+                initiator: declared.initiator.unwrap_or_default(),
+                account: self.security.proved(),
+                portal: self.portal,
+            },
             initiator_alias: declared.alias,
             target: declared.target.filter(|_| !declared.discovery),
             isid: request.isid,
             tsih: self.tsih,
             cid: request.cid,
-            portal_group: self.portal.portal_group,
-            address: self.portal.address,
-            account: self.security.proved(),
             parameters: self.keys.agreed(),
             cmd_sn: request.cmd_sn,
             stat_sn: self.stat_sn,

@@ -183,11 +183,11 @@ impl Default for Parameters {
 /// What a login agreed on: all that the full-feature phase needs.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
-    /// The initiator's iSCSI name (InitiatorName).
-    pub initiator: String,
+    /// The initiator, and how it came in: decides which targets the session may reach.
+    pub admission: Admission,
     /// The initiator's alias, if it gave one.
     pub initiator_alias: Option<String>,
-    /// The target; `None` for a discovery session.
+    /// The target, in lower case; `None` for a discovery session.
     pub target: Option<String>,
     /// Initiator part of the session identifier.
     pub isid: [u8; 6],
@@ -195,12 +195,6 @@ pub struct Negotiated {
     pub tsih: u16,
     /// Connection identifier, which the initiator chose.
     pub cid: u16,
-    /// Portal group logged in through.
-    pub portal_group: u16,
-    /// Local address of the connection.
-    pub address: SocketAddr,
-    /// What the initiator has proved by CHAP, if it had to.
-    pub account: Option<Arc<Account>>,
     /// Operational parameters, as both sides agreed on them.
     pub parameters: Parameters,
     /// CmdSN that the next command carries.
@@ -210,15 +204,18 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// What decides which targets the session may reach.
-    pub fn admission(&self) -> Admission {
-        Admission {
-            initiator: self.initiator.clone(),
-            account: self.account.clone(),
-            portal: LoginPortal {
-                portal_group: self.portal_group,
-                address: self.address,
-            },
+    /// The target; empty for a discovery session, which has none.
+    pub fn target_name(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
+
+    /// What makes the session another one.
+    pub fn session_key(&self) -> SessionKey<'_> {
+        SessionKey {
+            initiator: &self.admission.initiator,
+            isid: self.isid,
+            target: self.target.as_deref(),
+            portal_group: self.admission.portal.portal_group,
         }
     }
 }

@@ -11,8 +11,8 @@ use base::{BufPool, Payload};
 use iscsi::chap::{Account, Algorithm, Challenge, Chap, Credential, RANDOM_BYTES, Secret};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{
-    Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, SessionKey,
-    TargetDirectory, VisibleTarget,
+    Admission, Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal,
+    SessionKey, TargetDirectory, VisibleTarget,
 };
 use iscsi::pdu::request::{self, Order};
 use iscsi::pdu::{self, BHS_BYTES, Bhs, NO_TAG, Request, Response};
@@ -207,15 +207,16 @@ pub fn log_in(
 
 pub fn negotiated(parameters: Parameters) -> Negotiated {
     Negotiated {
-        initiator: INITIATOR.into(),
+        admission: Admission {
+            initiator: INITIATOR.into(),
+            account: None,
+            portal: portal(),
+        },
         initiator_alias: None,
         target: Some(TARGET.into()),
         isid: [0x40, 0, 0, 1, 0, 0],
         tsih: 1,
         cid: 3,
-        portal_group: 1,
-        address: portal().address,
-        account: None,
         parameters,
         cmd_sn: 100,
         stat_sn: 10,

@@ -141,13 +141,13 @@ impl Books {
 
     /// What a session that is connected has come in by; none for an initiator that is no host.
     fn attempt_of(&self, session: &Session<SimWorld>) -> Option<Attempt> {
-        let admission = &session.admission;
+        let admission = session.admission();
         let mut hosts = self.hosts.iter();
         let host = hosts.position(|host| host.initiator == admission.initiator)?;
         let mut portals = PORTALS.into_iter().map(SocketAddr::from);
         Some(Attempt {
             host,
-            target: (0..self.targets).find(|target| target_name(*target) == session.target)?,
+            target: (0..self.targets).find(|target| target_name(*target) == session.target())?,
             portal: portals.position(|address| address == admission.portal.address)?,
             secret: self.secret_of(host, admission.account.as_deref()),
         })
@@ -410,7 +410,7 @@ impl Array {
             let attempt = self.books.attempt_of(&session);
             let verdict = attempt.map(|attempt| access.rules().verdict(attempt));
             if verdict != Some(Verdict::Admitted) {
-                let (initiator, tsih) = (&session.initiator, session.tsih);
+                let (initiator, tsih) = (session.initiator(), session.tsih());
                 return Err(format!(
                     "{initiator} has session {tsih}, and may not log in: {attempt:?}"
                 ));

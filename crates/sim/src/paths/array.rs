@@ -169,7 +169,7 @@ impl Array {
     }
 
     pub(super) fn has_session(&self, tsih: u16) -> bool {
-        self.connected().any(|session| session.tsih == tsih)
+        self.connected().any(|session| session.tsih() == tsih)
     }
 
     /// A session whose initiator waits for no command has none that runs.
@@ -191,14 +191,12 @@ impl Array {
     /// (clause 6.3.5).
     pub(super) fn check_alone(&self, tsih: u16) {
         let sessions: Vec<_> = self.connected().collect();
-        let key = |one: &Session<SimWorld>| {
-            let target = one.target.clone();
-            (one.initiator.clone(), one.isid, one.portal_group, target)
-        };
-        let Some(own) = sessions.iter().find(|one| one.tsih == tsih) else {
+        let Some(own) = sessions.iter().find(|one| one.tsih() == tsih) else {
             return;
         };
-        if sessions.iter().filter(|one| key(one) == key(own)).count() > 1 {
+        let key = own.negotiated.session_key();
+        let is_same = |one: &&Rc<Session<SimWorld>>| one.negotiated.session_key() == key;
+        if sessions.iter().filter(is_same).count() > 1 {
             let what = format!("session {tsih} begins before the one that it reinstates has ended");
             self.books.fail(&self.world, what);
         }

@@ -1,4 +1,4 @@
-//! The pump: moves bytes between the socket and the state machine, and has commands
+//! The loop of a connection: moves bytes between the socket and the state machine, and has commands
 //! run.
 //!
 //! One task per connection. Every time it is woken it takes all that has come,
@@ -9,7 +9,7 @@ use super::gauge::Gauge;
 use super::management::{function as functions, response};
 use super::request::{EndedWork, HomeGone, Request, Route};
 use super::tasks::{Aborted, Order, Tasks};
-use super::{Services, Timeouts};
+use super::{LoggedIn, Services, Timeouts};
 use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
 use crate::shard::session::{AbortRequest, Closing, ConnectionControl, Scope};
@@ -72,17 +72,15 @@ enum ConnectionState {
 }
 
 /// A connection with its socket and its commands.
-pub(crate) struct Pump<W: World, S: Stream> {
-    pub(crate) stream: S,
-    pub(crate) connection: Connection,
-    pub(crate) control: Arc<ConnectionControl>,
-    pub(crate) admission: Admission,
-    pub(crate) target: String,
+pub(crate) struct ConnectionLoop<W: World, S: Stream> {
+    stream: S,
+    connection: Connection,
+    control: Arc<ConnectionControl>,
     /// Of the shard that carries the connection.
-    pub(crate) state: Rc<ShardState<W>>,
-    pub(crate) services: Arc<Services<W>>,
-    pub(crate) route: Route<W>,
-    pub(crate) progress: Progress<W>,
+    state: Rc<ShardState<W>>,
+    services: Arc<Services<W>>,
+    route: Route<W>,
+    progress: Progress<W>,
 }
 
 /// How far a connection is.
@@ -145,11 +143,31 @@ impl<W: World> Progress<W> {
     }
 }
 
-impl<W: World, S: Stream> Pump<W, S> {
-    /// Runs the connection to its end, starting with bytes that came behind the
-    /// login. Says why it ended.
-    pub(crate) async fn run(mut self, input: &[u8]) -> String {
-        self.connection.receive(input);
+impl<W: World, S: Stream> ConnectionLoop<W, S> {
+    /// One that begins with the bytes that came behind the login.
+    pub(crate) fn new(
+        login: LoggedIn<S>,
+        (state, services): (Rc<ShardState<W>>, Arc<Services<W>>),
+        control: Arc<ConnectionControl>,
+        route: Route<W>,
+        progress: Progress<W>,
+    ) -> Self {
+        let buffers = state.world().buffers().clone();
+        let mut connection = Connection::new(*login.negotiated, buffers, services.limits);
+        connection.receive(&login.input);
+        ConnectionLoop {
+            stream: login.stream,
+            connection,
+            control,
+            state,
+            services,
+            route,
+            progress,
+        }
+    }
+
+    /// Runs the connection to its end. Says why it ended.
+    pub(crate) async fn run(mut self) -> String {
         self.take_events();
         self.route.flush();
         let control = Arc::clone(&self.control);
@@ -536,15 +554,14 @@ impl<W: World, S: Stream> Pump<W, S> {
             // Discovery sessions are the front's. A session with a target may ask
             // for that target only.
             Event::SendTargets { target } => {
-                let mut targets = {
-                    let Admission {
-                        initiator, portal, ..
-                    } = &self.admission;
-                    self.services.directory.visible(initiator, portal)
-                };
-                let own = &self.target;
+                let negotiated = self.connection.negotiated();
+                let Admission {
+                    initiator, portal, ..
+                } = &negotiated.admission;
+                let mut targets = self.services.directory.visible(initiator, portal);
+                let own = negotiated.target_name();
                 let asked = target.is_none_or(|name| name.eq_ignore_ascii_case(own));
-                targets.retain(|row| asked && row.name == *own);
+                targets.retain(|row| asked && row.name == own);
                 self.connection.answer_targets(&targets);
             }
             Event::Dropped { task } => self.progress.tasks.forget(task),
