@@ -273,6 +273,17 @@ impl Later {
         }
     }
 
+    /// What of it a run of this kind has.
+    fn of_kind(self, kind: &Kind) -> Later {
+        match (kind.turns, kind.leave) {
+            (true, _) => Later::NOTHING,
+            (false, leave) => Later {
+                leave: self.leave || leave,
+                ..self
+            },
+        }
+    }
+
     fn is_nothing(&self) -> bool {
         self.level.is_none() && self.keeps_groups()
     }
@@ -286,77 +297,14 @@ impl Later {
 impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
     pub fn draw(seed: &Seed, operations: Option<u64>) -> Config {
-        let prng = &mut seed.stream("config");
-        let (level, drives_of_group) = *prng.pick(&[
-            (Level::Simple, 1),
-            (Level::Raid10 { copies: 2 }, 2),
-            (Level::Raid10 { copies: 2 }, 4),
-            (Level::Raid10 { copies: 2 }, 6),
-            (Level::Raid10 { copies: 3 }, 3),
-            (Level::Raid10 { copies: 3 }, 6),
-            (Level::Raid5, 3),
-            (Level::Raid5, 4),
-            (Level::Raid5, 7),
-            (Level::Raid50, 6),
-            (Level::Raid50, 8),
-            (Level::Raid6, 4),
-            (Level::Raid6, 6),
-            (Level::Raid6, 8),
-        ]);
+        let (prng, themes) = (&mut seed.stream("config"), &mut seed.stream("themes"));
         let of_seed = self::themes(seed);
         let kind = Kind::of(&of_seed);
-        let (level, drives_of_group) = kind.shape.unwrap_or((level, drives_of_group));
-        let themes = &mut seed.stream("themes");
-        let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
-        let largest = if prng.chance(1, 8) { 18 } else { 15 };
-        let page_bytes = power(prng, 12, largest);
-        let volumes = match themes.chance(1, 8) {
-            true => prng.between(8, 40),
-            false => prng.between(1, 5),
-        };
-        let volumes = kind.volumes.unwrap_or(volumes);
-        let stripe_unit_bytes = power(prng, 12, 15);
-        let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
-        // Smaller ones would drown in what the metadata keeps for each.
-        let zone_bytes = zone_bytes.max(16 << 10);
-        let (layout, spacing) = version(seed);
-        let pool = PoolSpec {
-            stripe_unit_bytes,
-            page_bytes,
-            journal_bytes: Some(4096 * *prng.pick(&[2, 2, 3, 4, 8, 64])),
-            zone_bytes: Some(zone_bytes),
-            log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
-            intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
-            volumes_max: (volumes + prng.below(3)) as u32,
-            layout,
-            spacing,
-            ..PoolSpec::new("sim", level)
-        };
-        let rests = of_seed.contains(&Theme::Rests) || of_seed.contains(&Theme::Tails);
-        let pool = match level {
-            Level::Raid5 | Level::Raid50 | Level::Raid6 if rests => of_long_rests(pool),
-            _ => pool,
-        };
-        let pool = match of_seed.contains(&Theme::Tails) {
-            // A stripe has blocks of several.
-            true => PoolSpec {
-                page_bytes: 4096,
-                zone_bytes: Some(128 << 10),
-                ..pool
-            },
-            false => pool,
-        };
+        let (level, drives_of_group) = draw_shape(prng, &kind);
+        let (pool, volumes) = draw_pool((prng, themes), seed, level, &kind);
+        let pool = suit_rests(pool, &of_seed);
         let page_bytes = pool.page_bytes;
-        let most_groups = if drives_of_group > 4 { 1 } else { 3 };
-        let groups = match prng.chance(1, 3) {
-            true => prng.between(1, most_groups),
-            false => 1,
-        };
-        let groups = match (kind.leave, kind.alone) {
-            (true, _) => most_groups,
-            (false, true) => 1,
-            (false, false) => groups,
-        };
+        let groups = draw_groups(prng, drives_of_group, &kind);
         let damage = level != Level::Simple && (prng.chance(1, 2) || kind.damage) && !kind.sound;
         let hasty = themes.chance(1, 5);
         let drawn = match hasty {
@@ -374,13 +322,7 @@ impl Config {
         let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
-        let later = match (kind.turns, kind.leave) {
-            (true, _) => Later::NOTHING,
-            (false, leave) => Later {
-                leave: later.leave || leave,
-                ..later
-            },
-        };
+        let later = later.of_kind(&kind);
         let space = &mut seed.stream("space");
         let copies = &mut seed.stream("copies");
         let copies_of_8 = *copies.pick(&[0, 0, 1, 3]);
@@ -520,6 +462,98 @@ pub fn patience(limits: &Limits, may_fail: bool) -> Duration {
     let given_up = limits.hung + limits.window;
     let hangs = if may_fail { HANG_IN_TURN } else { 0 };
     SLOWEST * IN_TURN + given_up * hangs
+}
+
+/// The level of the groups, and how many drives each has.
+fn draw_shape(prng: &mut Prng, kind: &Kind) -> (Level, u64) {
+    let drawn = *prng.pick(&[
+        (Level::Simple, 1),
+        (Level::Raid10 { copies: 2 }, 2),
+        (Level::Raid10 { copies: 2 }, 4),
+        (Level::Raid10 { copies: 2 }, 6),
+        (Level::Raid10 { copies: 3 }, 3),
+        (Level::Raid10 { copies: 3 }, 6),
+        (Level::Raid5, 3),
+        (Level::Raid5, 4),
+        (Level::Raid5, 7),
+        (Level::Raid50, 6),
+        (Level::Raid50, 8),
+        (Level::Raid6, 4),
+        (Level::Raid6, 6),
+        (Level::Raid6, 8),
+    ]);
+    kind.shape.unwrap_or(drawn)
+}
+
+/// The pool to create, and how many volumes it has at a time.
+fn draw_pool(
+    (prng, themes): (&mut Prng, &mut Prng),
+    seed: &Prng,
+    level: Level,
+    kind: &Kind,
+) -> (PoolSpec, u64) {
+    let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
+    let largest = if prng.chance(1, 8) { 18 } else { 15 };
+    let page_bytes = power(prng, 12, largest);
+    let volumes = match themes.chance(1, 8) {
+        true => prng.between(8, 40),
+        false => prng.between(1, 5),
+    };
+    let volumes = kind.volumes.unwrap_or(volumes);
+    let stripe_unit_bytes = power(prng, 12, 15);
+    let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
+    // Smaller ones would drown in what the metadata keeps for each.
+    let zone_bytes = zone_bytes.max(16 << 10);
+    let (layout, spacing) = version(seed);
+    let pool = PoolSpec {
+        stripe_unit_bytes,
+        page_bytes,
+        journal_bytes: Some(4096 * *prng.pick(&[2, 2, 3, 4, 8, 64])),
+        zone_bytes: Some(zone_bytes),
+        log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
+        intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
+        volumes_max: (volumes + prng.below(3)) as u32,
+        layout,
+        spacing,
+        ..PoolSpec::new("sim", level)
+    };
+    (pool, volumes)
+}
+
+/// The same pool, as runs of themes with rests need it.
+fn suit_rests(pool: PoolSpec, themes: &BTreeSet<Theme>) -> PoolSpec {
+    let has_tails = themes.contains(&Theme::Tails);
+    let pool = match pool.level {
+        Level::Raid5 | Level::Raid50 | Level::Raid6
+            if has_tails || themes.contains(&Theme::Rests) =>
+        {
+            of_long_rests(pool)
+        }
+        _ => pool,
+    };
+    match has_tails {
+        // A stripe has blocks of several.
+        true => PoolSpec {
+            page_bytes: 4096,
+            zone_bytes: Some(128 << 10),
+            ..pool
+        },
+        false => pool,
+    }
+}
+
+/// How many groups there are.
+fn draw_groups(prng: &mut Prng, drives_of_group: u64, kind: &Kind) -> u64 {
+    let most = if drives_of_group > 4 { 1 } else { 3 };
+    let groups = match prng.chance(1, 3) {
+        true => prng.between(1, most),
+        false => 1,
+    };
+    match (kind.leave, kind.alone) {
+        (true, _) => most,
+        (false, true) => 1,
+        (false, false) => groups,
+    }
 }
 
 /// Where twins lie, and how page numbers are spaced: as in a pool of this version, or of one before.

@@ -150,41 +150,11 @@ impl Scenario {
     fn blank_media(&mut self) {
         self.snapshots.clear();
         let config = &self.books.config;
-        let media = |(place, &capacity_bytes): (usize, &u64)| {
-            let spec = MediaSpec {
-                name: format!("drive{place}"),
-                capacity_bytes,
-                rotational: place % 2 == 1,
-                discards: config.discards,
-                ignores_flush: config.drives_ignore_flush,
-            };
-            let stream = format!("media {place}, boot {}", self.boots);
-            let media = Media::new(spec, self.seed.stream(&stream));
-            media.with_faults(|faults| {
-                faults.slowdown = config.slowdown[place];
-                if config.has(Theme::Labels) || config.has(Theme::LogMoves) {
-                    let blocks = SLOT_OFFSETS.map(|offset| offset / BLOCK_BYTES as u64);
-                    faults.slow_blocks.extend(blocks);
-                    faults.slow_by = SLOW_BLOCK;
-                }
-            });
-            Rc::new(media)
-        };
-        let media: Vec<Rc<Media>> = config.drive_bytes.iter().enumerate().map(media).collect();
-        let smallest = config.drive_bytes.iter().min().copied().unwrap_or(0);
+        let places = config.drive_bytes.iter().enumerate();
+        let media = places.map(|(place, &capacity_bytes)| self.blank_drive(place, capacity_bytes));
+        let media: Vec<Rc<Media>> = media.collect();
         let drives = config.group_later.map_or(0, |(_, drives)| drives);
-        let later = |index| {
-            let spec = MediaSpec {
-                name: format!("later{index}"),
-                capacity_bytes: smallest,
-                rotational: false,
-                discards: config.discards,
-                ignores_flush: config.drives_ignore_flush,
-            };
-            let stream = format!("later {index}, boot {}", self.boots);
-            Rc::new(Media::new(spec, self.seed.stream(&stream)))
-        };
-        let later: Vec<Rc<Media>> = (0..drives).map(later).collect();
+        let later: Vec<Rc<Media>> = (0..drives).map(|index| self.later_drive(index)).collect();
         if config.damage {
             let all: Vec<Rc<Media>> = media.iter().chain(&later).cloned().collect();
             let victims = damage::victims(&all, config, &mut self.seed.stream("victims"));
@@ -202,6 +172,42 @@ impl Scenario {
             let stream = format!("log drives, boot {}", self.boots);
             self.books.new_log_drives(&mut self.seed.stream(&stream));
         }
+    }
+
+    fn blank_drive(&self, place: usize, capacity_bytes: u64) -> Rc<Media> {
+        let config = &self.books.config;
+        let spec = MediaSpec {
+            name: format!("drive{place}"),
+            capacity_bytes,
+            rotational: place % 2 == 1,
+            discards: config.discards,
+            ignores_flush: config.drives_ignore_flush,
+        };
+        let stream = format!("media {place}, boot {}", self.boots);
+        let media = Media::new(spec, self.seed.stream(&stream));
+        media.with_faults(|faults| {
+            faults.slowdown = config.slowdown[place];
+            if config.has(Theme::Labels) || config.has(Theme::LogMoves) {
+                let blocks = SLOT_OFFSETS.map(|offset| offset / BLOCK_BYTES as u64);
+                faults.slow_blocks.extend(blocks);
+                faults.slow_by = SLOW_BLOCK;
+            }
+        });
+        Rc::new(media)
+    }
+
+    /// A drive of the group that is added, as large as the smallest of the others.
+    fn later_drive(&self, index: usize) -> Rc<Media> {
+        let config = &self.books.config;
+        let spec = MediaSpec {
+            name: format!("later{index}"),
+            capacity_bytes: config.drive_bytes.iter().min().copied().unwrap_or(0),
+            rotational: false,
+            discards: config.discards,
+            ignores_flush: config.drives_ignore_flush,
+        };
+        let stream = format!("later {index}, boot {}", self.boots);
+        Rc::new(Media::new(spec, self.seed.stream(&stream)))
     }
 
     /// Runs to the end, or to the first thing that is wrong.
@@ -278,15 +284,7 @@ impl Scenario {
     /// One boot. True when the run is over.
     fn boot(&mut self) -> bool {
         let plan = self.plan();
-        let stream = self.seed.stream(&format!("boot {}", self.boots));
-        let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), self.now);
-        if let Some(listener) = self.listener.clone() {
-            world.listen(move |now, line| listener(now, line));
-        }
-        world.plant(self.planted.as_deref());
-        if let Some((marks, passes, polls)) = plan.cut_at_mark {
-            world.cut_at_mark(marks, passes, polls);
-        }
+        let world = self.world(&plan);
         self.boots += 1;
         let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
         world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
@@ -312,32 +310,9 @@ impl Scenario {
             }
             Ok(_) => {}
         }
-        world.note(|| {
-            format!(
-                "end of boot {}: {}",
-                self.boots,
-                if cut { "cut" } else { "done" }
-            )
-        });
-        match end {
-            End::PowerCut => world.power_cut(&*self.books.media.borrow()),
-            End::Kill | End::Close => world.power_off(),
-        }
-        self.books.oracle.borrow_mut().power_cut();
-        if let Some(media) = self
-            .books
-            .media
-            .borrow()
-            .iter()
-            .find(|one| one.trespasses() > 0)
-        {
-            let name = &media.spec().name;
-            let what = format!("{name} was written for a pool that has ended");
-            self.books.fail(what);
-        }
-        for (mark, count) in world.marks() {
-            *self.marks.entry(mark).or_default() += count;
-        }
+        let word = if cut { "cut" } else { "done" };
+        world.note(|| format!("end of boot {}: {word}", self.boots));
+        self.turn_off(&world, end);
         if !last {
             self.damage_between();
         }
@@ -347,6 +322,38 @@ impl Scenario {
             self.blank_media();
         }
         self.books.failure.borrow().is_some() || (last && !cut)
+    }
+
+    /// The world of one boot.
+    fn world(&self, plan: &Plan) -> SimWorld {
+        let stream = self.seed.stream(&format!("boot {}", self.boots));
+        let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), self.now);
+        if let Some(listener) = self.listener.clone() {
+            world.listen(move |now, line| listener(now, line));
+        }
+        world.plant(self.planted.as_deref());
+        if let Some((marks, passes, polls)) = plan.cut_at_mark {
+            world.cut_at_mark(marks, passes, polls);
+        }
+        world
+    }
+
+    /// Ends the world of a boot, and looks whether it has left drives alone since.
+    fn turn_off(&mut self, world: &SimWorld, end: End) {
+        match end {
+            End::PowerCut => world.power_cut(&*self.books.media.borrow()),
+            End::Kill | End::Close => world.power_off(),
+        }
+        self.books.oracle.borrow_mut().power_cut();
+        let media = self.books.media.borrow();
+        if let Some(media) = media.iter().find(|one| one.trespasses() > 0) {
+            let name = &media.spec().name;
+            let what = format!("{name} was written for a pool that has ended");
+            self.books.fail(what);
+        }
+        for (mark, count) in world.marks() {
+            *self.marks.entry(mark).or_default() += count;
+        }
     }
 
     /// What happens to drives while nobody uses them.

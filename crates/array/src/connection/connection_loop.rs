@@ -447,38 +447,11 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
         while let Poll::Ready(ended) = self.route.poll_ended(cx) {
             moved = true;
             match ended {
+                Ok(work) => self.answer(work),
                 Err(HomeGone) => {
                     self.progress.aborting.clear();
                     self.give_up("the shard of its target has stopped".to_owned());
                     break;
-                }
-                Ok(EndedWork::Command {
-                    task,
-                    sent_to,
-                    written_bytes,
-                    response,
-                }) => {
-                    let finished = self.progress.tasks.end(task);
-                    if let Some(mark) = &finished.mark {
-                        let bytes = written_bytes.max(response.data.len() as u64);
-                        self.progress.gauge.end(sent_to, mark, bytes, &response);
-                    }
-                    match finished.answer {
-                        true => self.connection.complete(task, completion(response)),
-                        false => self.connection.aborted_ended(task),
-                    }
-                    self.begin();
-                }
-                Ok(EndedWork::Managed {
-                    task,
-                    function: code,
-                    response,
-                }) => {
-                    self.connection.managed(task, response);
-                    let is_done = response == response::COMPLETE;
-                    if is_done && code == functions::TARGET_COLD_RESET {
-                        self.drain("the target was reset".to_owned());
-                    }
                 }
             }
         }
@@ -494,6 +467,40 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
         let in_flight = self.progress.tasks.len() as u64;
         self.control.in_flight.store(in_flight, Relaxed);
         moved
+    }
+
+    /// Answers for one command, or task management function.
+    fn answer(&mut self, ended: EndedWork) {
+        match ended {
+            EndedWork::Command {
+                task,
+                sent_to,
+                written_bytes,
+                response,
+            } => {
+                let finished = self.progress.tasks.end(task);
+                if let Some(mark) = &finished.mark {
+                    let bytes = written_bytes.max(response.data.len() as u64);
+                    self.progress.gauge.end(sent_to, mark, bytes, &response);
+                }
+                match finished.answer {
+                    true => self.connection.complete(task, completion(response)),
+                    false => self.connection.aborted_ended(task),
+                }
+                self.begin();
+            }
+            EndedWork::Managed {
+                task,
+                function: code,
+                response,
+            } => {
+                self.connection.managed(task, response);
+                let is_done = response == response::COMPLETE;
+                if is_done && code == functions::TARGET_COLD_RESET {
+                    self.drain("the target was reset".to_owned());
+                }
+            }
+        }
     }
 
     fn take_events(&mut self) {
@@ -516,18 +523,8 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
                 expected_bytes,
                 ..
             } => {
-                let parameters = &self.connection.negotiated().parameters;
-                let cdb = scsi::Cdb::from(cdb);
-                let bytes = held_bytes(&cdb, write.then_some(expected_bytes), parameters);
-                let mark = self.progress.gauge.begin(lun, &cdb);
-                let order = Order {
-                    lun,
-                    cdb,
-                    write,
-                    bytes,
-                };
-                self.progress.tasks.add(task, order, mark);
-                self.begin();
+                let expects_out = write.then_some(expected_bytes);
+                self.take_command(task, lun, cdb.into(), expects_out);
             }
             Event::DataOut { task, data } => {
                 if let Some(order) = self.progress.tasks.run(task) {
@@ -537,36 +534,58 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
             }
             Event::TaskManagement {
                 task,
+                function: functions::ABORT_TASK,
+                referenced,
+                ..
+            } => self.abort_task(task, referenced),
+            Event::TaskManagement {
+                task,
                 function,
                 lun,
-                referenced,
-            } => {
-                if function == functions::ABORT_TASK {
-                    self.abort_task(task, referenced);
-                } else {
-                    self.route.begin(Request::Manage {
-                        task,
-                        function,
-                        lun,
-                    });
-                }
-            }
-            // Discovery sessions are the front's. A session with a target may ask
-            // for that target only.
-            Event::SendTargets { target } => {
-                let negotiated = self.connection.negotiated();
-                let Admission {
-                    initiator, portal, ..
-                } = &negotiated.admission;
-                let mut targets = self.services.directory.visible(initiator, portal);
-                let own = negotiated.target_name();
-                let asked = target.is_none_or(|name| name.eq_ignore_ascii_case(own));
-                targets.retain(|row| asked && row.name == own);
-                self.connection.answer_targets(&targets);
-            }
+                ..
+            } => self.route.begin(Request::Manage {
+                task,
+                function,
+                lun,
+            }),
+            Event::SendTargets { target } => self.answer_targets(target.as_deref()),
             Event::Dropped { task } => self.progress.tasks.forget(task),
             Event::Close { reason } => self.drain(reason),
         }
+    }
+
+    fn take_command(
+        &mut self,
+        task: TaskId,
+        lun: [u8; 8],
+        cdb: scsi::Cdb,
+        expects_out: Option<u32>,
+    ) {
+        let parameters = &self.connection.negotiated().parameters;
+        let bytes = held_bytes(&cdb, expects_out, parameters);
+        let mark = self.progress.gauge.begin(lun, &cdb);
+        let order = Order {
+            lun,
+            cdb,
+            write: expects_out.is_some(),
+            bytes,
+        };
+        self.progress.tasks.add(task, order, mark);
+        self.begin();
+    }
+
+    /// Answers which targets there are. Discovery sessions are the front's: a session with a target
+    /// may ask for that target only.
+    fn answer_targets(&mut self, asked: Option<&str>) {
+        let negotiated = self.connection.negotiated();
+        let Admission {
+            initiator, portal, ..
+        } = &negotiated.admission;
+        let mut targets = self.services.directory.visible(initiator, portal);
+        let own = negotiated.target_name();
+        let is_asked = asked.is_none_or(|name| name.eq_ignore_ascii_case(own));
+        targets.retain(|row| is_asked && row.name == own);
+        self.connection.answer_targets(&targets);
     }
 
     /// Begins commands for which there is room: in flight, in what waits to be sent, and in the

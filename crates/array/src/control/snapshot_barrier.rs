@@ -261,28 +261,11 @@ impl<W: World> ControlPlane<W> {
         how: Restoring,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
-            let Restoring { present, .. } = how;
             let there = array.volume(&volume).await?;
             let from = array.snapshot(&snapshot).await?;
             array.jobs.check_free(&volume, None)?;
-            if (&from.pool, from.lane) != (&there.pool, there.lane) {
-                let context = format!(
-                    "{snapshot} is not where {volume} is and was not taken from it: clone it"
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-            }
-            let behind = array.lun_of(&volume, Some(there.info.uuid));
-            if let Some((target, lun)) = behind.filter(|_| !how.by_force) {
-                let way = array.way_to_hide(&target, &volume)?;
-                let context = format!(
-                    "volume {volume} is LUN {lun} of {target}, and initiators may hold old data of it in \
-                     memory: run `ashlar {way}` first, or give --force if no initiator uses it"
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
-            }
-            let is_shown = array.lun_of(&volume, Some(there.info.uuid)).is_some();
-            check_erasure(&there, is_shown, &present)?;
-            let keep = match present {
+            let is_shown = array.check_restorable(&there, &from, &how)?;
+            let keep = match how.present {
                 Present::Kept(name) => Some(format!("{volume}{SNAPSHOT_MARK}{name}")),
                 Present::Discarded => None,
             };
@@ -290,29 +273,67 @@ impl<W: World> ControlPlane<W> {
                 let free = array.check_name_free(name).await;
                 free.map_err(|error| with_ways_to_keep(error, &volume))?;
             }
-            if how.only_check {
-                return Ok(there);
+            match how.only_check {
+                true => Ok(there),
+                false => array.restore_now(there, snapshot, keep, is_shown).await,
             }
-            let runtime = Arc::clone(&array.runtime);
-            let visit = move |_, pool: Lane<W>| async move {
-                let at = runtime.unix_s();
-                pool.restore(&volume, &snapshot, keep.as_deref(), at).await?;
-                let restored = pool.volume(&volume);
-                let restored = restored.ok_or_else(|| ArrayError::no_volume(&volume))?;
-                // A target that shows it may begin a SANITIZE, whose record is not ours to end.
-                if !is_shown {
-                    end_erasure(&restored).await?;
-                }
-                Ok((restored.info(), restored.properties()))
-            };
-            let (info, properties) = array.with_lane(&there.pool, there.lane, visit).await?;
-            Ok(PlacedVolume {
-                info,
-                properties,
-                ..there
-            })
         })
         .await
+    }
+
+    /// That a volume can get what a snapshot has. Gives whether a target shows it.
+    fn check_restorable(
+        &self,
+        there: &PlacedVolume,
+        from: &PlacedVolume,
+        how: &Restoring,
+    ) -> Result<bool, ArrayError> {
+        let (volume, snapshot) = (&there.info.name, &from.info.name);
+        if (&from.pool, from.lane) != (&there.pool, there.lane) {
+            let context =
+                format!("{snapshot} is not where {volume} is and was not taken from it: clone it");
+            return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+        }
+        let behind = self.lun_of(volume, Some(there.info.uuid));
+        let is_shown = behind.is_some();
+        if let Some((target, lun)) = behind.filter(|_| !how.by_force) {
+            let way = self.way_to_hide(&target, volume)?;
+            let context = format!(
+                "volume {volume} is LUN {lun} of {target}, and initiators may hold old data of it in \
+                 memory: run `ashlar {way}` first, or give --force if no initiator uses it"
+            );
+            return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+        }
+        check_erasure(there, is_shown, &how.present)?;
+        Ok(is_shown)
+    }
+
+    async fn restore_now(
+        &self,
+        there: PlacedVolume,
+        snapshot: String,
+        keep: Option<String>,
+        is_shown: bool,
+    ) -> Result<PlacedVolume, ArrayError> {
+        let (runtime, volume) = (Arc::clone(&self.runtime), there.info.name.clone());
+        let visit = move |_, pool: Lane<W>| async move {
+            let at = runtime.unix_s();
+            pool.restore(&volume, &snapshot, keep.as_deref(), at)
+                .await?;
+            let restored = pool.volume(&volume);
+            let restored = restored.ok_or_else(|| ArrayError::no_volume(&volume))?;
+            // A target that shows it may begin a SANITIZE, whose record is not ours to end.
+            if !is_shown {
+                end_erasure(&restored).await?;
+            }
+            Ok((restored.info(), restored.properties()))
+        };
+        let (info, properties) = self.with_lane(&there.pool, there.lane, visit).await?;
+        Ok(PlacedVolume {
+            info,
+            properties,
+            ..there
+        })
     }
 }
 

@@ -41,36 +41,16 @@ impl<W: World> Volume<W> {
         let Some(backing) = self.inner.backings().backing(phys) else {
             return Ok(None);
         };
-        let place = |page: PhysPage, inside: usize| PoolOffset(page.0 * page_bytes + inside as u64);
-        let runs = self
-            .inner
-            .store()
-            .own_runs(place(phys, 0), page_bytes as usize)
-            .await;
-        let mut lost = Vec::new();
-        let mut writes = Vec::new();
-        let mut bytes = 0;
-        for (missing, _) in runs.into_iter().filter(|(_, own)| !own) {
-            let first = missing.start as u64;
-            let data = self
-                .piece(backing.page, first, missing.len(), &mut lost)
-                .await;
-            let data = data.map_err(|away| self.unreadable(start + first, away))?;
-            for (offset, part) in parts_to_write(&data, first, &lost) {
-                bytes += part.len() as u64;
-                writes.push(Write::Data(place(phys, missing.start + offset), part));
-            }
-        }
-        if !writes.is_empty() && !self.inner.world().planted("page whole before it is filled") {
-            let written = self.inner.store().write(writes).await;
+        let Missing { parts, lost } = self.missing_of(page, phys, backing.page).await?;
+        let bytes: u64 = parts.iter().map(|(_, part)| part.len() as u64).sum();
+        let store = self.inner.store();
+        if !parts.is_empty() && !self.inner.world().planted("page whole before it is filled") {
+            let writes = parts.into_iter().map(|(at, part)| Write::Data(at, part));
+            let written = store.write(writes.collect()).await;
             written.map_err(|error| failed(at, error))?;
         }
-        for inside in lost {
-            let marked = self
-                .inner
-                .store()
-                .mark_lost(place(phys, inside as usize))
-                .await;
+        for block in lost {
+            let marked = store.mark_lost(block).await;
             marked.map_err(|error| failed(at, error))?;
         }
         // It is one of those that are waited for.
@@ -80,6 +60,38 @@ impl<W: World> Volume<W> {
         self.inner.world().reached("page made whole");
         Ok(Some(bytes))
     }
+
+    /// What the page at `phys`, which is the volume's `page`, lacks of the page at `under`.
+    async fn missing_of(
+        &self,
+        page: PageIndex,
+        phys: PhysPage,
+        under: PhysPage,
+    ) -> Result<Missing, IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let place = |inside: u64| PoolOffset(phys.0 * page_bytes + inside);
+        let store = self.inner.store();
+        let runs = store.own_runs(place(0), page_bytes as usize).await;
+        let (mut lost, mut parts) = (Vec::new(), Vec::new());
+        for (missing, _) in runs.into_iter().filter(|(_, own)| !own) {
+            let first = missing.start as u64;
+            let data = self.piece(under, first, missing.len(), &mut lost).await;
+            let at = page.0 * page_bytes + first;
+            let data = data.map_err(|away| self.unreadable(at, away))?;
+            let found = parts_to_write(&data, first, &lost).into_iter();
+            parts.extend(found.map(|(offset, part)| (place(first + offset as u64), part)));
+        }
+        Ok(Missing {
+            parts,
+            lost: lost.into_iter().map(place).collect(),
+        })
+    }
+}
+
+/// What is to be brought to a page: data with its places, and blocks that are lost.
+struct Missing {
+    parts: Vec<(PoolOffset, Slice)>,
+    lost: Vec<PoolOffset>,
 }
 
 /// The runs of blocks of `data`, which is from `first` of its page on, that are neither

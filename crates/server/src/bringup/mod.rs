@@ -25,13 +25,13 @@ use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, Basis, History, JobEdges};
+use crate::array::{self, Array, ArrayErrorKind, Basis, DrivePlaces, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
-use crate::offload;
+use crate::offload::{self, Offload};
 use crate::openings::pool_plan::PoolPlan;
 use crate::openings::{made, pool_changes, pools, taking_back, unlisted};
 use crate::overcommitment::{Sizes, warnings};
@@ -103,11 +103,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     let described = configuration::described(site.as_ref(), kept.as_ref(), &data)?;
     let portals = portals(&described, portal);
     let api = api.or_else(|| described.api.listen.clone());
-    let api = api.or(usual_api).ok_or_else(|| {
-        let context = "no place for the API's socket: this user has no XDG_RUNTIME_DIR; say one \
-                       with --api unix:PATH";
-        BringUpError::new(BringUpErrorKind::Address, context)
-    })?;
+    let api = api.or(usual_api).ok_or_else(no_api_address)?;
     let shard_count = described.shards.unwrap_or_else(fitting_shards);
     let limits = descriptors::fitted(&described, data.path(), shard_count, portals.len())?;
     let (limits, memory_bytes) = budget::fitted(limits);
@@ -133,6 +129,12 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
             Err(error)
         }
     }
+}
+
+fn no_api_address() -> BringUpError {
+    let context = "no place for the API's socket: this user has no XDG_RUNTIME_DIR; say one with \
+                   --api unix:PATH";
+    BringUpError::new(BringUpErrorKind::Address, context)
 }
 
 /// What is known before anything is looked at.
@@ -169,6 +171,26 @@ impl KnownBeforeStart {
         }
         Ok((made, gone))
     }
+
+    /// The array, whose pools are on the shards that `homes` says.
+    fn array(
+        &self,
+        (data, shards): (&Arc<DataDir>, &[ShardHandle]),
+        homes: BTreeMap<String, Vec<usize>>,
+        shared: (Arc<Directory>, Arc<Offload>),
+        of_drives: (DrivePlaces, Roster, JobEdges),
+    ) -> Arc<Array> {
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        Array::new(
+            self.described.name.clone(),
+            shards.to_vec(),
+            homes,
+            shared,
+            (store, History::read(data.events_file())),
+            of_drives,
+            (&self.described, Arc::downgrade(data)),
+        )
+    }
 }
 
 /// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
@@ -179,14 +201,39 @@ async fn furnish(
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
-    let (mut made, gone) = before.forget_gone(data, &shards[0]).await?;
-    let KnownBeforeStart {
-        file,
-        described,
-        store,
-        kept,
-    } = before;
-    let site = &described;
+    let known = before.forget_gone(data, &shards[0]).await?;
+    let shared = (Arc::new(Directory::new()), offload::begin());
+    shared.0.allow_algorithms(&before.described.chap);
+    let opened = open_pools(&before, known, (data, shards), shared.clone()).await?;
+    let array = Arc::clone(&opened.array);
+    configure(&mut before, opened, data, shards).await?;
+    array.keep_by_itself(array::scrubs(data.path())).await?;
+    let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
+    array.attach_portals(front.changes());
+    tell_unseen(&array);
+    array.resume_jobs();
+    Ok((array, front, before.described))
+}
+
+/// The array, over the pools that could be opened.
+struct Opened {
+    array: Arc<Array>,
+    plans: Vec<PoolPlan>,
+    made: made::Made,
+    /// There was a configuration, and it is gone.
+    is_lost: bool,
+    /// The start before was cut short.
+    was_cut: bool,
+}
+
+/// Opens the pools. `made` is what was made here, and `gone` are pools that are no more.
+async fn open_pools(
+    before: &KnownBeforeStart,
+    (made, gone): (made::Made, Vec<String>),
+    (data, shards): (&Arc<DataDir>, &[ShardHandle]),
+    shared: (Arc<Directory>, Arc<Offload>),
+) -> Result<Opened, BringUpError> {
+    let site = &before.described;
     let added = array::added(data.path())?;
     let roster = array::roster(data.path());
     let jobs = jobs_of(site, data)?;
@@ -198,25 +245,12 @@ async fn furnish(
         failed: &roster.failed(),
     };
     let plans = pools::plan(&known, shards).await?;
-    let (is_gone, was_cut) = (kept.is_none(), made.is_cut_short(data, kept.is_some()));
+    let is_gone = before.kept.is_none();
+    let was_cut = made.is_cut_short(data, !is_gone);
     let unlisted = unlisted::find(&known, (&roster, &gone), &shards[0], (is_gone, was_cut)).await?;
-    let homes = pools::homes(&plans);
-    let opening = plans.iter().map(|plan| pools::open(plan, shards));
-    let opened = join_all(opening).await;
-    let shared = (Arc::new(Directory::new()), offload::begin());
-    shared.0.allow_algorithms(&site.chap);
-    let array = Array::new(
-        site.name.clone(),
-        shards.to_vec(),
-        homes,
-        shared.clone(),
-        (
-            Arc::clone(&store) as Arc<dyn Store>,
-            History::read(data.events_file()),
-        ),
-        (array::drive_places(data.path(), site, added), roster, jobs),
-        (site, Arc::downgrade(data)),
-    );
+    let opened = join_all(plans.iter().map(|plan| pools::open(plan, shards))).await;
+    let of_drives = (array::drive_places(data.path(), site, added), roster, jobs);
+    let array = before.array((data, shards), pools::homes(&plans), shared, of_drives);
     let is_lost = configuration::is_lost(&made, &plans, !unlisted.is_empty());
     array.note_unlisted(unlisted);
     for (plan, outcome) in plans.iter().zip(opened) {
@@ -224,21 +258,39 @@ async fn furnish(
             pools::take_note(plan, outcome, &array, shards).await?;
         }
     }
+    Ok(Opened {
+        array,
+        plans,
+        made,
+        is_lost,
+        was_cut,
+    })
+}
+
+/// Has the array be what its configuration and the site file say.
+async fn configure(
+    before: &mut KnownBeforeStart,
+    opened: Opened,
+    data: &Arc<DataDir>,
+    shards: &[ShardHandle],
+) -> Result<(), BringUpError> {
+    let (array, mut made) = (opened.array, opened.made);
+    let (file, kept) = (&before.file, before.kept.take());
     let settled = array.settle().await?;
     array.keep_events();
     if file.is_some() {
-        apply::forget(site, &array).await?;
+        apply::forget(&before.described, &array).await?;
     }
-    let renamed = apply::renamed(site, &array).await?;
+    let renamed = apply::renamed(&before.described, &array).await?;
     tell_renamed(&renamed);
-    let site = &apply::follow(site, &renamed);
-    made.note_lost(data, is_lost && is_gone)?;
-    remember(&plans, &array, data, &mut made).await?;
-    let beginning = configuration::begin(site, data, kept, is_lost)?;
+    let site = &apply::follow(&before.described, &renamed);
+    made.note_lost(data, opened.is_lost && kept.is_none())?;
+    remember(&opened.plans, &array, data, &mut made).await?;
+    let beginning = configuration::begin(site, data, kept, opened.is_lost)?;
     let is_first = beginning.basis == Basis::New;
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
-    pools::make(plans, shards, data, &mut made).await?;
+    pools::make(opened.plans, shards, data, &mut made).await?;
     array.note_drives_and_warn().await;
     if file.is_some() {
         apply::tell(&volumes);
@@ -250,16 +302,11 @@ async fn furnish(
         tell_overcommitted(&array).await?;
     }
     configuration::take_over(beginning, settled).await?;
-    made.set_configured(data, (site, was_cut))?;
-    if let Some(file) = &file {
+    made.set_configured(data, (site, opened.was_cut))?;
+    if let Some(file) = file {
         tell_differences(&apply::follow(file, &renamed), &array).await?;
     }
-    array.keep_by_itself(array::scrubs(data.path())).await?;
-    let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
-    array.attach_portals(front.changes());
-    tell_unseen(&array);
-    array.resume_jobs();
-    Ok((array, front, described))
+    Ok(())
 }
 
 /// Records the open pools that were made in another data directory.
