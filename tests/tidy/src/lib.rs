@@ -20,6 +20,7 @@ pub mod links;
 pub mod make;
 pub mod module_files;
 pub mod names;
+pub mod old_names;
 mod paths;
 pub mod quotes;
 pub mod source;

@@ -57,6 +57,11 @@ fn nothing_names_a_private_machine() {
 }
 
 #[test]
+fn types_and_modules_have_no_old_names() {
+    no_complaints(tidy::old_names::check);
+}
+
+#[test]
 fn make_help_knows_every_target() {
     no_complaints(tidy::make::check);
 }

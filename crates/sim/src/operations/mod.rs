@@ -234,7 +234,7 @@ impl Books {
 
 /// What a request is about.
 #[derive(Clone, Copy)]
-enum About {
+enum RequestKind {
     Jobs,
     Settings,
     Others,
@@ -292,11 +292,11 @@ impl Boot {
         let model = books.model.borrow().clone();
         let pools: Vec<String> = books.specs.iter().map(|spec| spec.name.clone()).collect();
         let mut ends = Vec::new();
-        let mut ask = |drawing: &mut Drawing<'_>, about: About| {
-            let request = match about {
-                About::Jobs => drawing.of_jobs(&books.jobs.ended()),
-                About::Settings => drawing.of_settings(),
-                About::Others => drawing.request(),
+        let mut ask = |drawing: &mut Drawing<'_>, kind: RequestKind| {
+            let request = match kind {
+                RequestKind::Jobs => drawing.of_jobs(&books.jobs.ended()),
+                RequestKind::Settings => drawing.of_settings(),
+                RequestKind::Others => drawing.request(),
             };
             let pause = Duration::from_nanos(drawing.prng.below(2_000_000));
             let number = books.ask(&request);
@@ -308,11 +308,11 @@ impl Boot {
             false => 0,
         };
         let mut drawing = Drawing::of(prng, &model, &pools);
-        (0..requests).for_each(|_| ask(&mut drawing, About::Others));
+        (0..requests).for_each(|_| ask(&mut drawing, RequestKind::Others));
         let mut drawing = Drawing::of(jobs, &model, &pools);
-        (0..of_jobs).for_each(|_| ask(&mut drawing, About::Jobs));
+        (0..of_jobs).for_each(|_| ask(&mut drawing, RequestKind::Jobs));
         let mut drawing = Drawing::of(settings, &model, &pools);
-        (0..of_settings).for_each(|_| ask(&mut drawing, About::Settings));
+        (0..of_settings).for_each(|_| ask(&mut drawing, RequestKind::Settings));
         for end in ends {
             if end.await.is_err() {
                 books.fail(&self.world, "a request was dropped before its end");
