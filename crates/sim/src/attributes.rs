@@ -129,16 +129,18 @@ async fn recover(session: &Session, prng: &mut Prng) {
     let what = format!("of volume {id}");
     let outcome = session.ask("recover", what, recovered).await;
     end(session, id, &outcome);
-    if outcome.is_err() {
-        return;
+    if outcome.is_ok() {
+        find_again(session, id, &wanted);
     }
-    match session.pool.volume(&wanted) {
+}
+
+/// A volume is there again, out of the trash.
+fn find_again(session: &Session, id: u64, name: &str) {
+    match session.pool.volume(name) {
         Some(volume) => {
             session.volumes.borrow_mut().insert(id, volume);
         }
-        None => session.fail(format!(
-            "volume {wanted:?} is out of the trash and not found"
-        )),
+        None => session.fail(format!("volume {name:?} is out of the trash and not found")),
     }
 }
 

@@ -355,13 +355,7 @@ impl Boot {
     }
 
     async fn delete_all(&self, session: &Session) {
-        let names: Vec<String> = session
-            .pool
-            .volumes()
-            .into_iter()
-            .map(|info| info.name)
-            .collect();
-        for name in names {
+        for name in session.pool.volumes().into_iter().map(|info| info.name) {
             let (before, held) = (session.pool.info(), session.pool.holdings(&name).await);
             let deleted = session.pool.delete_volume(&name);
             let deleted = session.ask("delete", format!("of {name:?} at the end"), deleted);

@@ -5,7 +5,7 @@ use crate::oracle::WriteEnd;
 use crate::oracle::volume::Exists;
 use crate::pattern::{self, SectorPlace};
 use crate::session::Session;
-use base::{BLOCK_BYTES, Prng, SECTOR_BYTES, VolumeOffset};
+use base::{BLOCK_BYTES, Prng, SECTOR_BYTES, Slice, VolumeOffset};
 use engine::{IoError, IoErrorKind, Volume, World};
 use futures_util::future::join;
 use std::ops::Range;
@@ -21,59 +21,76 @@ const SCAN_READS: u64 = 24;
 /// Issues requests one after the other until none is left.
 pub async fn run(session: Rc<Session>, mut prng: Prng) {
     while session.take_operation() {
-        if prng.chance(1, 4) {
-            session
-                .world
-                .sleep(Duration::from_nanos(prng.below(200_000)))
-                .await;
+        pause(&session, &mut prng).await;
+        match session.pick_volume(&mut prng) {
+            Some((id, volume)) => request(&session, id, &volume, &mut prng).await,
+            None => session.world.sleep(Duration::from_micros(50)).await,
         }
-        let think_us_max = session.books.config.think_us_max;
-        if think_us_max > 0 {
-            let pause = Duration::from_micros(prng.below(think_us_max));
-            session.world.sleep(pause).await;
+    }
+}
+
+/// Waits between two requests, as a client does now and then.
+async fn pause(session: &Session, prng: &mut Prng) {
+    let (world, config) = (&session.world, &session.books.config);
+    if prng.chance(1, 4) {
+        let pause = Duration::from_nanos(prng.below(200_000));
+        world.sleep(pause).await;
+    }
+    if config.think_us_max > 0 {
+        let pause = Duration::from_micros(prng.below(config.think_us_max));
+        world.sleep(pause).await;
+    }
+    if config.rests && prng.chance(1, 24) {
+        let rest = Duration::from_millis(prng.between(200, 1_000));
+        world.sleep(rest).await;
+    }
+}
+
+/// Issues one request to a volume.
+async fn request(session: &Session, id: u64, volume: &Volume<SimWorld>, prng: &mut Prng) {
+    let config = &session.books.config;
+    let draw = prng.below(100);
+    if draw < 2 {
+        return out_of_range(session, volume, prng).await;
+    }
+    if draw < 4 {
+        return flush(session, id, volume).await;
+    }
+    let sectors = range(session, id, prng);
+    if draw >= 4 + config.reads_of_100 * 96 / 100 {
+        return change(session, id, volume, sectors, prng).await;
+    }
+    let scans = prng.chance(config.scans_of_100, 100);
+    read(session, id, volume, sectors.clone()).await;
+    if scans {
+        scan(session, id, volume, sectors, prng).await;
+    }
+}
+
+/// Writes, clears or copies.
+async fn change(
+    session: &Session,
+    id: u64,
+    volume: &Volume<SimWorld>,
+    mut sectors: Range<u64>,
+    prng: &mut Prng,
+) {
+    let config = &session.books.config;
+    if prng.chance(config.whole_pages_of_8, 8) {
+        sectors = whole_pages(session, id, sectors, prng);
+    }
+    if config.copies_of_8 > 0 && prng.chance(config.copies_of_8, 8) {
+        return crate::copies::copy(session, id, volume, prng).await;
+    }
+    if config.clears_of_8 > 0 && prng.chance(config.clears_of_8, 8) {
+        if prng.chance(1, 2) {
+            sectors = whole_pages(session, id, sectors, prng);
         }
-        if session.books.config.rests && prng.chance(1, 24) {
-            let rest = Duration::from_millis(prng.between(200, 1_000));
-            session.world.sleep(rest).await;
-        }
-        let Some((id, volume)) = session.pick_volume(&mut prng) else {
-            session.world.sleep(Duration::from_micros(50)).await;
-            continue;
-        };
-        let config = &session.books.config;
-        let draw = prng.below(100);
-        if draw < 2 {
-            out_of_range(&session, &volume, &mut prng).await;
-        } else if draw < 4 {
-            flush(&session, id, &volume).await;
-        } else {
-            let mut sectors = range(&session, id, &mut prng);
-            if draw < 4 + config.reads_of_100 * 96 / 100 {
-                let scans = prng.chance(config.scans_of_100, 100);
-                read(&session, id, &volume, sectors.clone()).await;
-                if scans {
-                    scan(&session, id, &volume, sectors, &mut prng).await;
-                }
-            } else {
-                if prng.chance(config.whole_pages_of_8, 8) {
-                    sectors = whole_pages(&session, id, sectors, &mut prng);
-                }
-                if config.copies_of_8 > 0 && prng.chance(config.copies_of_8, 8) {
-                    crate::copies::copy(&session, id, &volume, &mut prng).await;
-                    continue;
-                }
-                if config.clears_of_8 > 0 && prng.chance(config.clears_of_8, 8) {
-                    if prng.chance(1, 2) {
-                        sectors = whole_pages(&session, id, sectors, &mut prng);
-                    }
-                    clear(&session, id, &volume, sectors).await;
-                } else if config.zeroes_of_8 > 0 && prng.chance(config.zeroes_of_8, 8) {
-                    write_zeroes(&session, id, &volume, sectors, &mut prng).await;
-                } else {
-                    write(&session, id, &volume, sectors).await;
-                }
-            }
-        }
+        clear(session, id, volume, sectors).await;
+    } else if config.zeroes_of_8 > 0 && prng.chance(config.zeroes_of_8, 8) {
+        write_zeroes(session, id, volume, sectors, prng).await;
+    } else {
+        write(session, id, volume, sectors).await;
     }
 }
 
@@ -285,49 +302,62 @@ async fn write_with(
             ticket.id
         )
     });
-    let mut buf = world
-        .buffers()
-        .data(((sectors.end - sectors.start) * SECTOR) as usize);
-    if let Some(bytes) = buf.bytes_mut() {
-        pattern::fill(
-            bytes,
-            ticket.id,
-            SectorPlace {
-                volume: id,
-                sector: sectors.start,
-            },
-        );
-        let byte = |sector: u64| ((sector - sectors.start) * SECTOR) as usize;
-        bytes[byte(zeroes.start)..byte(zeroes.end)].fill(0);
-    }
-    let outcome = volume.write(VolumeOffset(sectors.start * SECTOR), buf.freeze());
+    let data = data(session, (ticket.id, id), &sectors, zeroes);
+    let outcome = volume.write(VolumeOffset(sectors.start * SECTOR), data);
     let what = format!("{} of volume {id} sectors {sectors:?}", ticket.id);
     let outcome = session.ask("write", what, outcome).await;
     let ended = match outcome {
         Ok(()) => WriteEnd::Acknowledged,
-        Err(error) if error.kind == IoErrorKind::PoolFull => {
-            let promised = promised && session.is_promised_all(id);
-            if promised || !session.may_have_been_full(fullness) {
-                session.fail(format!(
-                    "write {} of volume {id}, with room: {error}; {}",
-                    ticket.id,
-                    session.room()
-                ));
-            }
-            WriteEnd::Failed
-        }
         Err(error) => {
-            if !excused(session, id, &error) {
-                session.fail(format!(
-                    "write {} of volume {id} {sectors:?}: {error}",
-                    ticket.id
-                ));
-            }
+            let is_full = error.kind == IoErrorKind::PoolFull;
+            let promised = promised && is_full && session.is_promised_all(id);
+            let may_be_full = is_full && !promised && session.may_have_been_full(fullness);
+            check_refused(session, (ticket.id, id), &sectors, (&error, may_be_full));
             WriteEnd::Failed
         }
     };
     world.note(|| format!("write {} of volume {id} ends: {ended:?}", ticket.id));
     session.books.oracle.borrow_mut().end_write(&ticket, ended);
+}
+
+/// That there is an excuse for a write that failed.
+fn check_refused(
+    session: &Session,
+    (write, id): (u64, u64),
+    sectors: &Range<u64>,
+    (error, may_be_full): (&IoError, bool),
+) {
+    let is_full = error.kind == IoErrorKind::PoolFull;
+    if is_full && !may_be_full {
+        let room = session.room();
+        session.fail(format!(
+            "write {write} of volume {id}, with room: {error}; {room}"
+        ));
+    }
+    if !is_full && !excused(session, id, error) {
+        session.fail(format!("write {write} of volume {id} {sectors:?}: {error}"));
+    }
+}
+
+/// What a write brings to `sectors` of a volume, with zeroes where they are wanted.
+fn data(
+    session: &Session,
+    (write, volume): (u64, u64),
+    sectors: &Range<u64>,
+    zeroes: Range<u64>,
+) -> Slice {
+    let bytes = (sectors.end - sectors.start) * SECTOR;
+    let mut buf = session.world.buffers().data(bytes as usize);
+    if let Some(bytes) = buf.bytes_mut() {
+        let place = SectorPlace {
+            volume,
+            sector: sectors.start,
+        };
+        pattern::fill(bytes, write, place);
+        let byte = |sector: u64| ((sector - sectors.start) * SECTOR) as usize;
+        bytes[byte(zeroes.start)..byte(zeroes.end)].fill(0);
+    }
+    buf.freeze()
 }
 
 /// Clears `sectors`, and has the pages looked for that should be gone.

@@ -120,6 +120,20 @@ struct Plants {
 }
 
 impl Plants {
+    /// The bugs that are looked for.
+    fn wanted(&self) -> Vec<&'static str> {
+        let all = engine::rare::BUGS.iter().copied();
+        let all = all.filter(|bug| bug.contains(&self.only));
+        let wanted = all.filter(|bug| {
+            let looked_for = self.seeds.is_some() || !plants::window_of(bug).seeds.is_empty();
+            if !looked_for {
+                println!("not looked for: {bug}: plants.txt says why");
+            }
+            looked_for
+        });
+        wanted.collect()
+    }
+
     /// What `bug` is looked for in.
     fn window_of(&self, bug: &str, themes: Option<&BTreeSet<Theme>>) -> plants::Window {
         let listed = plants::window_of(bug);
@@ -171,31 +185,9 @@ fn main() -> ExitCode {
 }
 
 fn run_seeds(run: &Run, themes: Option<BTreeSet<Theme>>) -> ExitCode {
-    let commit = run
-        .commit
-        .clone()
-        .or_else(|| std::env::var("ASHLAR_COMMIT").ok());
-    let mut all: Vec<u64> = (0..run.seeds)
-        .map(|index| run.from.wrapping_add(index))
-        .collect();
-    all.extend(seeds::regressions());
-    all.extend(run.commit_seed.as_deref().map(seeds::seed_of_commit));
-    let jobs = run
-        .jobs
-        .or_else(|| thread::available_parallelism().ok())
-        .map_or(1, NonZero::get)
-        .min(all.len());
     let began = Instant::now();
-    let pass = Pass {
-        themes,
-        ops: run.ops,
-        commit: commit.unwrap_or_else(|| "unknown".to_owned()),
-        all,
-        next: AtomicUsize::new(0),
-        running: Mutex::default(),
-        ended: Condvar::new(),
-        totals: Mutex::default(),
-    };
+    let pass = Pass::of(run, themes);
+    let jobs = jobs(run.jobs).min(pass.all.len());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| pass.work());
@@ -209,10 +201,19 @@ fn run_seeds(run: &Run, themes: Option<BTreeSet<Theme>>) -> ExitCode {
     let missed = run.marks && print_marks(&totals.marks);
     let missed = missed || (run.marks && !answered);
     println!("seeds {}, failures {}", run.seeds, totals.failures);
-    if totals.failures == 0 && !missed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    exit_code(totals.failures == 0 && !missed)
+}
+
+/// How many run side by side.
+fn jobs(asked: Option<NonZero<usize>>) -> usize {
+    let jobs = asked.or_else(|| thread::available_parallelism().ok());
+    jobs.map_or(1, NonZero::get)
+}
+
+fn exit_code(is_well: bool) -> ExitCode {
+    match is_well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
@@ -251,6 +252,26 @@ struct Pass {
 }
 
 impl Pass {
+    /// The seeds that `run` asks for, and the regressions list.
+    fn of(run: &Run, themes: Option<BTreeSet<Theme>>) -> Self {
+        let commit = run.commit.clone();
+        let commit = commit.or_else(|| std::env::var("ASHLAR_COMMIT").ok());
+        let asked = (0..run.seeds).map(|index| run.from.wrapping_add(index));
+        let mut all: Vec<u64> = asked.collect();
+        all.extend(seeds::regressions());
+        all.extend(run.commit_seed.as_deref().map(seeds::seed_of_commit));
+        Pass {
+            themes,
+            ops: run.ops,
+            commit: commit.unwrap_or_else(|| "unknown".to_owned()),
+            all,
+            next: AtomicUsize::new(0),
+            running: Mutex::default(),
+            ended: Condvar::new(),
+            totals: Mutex::default(),
+        }
+    }
+
     /// Runs seeds until none is left.
     fn work(&self) {
         while let Some(&seed) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -348,38 +369,14 @@ fn plant(options: &Plants, themes: Option<&BTreeSet<Theme>>) -> ExitCode {
     // A bug may show as a panic: that is a way to be noticed, not to be printed.
     std::panic::set_hook(Box::new(|_| ()));
     let began = Instant::now();
-    let wanted: Vec<&str> = engine::rare::BUGS
-        .iter()
-        .copied()
-        .filter(|bug| bug.contains(&options.only))
-        .filter(|bug| {
-            let looked_for = options.seeds.is_some() || !plants::window_of(bug).seeds.is_empty();
-            if !looked_for {
-                println!("not looked for: {bug}: plants.txt says why");
-            }
-            looked_for
-        })
-        .collect();
+    let wanted = options.wanted();
     let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let jobs = options
-        .jobs
-        .or_else(|| thread::available_parallelism().ok())
-        .map_or(1, NonZero::get);
     thread::scope(|scope| {
-        for _ in 0..jobs.min(wanted.len()) {
+        for _ in 0..jobs(options.jobs).min(wanted.len()) {
             scope.spawn(|| {
                 while let Some(bug) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let window = options.window_of(bug, themes);
-                    let outcome = plants::prove(bug, &window);
-                    match outcome {
-                        Ok((seed, failure)) => {
-                            found.fetch_add(1, Ordering::Relaxed);
-                            let failure: String = failure.chars().take(100).collect();
-                            let themes = window.themes_to_replay();
-                            println!("found by seed {seed:5}{themes}: {bug}: {failure}");
-                        }
-                        Err(why) => println!("NOT FOUND: {bug}: {why}"),
-                    }
+                    let is_found = look_for(bug, &options.window_of(bug, themes));
+                    found.fetch_add(usize::from(is_found), Ordering::Relaxed);
                 }
             });
         }
@@ -390,10 +387,22 @@ fn plant(options: &Plants, themes: Option<&BTreeSet<Theme>>) -> ExitCode {
         wanted.len(),
         began.elapsed().as_secs_f64()
     );
-    if found == wanted.len() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    exit_code(found == wanted.len())
+}
+
+/// Whether a planted bug is found; prints how.
+fn look_for(bug: &str, window: &plants::Window) -> bool {
+    match plants::prove(bug, window) {
+        Ok((seed, failure)) => {
+            let failure: String = failure.chars().take(100).collect();
+            let themes = window.themes_to_replay();
+            println!("found by seed {seed:5}{themes}: {bug}: {failure}");
+            true
+        }
+        Err(why) => {
+            println!("NOT FOUND: {bug}: {why}");
+            false
+        }
     }
 }
 

@@ -32,7 +32,7 @@ const WRITES_ENOUGH: u64 = 100;
 pub type Listener = Rc<dyn Fn(Time, &str)>;
 
 /// What came of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Hash over everything that happened.
     pub trace_hash: u64,

@@ -10,7 +10,7 @@ use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
 use engine::pool::maintenance::ScrubState;
 use engine::pool::maintenance::fullness::Fullness as Level;
-use engine::{GroupInfo, MemberState, Volume, World};
+use engine::{GroupInfo, MemberState, Provisioning, Volume, VolumeInfo, World};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
@@ -314,7 +314,7 @@ impl Session {
     pub fn is_promised_all(&self, id: u64) -> bool {
         let oracle = self.books.oracle.borrow();
         let model = oracle.volume(id);
-        let is_thick = model.provisioning == engine::Provisioning::Thick;
+        let is_thick = model.provisioning == Provisioning::Thick;
         is_thick && model.converting.is_none() && !self.books.config.shares()
     }
 
@@ -468,18 +468,19 @@ impl Session {
         }
         self.check_sound();
         for volume in volumes {
-            let whole = volume
-                .size_bytes
-                .next_multiple_of(u64::from(info.page_bytes));
-            let thick = volume.provisioning == engine::Provisioning::Thick;
-            let wanted = if thick {
-                whole - volume.mapped_bytes.min(whole)
-            } else {
-                0
-            };
-            if volume.mapped_bytes > whole || volume.promised_bytes != wanted {
-                self.fail(format!("volume {volume:?} should map up to {whole} bytes"));
-            }
+            self.check_promises(&volume, info.page_bytes.into());
+        }
+    }
+
+    /// A volume maps no more than it has, and a thick one is promised the rest.
+    fn check_promises(&self, volume: &VolumeInfo, page_bytes: u64) {
+        let whole = volume.size_bytes.next_multiple_of(page_bytes);
+        let wanted = match volume.provisioning {
+            Provisioning::Thick => whole - volume.mapped_bytes.min(whole),
+            Provisioning::Thin => 0,
+        };
+        if volume.mapped_bytes > whole || volume.promised_bytes != wanted {
+            self.fail(format!("volume {volume:?} should map up to {whole} bytes"));
         }
     }
 }

@@ -15,11 +15,10 @@ use base::{BufPool, Prng, Time};
 use engine::{Lane, Level, NamedDrive, PoolError, PoolInfo, PoolSpec, World};
 use futures_channel::oneshot;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
-use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world_sim::{Deadlock, Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;
@@ -156,6 +155,16 @@ pub(crate) fn begin(
     end
 }
 
+/// The most polls of a boot, which `is_whole` when it is never cut short.
+fn draw_polls(prng: &mut Prng, is_whole: bool) -> u64 {
+    match prng.below(4) {
+        _ if is_whole => POLLS_OF_LIFE,
+        0 => prng.between(1, 2_000),
+        1 => 1 << prng.between(8, 15),
+        _ => prng.between(2_000, 60_000),
+    }
+}
+
 /// A run in boots.
 pub(crate) struct Life<'a> {
     /// Of its streams.
@@ -179,42 +188,20 @@ impl Life<'_> {
     where
         F: Future<Output = ()>,
     {
-        let mut verdict = Verdict {
-            trace_hash: 0,
-            boots: 0,
-            operations: 0,
-            marks: BTreeMap::new(),
-            answers: Default::default(),
-            failure: None,
-        };
+        let mut verdict = Verdict::default();
         let mut now = Time(0);
-        let fail = |what: String| {
-            self.failure.borrow_mut().get_or_insert(what);
-        };
         loop {
             let (first, last) = (verdict.boots == 0, is_done());
-            let polls_max = match prng.below(4) {
-                _ if first || last => POLLS_OF_LIFE,
-                0 => prng.between(1, 2_000),
-                1 => 1 << prng.between(8, 15),
-                _ => prng.between(2_000, 60_000),
-            };
-            let stream = seed.stream(&format!("{}, boot {}", self.name, verdict.boots));
-            let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), now);
+            let polls_max = draw_polls(prng, first || last);
+            let name = format!("{}, boot {}", self.name, verdict.boots);
+            let world = SimWorld::new(seed.stream(&name), Order::Shuffled, BufPool::new(), now);
             if let Some(listener) = listener.clone() {
                 world.listen(move |now, line| listener(now, line));
             }
             world.plant(bug);
-            let name = self.name;
-            world.note(|| format!("{name}, boot {}, up to {polls_max} polls", verdict.boots));
+            world.note(|| format!("{name}, up to {polls_max} polls"));
             let outcome = world.run(polls_max, boot(world.clone(), (first, last)));
-            match outcome {
-                Err(deadlock) => fail(deadlock.to_string()),
-                Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
-                    fail(format!("no end after {polls_max} polls: a livelock"));
-                }
-                Ok(_) => {}
-            }
+            self.judge(outcome, polls_max);
             match prng.chance(2, 3) {
                 true => world.power_cut(&self.media),
                 false => world.power_off(),
@@ -231,5 +218,17 @@ impl Life<'_> {
                 return verdict;
             }
         }
+    }
+
+    /// Says what is wrong with the end of a boot.
+    fn judge(&self, outcome: Result<Outcome<()>, Deadlock>, polls_max: u64) {
+        let wrong = match outcome {
+            Err(deadlock) => deadlock.to_string(),
+            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
+                format!("no end after {polls_max} polls: a livelock")
+            }
+            Ok(_) => return,
+        };
+        self.failure.borrow_mut().get_or_insert(wrong);
     }
 }

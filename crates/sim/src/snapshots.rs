@@ -184,52 +184,28 @@ async fn restore(session: &Session, prng: &mut Prng) {
     let (keep, taken) = name(session, &volume.name, true, prng);
     let at_s = prng.below(1000);
     let keep = (!taken && prng.chance(1, 2)).then_some(keep.as_str());
-    let pool = &session.pool;
+    let (world, pool) = (&session.world, &session.pool);
     if volume.read_only || snapshot.size_bytes > volume.size_bytes {
         let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s);
         let outcome = session.ask(WRONG, "restoring".to_owned(), outcome).await;
-        return expect(
-            session,
-            "restoring this volume",
-            outcome,
-            PoolErrorKind::Invalid,
-        );
+        let invalid = PoolErrorKind::Invalid;
+        return expect(session, "restoring this volume", outcome, invalid);
     }
-    let (ticket, kept) =
-        session
-            .books
-            .oracle
-            .borrow_mut()
-            .begin_restore(volume.id, snapshot.id, keep);
+    let oracle = || session.books.oracle.borrow_mut();
+    let (ticket, kept) = oracle().begin_restore(volume.id, snapshot.id, keep);
     if let Some(kept) = kept {
-        session
-            .books
-            .oracle
-            .borrow_mut()
-            .note_origin(kept, volume.id, at_s);
+        oracle().note_origin(kept, volume.id, at_s);
     }
-    session.world.note(|| {
+    world.note(|| {
         let (to, from, number) = (volume.id, snapshot.id, ticket.id);
         format!("restoring {number} of volume {to} from {from}, kept as {kept:?}, begins")
     });
     let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s);
     let what = format!("{} of volume {}", ticket.id, volume.id);
     let outcome = session.ask("restore", what, outcome).await;
-    let note = format!("restoring {} ends: {outcome:?}", ticket.id);
-    session.world.note(|| note);
-    let well = outcome.is_ok();
+    world.note(|| format!("restoring {} ends: {outcome:?}", ticket.id));
     if let Some(id) = kept {
-        let handle = keep.and_then(|name| pool.volume(name));
-        let change = handle
-            .as_ref()
-            .map_or(Change::Refused, |volume| Change::Done(volume.info().uuid));
-        if handle.is_some() != well {
-            session.fail(format!("restoring {}: kept {:?}", ticket.id, change));
-        }
-        session.books.oracle.borrow_mut().end_change(id, change);
-        handle.into_iter().for_each(|volume| {
-            session.volumes.borrow_mut().insert(id, volume);
-        });
+        end_kept(session, (ticket.id, id), keep, outcome.is_ok());
     }
     let ended = match outcome {
         Ok(()) => WriteEnd::Acknowledged,
@@ -241,5 +217,20 @@ async fn restore(session: &Session, prng: &mut Prng) {
             WriteEnd::Failed
         }
     };
-    session.books.oracle.borrow_mut().end_write(&ticket, ended);
+    oracle().end_write(&ticket, ended);
+}
+
+/// The state before a restore is a snapshot now, or is not.
+fn end_kept(session: &Session, (number, id): (u64, u64), keep: Option<&str>, is_restored: bool) {
+    let handle = keep.and_then(|name| session.pool.volume(name));
+    let change = handle
+        .as_ref()
+        .map_or(Change::Refused, |volume| Change::Done(volume.info().uuid));
+    if handle.is_some() != is_restored {
+        session.fail(format!("restoring {number}: kept {change:?}"));
+    }
+    session.books.oracle.borrow_mut().end_change(id, change);
+    if let Some(volume) = handle {
+        session.volumes.borrow_mut().insert(id, volume);
+    }
 }

@@ -39,26 +39,15 @@ impl<W: World> ControlPlane<W> {
         let target = target.to_ascii_lowercase();
         self.change(move |array| async move {
             let mut configuration = array.configuration();
-            let Some(export) = configuration.exports.get_mut(&target) else {
-                return Err(no_export(&target));
-            };
-            let entry = array.directory.target(&target);
-            let shard = entry.and_then(|entry| array.shards.get(entry.shard));
-            // One that is served knows which volumes it is of.
-            let is_served = export.withheld.is_none() && export.uuids.len() == export.volumes.len();
-            let Some(shard) = shard.filter(|_| is_served) else {
-                let why = export.withheld.clone().unwrap_or_default();
-                let context = format!("target {target} is withheld: {why}");
-                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
-            };
+            let export = configuration.exports.get_mut(&target);
+            let export = export.ok_or_else(|| no_export(&target))?;
+            let shard = array.serving_shard(&target, export)?;
             let mut new = Vec::new();
             for one in add {
                 new.push(array.add_lun(export, one).await?);
             }
-            let gone = remove
-                .iter()
-                .map(|name| take_out(export, name))
-                .collect::<Result<Vec<_>, _>>()?;
+            let gone = remove.iter().map(|name| take_out(export, name));
+            let gone: Vec<_> = gone.collect::<Result<_, _>>()?;
             if export.volumes.is_empty() {
                 let context = format!("target {target} would have no LUN left; delete it instead");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
@@ -82,6 +71,19 @@ impl<W: World> ControlPlane<W> {
             Ok(export)
         })
         .await
+    }
+
+    /// The shard that serves a target.
+    fn serving_shard(&self, target: &str, export: &Export) -> Result<&ShardHandle<W>, ArrayError> {
+        let entry = self.directory.target(target);
+        let shard = entry.and_then(|entry| self.shards.get(entry.shard));
+        // One that is served knows which volumes it is of.
+        let is_served = export.withheld.is_none() && export.uuids.len() == export.volumes.len();
+        shard.filter(|_| is_served).ok_or_else(|| {
+            let why = export.withheld.clone().unwrap_or_default();
+            let context = format!("target {target} is withheld: {why}");
+            ArrayError::new(ArrayErrorKind::Busy, context)
+        })
     }
 
     /// Takes LUNs of a target away, and waits for their commands. Each ends when its pool answers.

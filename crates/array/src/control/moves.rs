@@ -9,11 +9,11 @@
 //! - LUNs are shown the volume's new place before the old pool lets go of it.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
-use crate::shard::ShardState;
 use crate::shard::remote_volume::RemoteVolume;
+use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::pool::{EventKind, OtherPool, PoolInfo, Settling, There};
-use engine::volume::{MoveProgress, Stage, Transit, VolumeIo};
+use engine::volume::{MoveProgress, Stage, Transit, VolumeIo, VolumeProperties};
 use engine::{Lane, MemberState, PoolError, PoolErrorKind, Provisioning, VolumeInfo, World};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -57,6 +57,27 @@ struct UnsettledMove {
     transit: Transit,
 }
 
+impl UnsettledMove {
+    /// The state of the other end of the move, with the volume there where it is on its way, too.
+    fn other_end<'a>(
+        &self,
+        all: &'a [UnsettledMove],
+        settled: &[PlacedVolume],
+    ) -> (Option<&'a UnsettledMove>, There) {
+        let uuid = self.info.uuid;
+        let is_other =
+            |one: &&UnsettledMove| one.info.uuid == uuid && one.pool_uuid != self.pool_uuid;
+        let mut settled = settled.iter();
+        match all.iter().find(is_other) {
+            Some(other) => (Some(other), There::OnItsWay(other.transit.stage)),
+            None if settled.any(|one| one.info.uuid == uuid && one.pool != self.pool) => {
+                (None, There::Settled)
+            }
+            None => (None, There::Nothing),
+        }
+    }
+}
+
 impl<W: World> ControlPlane<W> {
     /// That a volume can go there: nothing has changed yet.
     ///
@@ -94,20 +115,8 @@ impl<W: World> ControlPlane<W> {
             found => found?,
         };
         let all = self.volumes().await?;
-        let of = all
-            .iter()
-            .filter(|one| one.is_snapshot() && one.is_of(&there));
-        let of: Vec<&str> = of.map(|one| one.info.name.as_str()).collect();
-        if !of.is_empty() && !to.leave_snapshots {
-            let why = format!(
-                "volume {volume} has {}, which can't move with it: {}. Delete them, or say \
-                 --leave-snapshots: they stay in pool {} then, where they can be cloned, exported \
-                 and deleted, but not restored",
-                site::counted(of.len() as u64, "snapshot"),
-                of.join(", "),
-                there.pool
-            );
-            return no(ArrayErrorKind::Busy, why);
+        if !to.leave_snapshots {
+            check_has_no_snapshots(&there, &all)?;
         }
         check_pool(&pool, &there, to.force)?;
         Ok(there)
@@ -254,20 +263,8 @@ impl<W: World> ControlPlane<W> {
             let home = home.ok_or_else(|| ArrayError::no_pool(&copy.pool))?.clone();
             let (place, to) = ((copy.pool.clone(), copy.lane), home.clone());
             let visit = move |_, pool: Lane<W>| async move {
-                let arrive = async move |info: VolumeInfo, properties| {
-                    let gone = PoolError {
-                        kind: PoolErrorKind::Failed,
-                        context: format!("pool {} is gone", place.0),
-                    };
-                    let lost = gone.clone();
-                    let arrives = move |state: Rc<ShardState<W>>| async move {
-                        match state.lane(&place.0, place.1) {
-                            Some(pool) => pool.arrive(&info, &properties).await,
-                            None => Err(gone),
-                        }
-                    };
-                    to.call(arrives).await.unwrap_or(Err(lost))
-                };
+                let arrive =
+                    async move |info, properties| arrive(&to, place, info, properties).await;
                 Ok(pool.hand_over(uuid, &other, arrive).await?)
             };
             let stood = array.with_lane(&there.pool, there.lane, visit).await?;
@@ -275,15 +272,7 @@ impl<W: World> ControlPlane<W> {
                 .volume(&there.info.name)
                 .await
                 .map_or(copy.info.clone(), |volume| volume.info);
-            for shard in &array.shards {
-                let (home, info) = (home.clone(), info.clone());
-                let place = (copy.pool.clone(), copy.lane);
-                let moved = move |state: Rc<ShardState<W>>| async move {
-                    state.volume_moved(&home, &place, &info)
-                };
-                // One that has stopped shows nothing.
-                let _ = shard.call(moved).await;
-            }
+            array.show_moved(&home, &copy, &info).await;
             let (from, to) = ((there.pool, there.lane), (copy.pool, copy.lane));
             if let Err(error) = array.end_move(uuid, &from, &to).await {
                 // Nobody uses what is left; the next start puts it right.
@@ -292,6 +281,19 @@ impl<W: World> ControlPlane<W> {
             Ok(stood)
         })
         .await
+    }
+
+    /// Has all shards show a volume where it is now.
+    async fn show_moved(&self, home: &ShardHandle<W>, copy: &CopyPlace, info: &VolumeInfo) {
+        for shard in &self.shards {
+            let (home, info) = (home.clone(), info.clone());
+            let place = (copy.pool.clone(), copy.lane);
+            let moved = move |state: Rc<ShardState<W>>| async move {
+                state.volume_moved(&home, &place, &info)
+            };
+            // One that has stopped shows nothing.
+            let _ = shard.call(moved).await;
+        }
     }
 
     /// Has the old pool let go of a volume, and the new one of the note that it came.
@@ -370,22 +372,10 @@ impl<W: World> ControlPlane<W> {
         };
         let mut unsettled = Vec::new();
         for found in all.iter().filter(of_late) {
-            let uuid = found.info.uuid;
-            let mut others = all
-                .iter()
-                .filter(|other| other.info.uuid == uuid && other.pool_uuid != found.pool_uuid);
-            let other = others.next();
-            let mut whole = settled
-                .iter()
-                .filter(|one| one.info.uuid == uuid && one.pool != found.pool);
-            let there = match (other, whole.next()) {
-                (Some(other), _) => There::OnItsWay(other.transit.stage),
-                (None, Some(_)) => There::Settled,
-                (None, None) => There::Nothing,
-            };
+            let (other, there) = found.other_end(&all, &settled);
             let is_there = pools.contains(&found.transit.pool);
             let what = Settling::of(found.transit.stage, there);
-            if is_there && what == Settling::Copy && jobs.contains(&uuid) {
+            if is_there && what == Settling::Copy && jobs.contains(&found.info.uuid) {
                 continue;
             }
             let settled = match is_there {
@@ -479,6 +469,46 @@ impl<W: World> ControlPlane<W> {
         })
         .await
     }
+}
+
+/// Has a volume be in the lane of a pool where its copy is.
+async fn arrive<W: World>(
+    home: &ShardHandle<W>,
+    (pool, lane): (String, u16),
+    info: VolumeInfo,
+    properties: VolumeProperties,
+) -> Result<(), PoolError> {
+    let gone = PoolError {
+        kind: PoolErrorKind::Failed,
+        context: format!("pool {pool} is gone"),
+    };
+    let lost = gone.clone();
+    let arrives = move |state: Rc<ShardState<W>>| async move {
+        match state.lane(&pool, lane) {
+            Some(pool) => pool.arrive(&info, &properties).await,
+            None => Err(gone),
+        }
+    };
+    home.call(arrives).await.unwrap_or(Err(lost))
+}
+
+/// That a volume has no snapshots, which can't move with it.
+fn check_has_no_snapshots(there: &PlacedVolume, all: &[PlacedVolume]) -> Result<(), ArrayError> {
+    let of = all.iter();
+    let of = of.filter(|one| one.is_snapshot() && one.is_of(there));
+    let of: Vec<&str> = of.map(|one| one.info.name.as_str()).collect();
+    if of.is_empty() {
+        return Ok(());
+    }
+    let context = format!(
+        "volume {} has {}, which can't move with it: {}. Delete them, or say --leave-snapshots: they \
+         stay in pool {} then, where they can be cloned, exported and deleted, but not restored",
+        there.info.name,
+        site::counted(of.len() as u64, "snapshot"),
+        of.join(", "),
+        there.pool
+    );
+    Err(ArrayError::new(ArrayErrorKind::Busy, context))
 }
 
 /// That a pool can take a volume.
