@@ -11,7 +11,7 @@ impl<W: World> ControlPlane<W> {
     /// Changes how the volume called `name` takes space, and tells its initiators.
     ///
     /// # Errors
-    /// No such volume, or what the pool says.
+    /// No such volume, a job moves it, or what the pool says.
     pub async fn convert_volume(
         self: &Arc<Self>,
         name: String,
@@ -19,6 +19,10 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
+            // A copy that is being made elsewhere takes space as the volume did when it began.
+            if !array.runtime.planted("volume is converted while it moves") {
+                array.jobs.check_still(&name)?;
+            }
             let visit =
                 move |_, pool: Lane<W>| async move { Ok(pool.change_volume(&name, change).await?) };
             let info = array.with_lane(&there.pool, there.lane, visit).await?;

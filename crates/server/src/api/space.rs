@@ -65,7 +65,8 @@ fn changed(
     params(("name" = String, Path, description = "Name of the volume")),
     responses(
         (status = 200, body = Volume), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 507, body = Problem)
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
     )
 )]
 pub(super) async fn convert_volume(
