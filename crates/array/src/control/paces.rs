@@ -98,6 +98,21 @@ impl<W: World> ControlPlane<W> {
         .await
     }
 
+    /// Has an open pool go by what the settings say of it now.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn follow_settings(self: &Arc<Self>, pool: &str) -> Result<(), ArrayError> {
+        let name = pool.to_owned();
+        self.change(move |array| async move {
+            match array.settings().pool(&name).map(Paces::of) {
+                Some(paces) => array.pool_of(&name)?.set_paces(paces).await,
+                None => Ok(()),
+            }
+        })
+        .await
+    }
+
     /// Keeps something of what the settings say of a pool.
     async fn keep_of_pool(
         &self,
