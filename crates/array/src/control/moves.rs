@@ -90,6 +90,8 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(volume).await?;
         self.jobs.check_free(volume, None)?;
+        // Who has given a turn away may be about to delete it.
+        self.check_turn(&there.pool)?;
         let no = |kind, context| Err(ArrayError::new(kind, context));
         if there.is_snapshot() {
             let why = format!("{volume} is a snapshot, and shares pages with its volume: clone it");
