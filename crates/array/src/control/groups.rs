@@ -65,7 +65,8 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// No such pool or group; it is the last, or is being changed; no room for what it
-    /// holds; without force, a pool that is nearly full then.
+    /// holds; without force, a pool that is nearly full then; which drives the pool has can't be
+    /// put on record.
     pub async fn remove_group(
         self: &Arc<Self>,
         pool: String,
@@ -73,10 +74,17 @@ impl<W: World> ControlPlane<W> {
         by_force: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            // A spare that has a place of the group by now leaves with it, and has not failed.
+            array.note_drives().await?;
             array.pool_of(&pool)?.remove_group(index, by_force).await
         })
         .await?;
-        self.follow_departures().await;
+        if !self
+            .runtime
+            .planted("drives of a group that has left stay on record")
+        {
+            self.follow_departures().await;
+        }
         Ok(())
     }
 }

@@ -53,7 +53,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
-    async fn note_drives(&self) -> Result<(), ArrayError> {
+    pub(in crate::control) async fn note_drives(&self) -> Result<(), ArrayError> {
         let turn = self.roster.turn().await;
         let (pools, events) = self.pools_that_answer().await?;
         let now_unix_s = self.unix_s();
