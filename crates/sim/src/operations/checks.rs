@@ -2,7 +2,7 @@
 
 use super::Boot;
 use super::draw::INITIATORS;
-use super::observe::is_by_schedule;
+use super::observe::{discovery_of, is_by_schedule};
 use array::control::hosts::KnownHosts;
 use array::control::schedule::Subject;
 use array::control::{PlacedVolume, Schedule};
@@ -143,6 +143,10 @@ impl Boot {
         if exports(&kept.exports) != exports(&now.exports) {
             return self.books.fail(&self.world, "the record has other exports");
         }
+        if discovery_of(&kept) != discovery_of(&now) {
+            let what = "the record has another account for discovery";
+            return self.books.fail(&self.world, what);
+        }
         if kept.settings != now.settings {
             self.books
                 .fail(&self.world, "the record has other settings");
@@ -188,7 +192,7 @@ impl Boot {
             Subject::Group => all.iter().filter(has_mark).filter_map(at).max(),
         };
         let now = self.array.runtime().unix_s();
-        let from = self.began_unix_s.max(schedule.since_unix_s);
+        let from = self.began_unix_s.get().max(schedule.since_unix_s);
         let due_s = schedule.every_s + LATE_S;
         if now > from + due_s && newest.unwrap_or(0) + due_s < now {
             let what = format!("{name}: schedule {schedule:?} did not run by {now}: {taken:?}");

@@ -1,8 +1,10 @@
 //! Draws requests: of things that are there for the most part, and of some that are not.
 
+use super::RequestKind;
 use super::model::{Export, Model};
-use super::request::Request;
+use super::request::{Pace, Request};
 use base::{Prng, SECTOR_BYTES};
+use engine::Provisioning;
 use std::collections::BTreeSet;
 
 /// Names of volumes.
@@ -37,7 +39,7 @@ pub(super) struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     /// Asks an array that is so, which has these pools.
-    pub(super) fn of(prng: &'a mut Prng, model: &'a Model, pools: &'a [String]) -> Self {
+    pub(super) fn new(prng: &'a mut Prng, model: &'a Model, pools: &'a [String]) -> Self {
         Drawing { prng, model, pools }
     }
 }
@@ -122,8 +124,18 @@ impl Drawing<'_> {
         self.prng.chance(1, 2).then(|| draw(self))
     }
 
-    /// A request.
-    pub(super) fn request(&mut self) -> Request {
+    /// A request; `ended` are the jobs that have.
+    pub(super) fn of(&mut self, about: RequestKind, ended: &[u64]) -> Request {
+        match about {
+            RequestKind::Jobs => self.of_jobs(ended),
+            RequestKind::Settings => self.of_settings(),
+            RequestKind::Others => self.of_others(),
+            RequestKind::TheRest => self.of_the_rest(),
+            RequestKind::NoPool => self.of_no_pool(),
+        }
+    }
+
+    fn of_others(&mut self) -> Request {
         match self.prng.below(10) {
             0..=3 => self.of_volumes(),
             4 | 5 => self.of_snapshots(),
@@ -133,8 +145,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// A request of jobs; `ended` are those that have.
-    pub(super) fn of_jobs(&mut self, ended: &[u64]) -> Request {
+    fn of_jobs(&mut self, ended: &[u64]) -> Request {
         let model = self.model;
         match self.prng.below(10) {
             0..=3 => Request::Move {
@@ -156,8 +167,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// A request of settings.
-    pub(super) fn of_settings(&mut self) -> Request {
+    fn of_settings(&mut self) -> Request {
         let model = self.model;
         let pool = self.some_of(model.pools.iter(), &["a", "b", "c"]);
         // All lanes have whole bytes of it.
@@ -184,6 +194,69 @@ impl Drawing<'_> {
             },
             _ => Request::LimitLogins {
                 logins: self.prng.below(200) as u16,
+            },
+        }
+    }
+
+    fn of_the_rest(&mut self) -> Request {
+        match self.prng.below(12) {
+            0..=3 => Request::Convert {
+                name: match self.prng.chance(1, 3) {
+                    true => self.some_of(self.model.jobs.keys(), &VOLUMES),
+                    false => self.volume(),
+                },
+                provisioning: self.maybe(|this| match this.prng.chance(2, 3) {
+                    true => Provisioning::Thick,
+                    false => Provisioning::Thin,
+                }),
+                detects_zeroes: self.maybe(|this| this.prng.chance(1, 2)),
+            },
+            4 => Request::EmptyTrash,
+            5 | 6 => Request::DeleteSnapshot {
+                name: self.snapshot(),
+                at_once: self.prng.chance(1, 2),
+            },
+            7 | 8 => Request::Gather {
+                group: (*self.prng.pick(&GROUPS)).to_owned(),
+                volumes: self.volumes(),
+            },
+            9 => Request::ChangeDiscovery {
+                account: self.maybe(Self::own),
+            },
+            _ => self.pace(),
+        }
+    }
+
+    fn of_no_pool(&mut self) -> Request {
+        match self.prng.below(6) {
+            0 | 1 => self.of_hosts(),
+            2 => Request::LimitSessions {
+                sessions: self.prng.below(200) as u16,
+            },
+            3 => Request::ChangeDiscovery {
+                account: self.maybe(Self::own),
+            },
+            _ => self.pace(),
+        }
+    }
+
+    fn snapshot(&mut self) -> String {
+        let model = self.model;
+        let snapshots = model.volumes.iter().filter(|(_, one)| one.is_snapshot);
+        self.some_of(snapshots.map(|(name, _)| name), &VOLUMES)
+    }
+
+    fn pace(&mut self) -> Request {
+        let model = self.model;
+        let bytes_per_s = |this: &mut Self| this.maybe(|this| this.prng.between(1, 64) << 20);
+        Request::Pace {
+            pool: self.some_of(model.pools.iter(), &["a", "b", "c"]),
+            pace: Pace {
+                cache_bytes: self.prng.below(64) << 20,
+                scrub_bytes_per_s: bytes_per_s(self),
+                rebuild_bytes_per_s: bytes_per_s(self),
+                yields: self.prng.chance(1, 2),
+                warn_percent: self.prng.between(1, 90) as u8,
             },
         }
     }

@@ -1,6 +1,6 @@
 //! What jobs do while nobody asks, as far as their list says.
 
-use super::explain::{Excuses, Outcome, UnderWay};
+use super::explain::Excuses;
 use super::model::{Job, Model};
 use super::observe::job_of;
 use super::request::{End, Request};
@@ -26,14 +26,6 @@ pub(super) struct Seen {
 
 fn key(job: &api::Job) -> Key {
     (job.id, job.began_unix_s, job.volume.clone())
-}
-
-fn happened(request: Request) -> UnderWay {
-    UnderWay {
-        number: 0,
-        request,
-        outcome: Outcome::Done,
-    }
 }
 
 impl Seen {
@@ -62,7 +54,7 @@ impl Seen {
         array: &ControlPlane<SimWorld>,
         said: &Model,
         excuses: Excuses,
-    ) -> Vec<UnderWay> {
+    ) -> impl Iterator<Item = Request> {
         let mut events = Vec::new();
         for job in array.jobs().list() {
             let key = key(&job);
@@ -92,7 +84,7 @@ impl Seen {
             };
             events.push(Request::JobEnds { volume, end });
         }
-        events.into_iter().map(happened).collect()
+        events.into_iter()
     }
 
     /// This is how it is.

@@ -4,7 +4,7 @@
 //! - `request` and `draw`: what they ask for; `perform`: of the control plane ([`crate::control`]).
 //! - `model`: what the array is to be; `observe`: what it says that it is; `explain`: which orders of
 //!   changes lead from one to the other.
-//! - `jobs`: what jobs do while nobody asks.
+//! - `jobs`: what jobs do while nobody asks. `late`: a pool that opens late.
 //! - `checks`: what holds whenever nothing is under way.
 //!
 //! What is checked: after each round, and after each start, some order of the changes explains what
@@ -15,6 +15,7 @@ mod checks;
 mod draw;
 mod explain;
 mod jobs;
+mod late;
 mod model;
 mod observe;
 mod perform;
@@ -33,7 +34,7 @@ use array::pool::Paces;
 use base::Prng;
 use draw::Drawing;
 use engine::{PoolSpec, World};
-use explain::{Excuses, Outcome, UnderWay, explain};
+use explain::{Excuses, Outcome, UnderWay, explain_boots};
 use model::Model;
 use observe::observe;
 use site::Site;
@@ -90,7 +91,12 @@ struct Books {
     stalls_one_of: Option<u64>,
     /// Administrators change settings, too.
     changes_settings: bool,
+    /// They ask for the rest as well ([`RequestKind::TheRest`]).
+    asks_the_rest: bool,
+    pools_come_late: bool,
     rounds_left: Cell<u64>,
+    /// Number of the boot.
+    boot: Cell<u64>,
     /// Number of the next request.
     next: Cell<u64>,
     operations: Cell<u64>,
@@ -161,32 +167,51 @@ impl Books {
             },
             stalls_one_of: prng.chance(1, 4).then(|| prng.between(20, 200)),
             changes_settings: prng.stream("settings").chance(1, 2),
+            asks_the_rest: prng.stream("the rest").chance(1, 2),
+            pools_come_late: late::are_drawn(prng),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
+            boot: Cell::new(0),
             next: Cell::new(1),
             operations: Cell::new(0),
             jobs: jobs::Seen::default(),
         }
     }
 
-    /// Opens the pools, which go by what the settings say, and gives the shards of their lanes.
+    /// Opens the pools but one that is `late`. They go by what the settings say. Gives the shards of
+    /// their lanes.
     async fn open_pools(
         &self,
         shards: &Shards,
         settings: &Site,
-        first: bool,
+        (first, late): (bool, Option<usize>),
     ) -> Result<BTreeMap<String, Vec<usize>>, String> {
         let mut homes = BTreeMap::new();
-        for (pool, (spec, media)) in self.specs.iter().zip(&self.media).enumerate() {
-            let home = |lane| (pool + usize::from(lane)) % self.shards;
-            let at: Vec<usize> = (0..self.lanes).map(home).collect();
-            let paces = settings.pool(&spec.name).map(Paces::of);
-            let paces = paces.ok_or_else(|| format!("the settings have no pool {}", spec.name))?;
-            let of_pool = (spec, &media[..], paces);
-            let opened = small_pool::open_lanes(&shards.states, (&at, first), of_pool).await;
-            opened.map_err(|error| format!("opening a pool: {error}"))?;
-            homes.insert(spec.name.clone(), at);
+        for (pool, spec) in self.specs.iter().enumerate() {
+            if Some(pool) != late {
+                let at = self.open_pool(shards, settings, pool, first).await?;
+                homes.insert(spec.name.clone(), at);
+            }
         }
         Ok(homes)
+    }
+
+    /// The same of one of them.
+    async fn open_pool(
+        &self,
+        shards: &Shards,
+        settings: &Site,
+        pool: usize,
+        first: bool,
+    ) -> Result<Vec<usize>, String> {
+        let (spec, media) = (&self.specs[pool], &self.media[pool]);
+        let home = |lane| (pool + usize::from(lane)) % self.shards;
+        let at: Vec<usize> = (0..self.lanes).map(home).collect();
+        let paces = settings.pool(&spec.name).map(Paces::of);
+        let paces = paces.ok_or_else(|| format!("the settings have no pool {}", spec.name))?;
+        let of_pool = (spec, &media[..], paces);
+        let opened = small_pool::open_lanes(&shards.states, (&at, first), of_pool).await;
+        opened.map_err(|error| format!("opening a pool: {error}"))?;
+        Ok(at)
     }
 
     /// Notes what somebody asks for, and gives its number.
@@ -196,6 +221,7 @@ impl Books {
         self.operations.set(self.operations.get() + 1);
         self.under_way.borrow_mut().push(UnderWay {
             number,
+            boot: self.boot.get(),
             request: request.clone(),
             outcome: Outcome::Open,
         });
@@ -238,6 +264,10 @@ enum RequestKind {
     Jobs,
     Settings,
     Others,
+    /// What has a share of its own: how volumes take space, all of the trash, and the like.
+    TheRest,
+    /// What needs no open pool.
+    NoPool,
 }
 
 /// One boot.
@@ -247,12 +277,19 @@ struct Boot {
     shards: Shards,
     directory: Arc<Directory>,
     array: Arc<ControlPlane<SimWorld>>,
-    began_unix_s: u64,
+    /// All pools are open since.
+    began_unix_s: Cell<u64>,
 }
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    let mut prngs = ["rounds", "jobs of rounds", "settings of rounds"].map(|name| world.prng(name));
+    let streams = [
+        "rounds",
+        "jobs of rounds",
+        "settings of rounds",
+        "the rest of rounds",
+    ];
+    let mut prngs = streams.map(|name| world.prng(name));
     let boot = match Boot::start(&world, &books, first).await {
         Ok(boot) => boot,
         Err(what) => return books.fail(&world, what),
@@ -267,52 +304,64 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
 impl Boot {
     /// Opens the pools and has the array be what its record says, as a server's start does.
     async fn start(world: &SimWorld, books: &Rc<Books>, first: bool) -> Result<Boot, String> {
+        books.boot.set(books.boot.get() + 1);
         let shards = Shards::that_stall(world, books.shards, books.stalls_one_of);
         let start = Start::new(world, &books.records, first);
-        let began_unix_s = start.runtime().unix_s();
+        let began_unix_s = Cell::new(start.runtime().unix_s());
         let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
-        let homes = books.open_pools(&shards, &site, first).await?;
+        let late = books.late_pool(world, first);
+        let homes = books.open_pools(&shards, &site, (first, late)).await?;
         let offload = Arc::new(Offload::new(None, Default::default()));
         let array = start.control_plane((&shards, homes), offload, &site);
+        if let Some(pool) = late {
+            array.pool_is_closed(&books.specs[pool].name, vec!["it is late".to_owned()], None);
+        }
         let started = begin(&array, &start, first).await;
         started.map_err(|error| format!("the start: {error}"))?;
-        Ok(Boot {
+        let boot = Boot {
             world: world.clone(),
             books: Rc::clone(books),
             shards,
             directory: Arc::clone(array.directory()),
             array,
             began_unix_s,
-        })
+        };
+        if let Some(pool) = late {
+            boot.open_late(pool).await?;
+        }
+        Ok(boot)
     }
 
     /// Several administrators ask for something each.
-    async fn round(&self, [prng, jobs, settings]: &mut [Prng; 3]) {
+    async fn round(&self, [prng, jobs, settings, rest]: &mut [Prng; 4]) {
         let books = &self.books;
         let model = books.model.borrow().clone();
         let pools: Vec<String> = books.specs.iter().map(|spec| spec.name.clone()).collect();
         let mut ends = Vec::new();
         let mut ask = |drawing: &mut Drawing<'_>, kind: RequestKind| {
-            let request = match kind {
-                RequestKind::Jobs => drawing.of_jobs(&books.jobs.ended()),
-                RequestKind::Settings => drawing.of_settings(),
-                RequestKind::Others => drawing.request(),
-            };
+            let request = drawing.of(kind, &books.jobs.ended());
             let pause = Duration::from_nanos(drawing.prng.below(2_000_000));
             let number = books.ask(&request);
             ends.push(self.begin(number, request, pause));
         };
         let (requests, of_jobs) = (prng.between(1, 3), jobs.between(0, JOBS_MAX));
+        let left = REQUESTS_MAX - requests - of_jobs;
         let of_settings = match books.changes_settings {
-            true => settings.below(1 + REQUESTS_MAX - requests - of_jobs),
+            true => settings.below(1 + left),
             false => 0,
         };
-        let mut drawing = Drawing::of(prng, &model, &pools);
+        let of_the_rest = match books.asks_the_rest {
+            true => rest.below(1 + left - of_settings),
+            false => 0,
+        };
+        let mut drawing = Drawing::new(prng, &model, &pools);
         (0..requests).for_each(|_| ask(&mut drawing, RequestKind::Others));
-        let mut drawing = Drawing::of(jobs, &model, &pools);
+        let mut drawing = Drawing::new(jobs, &model, &pools);
         (0..of_jobs).for_each(|_| ask(&mut drawing, RequestKind::Jobs));
-        let mut drawing = Drawing::of(settings, &model, &pools);
+        let mut drawing = Drawing::new(settings, &model, &pools);
         (0..of_settings).for_each(|_| ask(&mut drawing, RequestKind::Settings));
+        let mut drawing = Drawing::new(rest, &model, &pools);
+        (0..of_the_rest).for_each(|_| ask(&mut drawing, RequestKind::TheRest));
         for end in ends {
             if end.await.is_err() {
                 books.fail(&self.world, "a request was dropped before its end");
@@ -394,15 +443,18 @@ impl Boot {
         let now_unix_s = self.array.runtime().unix_s();
         let mut before = books.model.borrow().clone();
         let mut under_way = books.under_way.take();
-        if when == START {
-            under_way.iter_mut().for_each(UnderWay::forget_failure);
-        }
         let excuses = books.excuses(now_unix_s);
         if when == START {
+            let left = under_way
+                .iter_mut()
+                .filter(|one| one.boot < books.boot.get());
+            left.for_each(UnderWay::forget_failure);
             before.jobs.extend(books.jobs.come_back(&self.array));
         }
-        under_way.extend(books.jobs.events(&self.array, &said, excuses));
-        let possible = explain(before, &under_way, excuses);
+        let boot = under_way.first().map_or(books.boot.get(), |one| one.boot);
+        let events = books.jobs.events(&self.array, &said, excuses);
+        under_way.splice(..0, events.map(|request| UnderWay::happened(request, boot)));
+        let possible = explain_boots(before, &under_way, excuses);
         if let Some(difference) = books.difference(&possible, &said, now_unix_s) {
             let asked = under_way.iter();
             let asked: Vec<String> = asked

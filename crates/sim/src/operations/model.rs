@@ -5,6 +5,7 @@
 
 use array::pool::Paces;
 use base::Uuid;
+use engine::Provisioning;
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,8 @@ pub(super) struct Volume {
     pub(super) id: Id,
     pub(super) pool: String,
     pub(super) size_bytes: u64,
+    pub(super) provisioning: Provisioning,
+    pub(super) detects_zeroes: bool,
     pub(super) is_snapshot: bool,
     /// What it was taken from.
     pub(super) of: Option<Id>,
@@ -40,6 +43,8 @@ pub(super) struct Trashed {
     pub(super) volume: Volume,
     /// Unknown until the array has said it.
     pub(super) since_unix_s: Option<u64>,
+    /// Who emptied the trash came to no end.
+    pub(super) may_be_gone: bool,
 }
 
 /// A target.
@@ -88,6 +93,8 @@ pub(super) struct Model {
     /// Rates, thresholds and cache of each pool.
     pub(super) paces: BTreeMap<String, Paces>,
     pub(super) limits: Limits,
+    /// The name of what initiators prove before they may ask for targets.
+    pub(super) discovery: Option<String>,
 }
 
 /// Settings that count from the next start on.
@@ -140,6 +147,12 @@ impl Model {
         )
     }
 
+    /// Whether a job moves a volume.
+    pub(super) fn is_moving(&self, volume: &str) -> bool {
+        let task = self.jobs.get(volume).map(|job| &job.task);
+        matches!(task, Some(Task::Move { .. }))
+    }
+
     /// Names of the volumes of a group.
     pub(super) fn members(&self, group: &str) -> Vec<String> {
         let of = self.volumes.iter();
@@ -190,6 +203,11 @@ impl Model {
             .or_else(|| {
                 let (expected, said) = (self.limits, said.limits);
                 (expected != said).then(|| format!("limits: expected {expected:?}, found {said:?}"))
+            })
+            .or_else(|| {
+                let (expected, said) = (&self.discovery, &said.discovery);
+                (expected != said)
+                    .then(|| format!("discovery: expected {expected:?}, found {said:?}"))
             })
     }
 
@@ -257,6 +275,7 @@ impl Model {
                     }
                 }
                 (None, Some(age_s)) if age_s >= kept_s => {}
+                (None, _) if trashed.may_be_gone => {}
                 (None, _) => return Some(format!("{} is not in the trash", trashed.name)),
             }
         }

@@ -4,7 +4,7 @@ use super::model::{Export, Id, Job, Limits, Model, Task, Trashed, Volume};
 use array::control::attributes::{description, tags};
 use array::control::consistency::group_of;
 use array::control::{self, jobs};
-use array::control::{ArrayError, ControlPlane, PlacedVolume, schedule};
+use array::control::{ArrayError, Configuration, ControlPlane, PlacedVolume, schedule};
 use array::directory::Initiators;
 use array::pool::Paces;
 use engine::pool::PoolInfo;
@@ -39,6 +39,7 @@ async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> 
         pools: pools.iter().map(|(_, info)| info.name.clone()).collect(),
         paces: pools.iter().map(|(_, info)| paces(info)).collect(),
         limits: Limits::of(&array.settings()),
+        discovery: discovery_of(&array.configuration()),
         ..Model::default()
     };
     for placed in array.volumes().await? {
@@ -54,6 +55,7 @@ async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> 
                 name: placed.info.name.clone(),
                 volume: volume(&placed),
                 since_unix_s: placed.properties.trashed_unix_s,
+                may_be_gone: false,
             });
         }
     }
@@ -70,6 +72,12 @@ async fn look(array: &Arc<ControlPlane<SimWorld>>) -> Result<Model, ArrayError> 
         .map(|one| (one.order.volume.clone(), job_of(one)))
         .collect();
     Ok(model)
+}
+
+/// The name of what initiators prove before they may ask for targets.
+pub(super) fn discovery_of(configuration: &Configuration) -> Option<String> {
+    let account = configuration.discovery.as_ref();
+    account.map(|account| account.initiator.name.clone())
 }
 
 /// What a pool goes by.
@@ -125,6 +133,8 @@ fn volume(placed: &PlacedVolume) -> Volume {
         id: Id::Known(placed.info.uuid),
         pool: placed.pool.clone(),
         size_bytes: placed.info.size_bytes,
+        provisioning: placed.info.provisioning,
+        detects_zeroes: placed.info.detects_zeroes,
         is_snapshot: placed.is_snapshot(),
         of: placed
             .properties

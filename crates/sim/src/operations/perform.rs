@@ -9,9 +9,11 @@ use array::control::{
 };
 use array::directory::{Access, Initiators};
 use array::shard::UnitTraits;
+use engine::pool::VolumeChange;
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use engine::{Provisioning, VolumeSpec};
+use iscsi::chap::{Account, Credential, Secret};
 use site::Setting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +52,18 @@ pub(super) async fn perform(array: &Array, request: Request) -> Result<(), Array
         }
         Request::Recover { name, new } => array.recover_volume(name, new).await.map(drop),
         Request::DeleteTrashed { name } => array.delete_trashed(&name).await,
+        Request::EmptyTrash => array.empty_trash().await.map(drop),
+        Request::Convert {
+            name,
+            provisioning,
+            detects_zeroes,
+        } => {
+            let change = VolumeChange {
+                provisioning,
+                detects_zeroes,
+            };
+            array.convert_volume(name, change).await.map(drop)
+        }
         other => of_attributes(array, other).await,
     }
 }
@@ -92,6 +106,13 @@ async fn of_snapshots(array: &Array, request: Request) -> Result<(), ArrayError>
             }
         },
         Request::SnapshotGroup { group, own } => array.snapshot_group(group, own).await.map(drop),
+        Request::DeleteSnapshot { name, at_once } => {
+            let how = Deletion {
+                at_once,
+                ..Deletion::default()
+            };
+            array.delete_snapshot(name, how).await.map(drop)
+        }
         Request::Restore { volume, own, keep } => {
             let snapshot = super::request::snapshot_name(&volume, &own);
             let how = Restoring {
@@ -114,6 +135,7 @@ async fn of_groups(array: &Array, request: Request) -> Result<(), ArrayError> {
             array.change_group(group, add, remove).await.map(drop)
         }
         Request::DeleteGroup { group } => array.delete_group(group).await,
+        Request::Gather { group, volumes } => array.gather(group, volumes).await.map(drop),
         Request::AddSchedule {
             name,
             every_s,
@@ -276,10 +298,28 @@ async fn of_settings(array: &Array, request: Request) -> Result<(), ArrayError> 
             pool,
             capacity_bytes,
         } => array.change_cache(pool, capacity_bytes).await,
+        other => of_all_settings(array, other).await,
+    }
+}
+
+async fn of_all_settings(array: &Array, request: Request) -> Result<(), ArrayError> {
+    match request {
+        Request::Pace { pool, pace } => array.pace_pool(pace.of_pool(&pool)).await,
+        Request::ChangeDiscovery { account } => {
+            array.change_discovery(account.and_then(account_of)).await
+        }
         Request::LimitSessions { sessions } => edit(array, "sessions", sessions).await,
         Request::LimitLogins { logins } => edit(array, "logins", logins).await,
         other => unreachable!("nobody asks for {other:?}"),
     }
+}
+
+/// An account of this name.
+fn account_of(name: String) -> Option<Arc<Account>> {
+    let secret = Secret::new(format!("the secret of {name}").as_bytes())?;
+    let initiator = Credential { name, secret };
+    let mutual = None;
+    Some(Arc::new(Account { initiator, mutual }))
 }
 
 async fn edit(array: &Array, limit: &str, value: u16) -> Result<(), ArrayError> {

@@ -17,6 +17,7 @@ impl Request {
                 members if members.is_empty() => Change::Refused,
                 members => regroup(model, group, &[], &members),
             },
+            Request::Gather { group, volumes } => gather(model, group, volumes),
             Request::AddSchedule {
                 name,
                 every_s,
@@ -70,6 +71,25 @@ fn regroup(model: &mut Model, group: &str, add: &[String], remove: &[String]) ->
             volume.group = Some(group.to_owned());
             volume.schedules.extend(schedules.clone());
         }
+    }
+    Change::Done
+}
+
+/// Volumes come into a group, out of others.
+fn gather(model: &mut Model, group: &str, names: &[String]) -> Change {
+    let schedules = model.schedules_of(group);
+    for name in names {
+        let Some(volume) = model.volumes.get_mut(name).filter(|one| !one.is_snapshot) else {
+            return Change::Refused;
+        };
+        if volume.group.as_deref() == Some(group) {
+            continue;
+        }
+        volume.group = Some(group.to_owned());
+        volume
+            .schedules
+            .retain(|number, _| !number.starts_with('g'));
+        volume.schedules.extend(schedules.clone());
     }
     Change::Done
 }

@@ -2,6 +2,7 @@
 
 use super::super::model::{Id, Job, Model, Task, Volume};
 use super::{Change, Request, changed, insert_new};
+use engine::Provisioning;
 use std::collections::BTreeMap;
 
 /// What became of a job.
@@ -105,6 +106,8 @@ fn begin_copy(
         id: Id::New(number * 8),
         pool,
         size_bytes: of.size_bytes,
+        provisioning: Provisioning::Thin,
+        detects_zeroes: false,
         is_snapshot: false,
         of: None,
         tags: BTreeMap::new(),

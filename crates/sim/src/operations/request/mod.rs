@@ -4,13 +4,16 @@ mod access;
 mod groups;
 mod jobs;
 mod settings;
+mod trash;
 mod volumes;
 
 pub(super) use jobs::End;
+pub(super) use settings::Pace;
 
 use super::model::{Export, Model, Volume};
+use engine::Provisioning;
 use std::collections::BTreeSet;
-use volumes::{last_trashed, recovered, without_trashed};
+use trash::{half_emptied, last_trashed, recovered, without_trashed};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,19 @@ pub(super) enum Request {
     },
     DeleteTrashed {
         name: String,
+    },
+    /// What is in the trash while it is looked through.
+    EmptyTrash,
+    /// As `Delete`, of snapshots only.
+    DeleteSnapshot {
+        name: String,
+        at_once: bool,
+    },
+    /// How a volume takes space; nothing stays as it is.
+    Convert {
+        name: String,
+        provisioning: Option<Provisioning>,
+        detects_zeroes: Option<bool>,
     },
     Rename {
         name: String,
@@ -76,6 +92,11 @@ pub(super) enum Request {
     },
     DeleteGroup {
         group: String,
+    },
+    /// Volumes of no group, or of others.
+    Gather {
+        group: String,
+        volumes: Vec<String>,
     },
     AddSchedule {
         name: String,
@@ -178,6 +199,15 @@ pub(super) enum Request {
         pool: String,
         capacity_bytes: u64,
     },
+    /// All of a pool's rates, thresholds and cache, as a site file says them.
+    Pace {
+        pool: String,
+        pace: Pace,
+    },
+    /// The name of what initiators prove before they may ask for targets; none for nothing.
+    ChangeDiscovery {
+        account: Option<String>,
+    },
     /// A setting of the array.
     LimitSessions {
         sessions: u16,
@@ -218,7 +248,17 @@ impl Request {
                 recovered(before, name, new.as_deref(), rejoins).unwrap_or_default()
             }
             Request::Copy { .. } => self.without_its_volume(before, number),
+            Request::EmptyTrash => vec![half_emptied(before)],
             _ => Vec::new(),
+        }
+    }
+
+    /// What it is when the request is refused.
+    pub(super) fn refused(&self, before: &Model) -> Model {
+        match self {
+            // Each volume goes by itself.
+            Request::EmptyTrash => half_emptied(before),
+            _ => before.clone(),
         }
     }
 
@@ -231,8 +271,8 @@ impl Request {
         let has_expired = |name: &String| {
             let mut of_name = before.trash.iter().filter(|one| one.name == *name);
             of_name.any(|one| {
-                one.since_unix_s
-                    .is_some_and(|since| since <= expired_unix_s)
+                let since = one.since_unix_s;
+                one.may_be_gone || since.is_some_and(|since| since <= expired_unix_s)
             })
         };
         match self {
@@ -264,6 +304,7 @@ impl Request {
                         .collect(),
                 );
             }
+            Request::EmptyTrash => after.trash.clear(),
             _ => {}
         }
         let change = self
@@ -271,7 +312,8 @@ impl Request {
             .or_else(|| self.change_groups(&mut after))
             .or_else(|| self.change_access(&mut after))
             .or_else(|| self.change_jobs(&mut after, number))
-            .or_else(|| self.change_settings(&mut after));
+            .or_else(|| self.change_settings(&mut after))
+            .or_else(|| (*self == Request::EmptyTrash).then_some(Change::Done));
         (change == Some(Change::Done)).then(|| vec![after])
     }
 }

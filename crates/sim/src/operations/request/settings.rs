@@ -4,6 +4,37 @@ use super::super::model::Model;
 use super::{Change, Request, changed};
 use array::pool::Paces;
 use engine::pool::maintenance::fullness::Thresholds;
+use site::{Background, RateLimit};
+
+/// What a site file says of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::operations) struct Pace {
+    pub(in crate::operations) cache_bytes: u64,
+    /// Bytes a second; none is as fast as it goes.
+    pub(in crate::operations) scrub_bytes_per_s: Option<u64>,
+    pub(in crate::operations) rebuild_bytes_per_s: Option<u64>,
+    pub(in crate::operations) yields: bool,
+    pub(in crate::operations) warn_percent: u8,
+}
+
+impl Pace {
+    /// As the file has it.
+    pub(in crate::operations) fn of_pool(&self, name: &str) -> site::Pool {
+        let limit = |limit: Option<u64>| limit.map_or(RateLimit::Unlimited, RateLimit::BytesPerS);
+        site::Pool {
+            name: name.to_owned(),
+            cache_bytes: self.cache_bytes,
+            scrub_rate: Some(limit(self.scrub_bytes_per_s)),
+            rebuild_rate: Some(limit(self.rebuild_bytes_per_s)),
+            background: match self.yields {
+                true => Background::Yield,
+                false => Background::Full,
+            },
+            warn_at: Some(self.warn_percent),
+            ..site::Pool::usual()
+        }
+    }
+}
 
 impl Request {
     /// As above.
@@ -37,6 +68,13 @@ impl Request {
                 pool,
                 capacity_bytes,
             } => with_pool(model, pool, |paces| paces.cache_bytes = *capacity_bytes),
+            Request::Pace { pool, pace } => with_pool(model, pool, |paces| {
+                *paces = Paces::of(&pace.of_pool(pool));
+            }),
+            Request::ChangeDiscovery { account } => {
+                model.discovery.clone_from(account);
+                Change::Done
+            }
             Request::LimitSessions { sessions } => limit(&mut model.limits.sessions, *sessions),
             Request::LimitLogins { logins } => limit(&mut model.limits.logins, *logins),
             _ => return None,

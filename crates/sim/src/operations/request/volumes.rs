@@ -1,7 +1,9 @@
 //! What requests of volumes and snapshots come to.
 
 use super::super::model::{Id, Model, Trashed, Volume};
+use super::trash::rename_trashed;
 use super::{Change, Request, changed, insert_new, snapshot_name};
+use engine::Provisioning;
 use std::collections::BTreeMap;
 
 impl Request {
@@ -18,6 +20,10 @@ impl Request {
                 volume.size_bytes = *size_bytes;
             }),
             Request::Delete { name, at_once } => delete(model, name, *at_once),
+            Request::DeleteSnapshot { name, at_once } => match model.volumes.get(name) {
+                Some(one) if one.is_snapshot => delete(model, name, *at_once),
+                _ => Change::Refused,
+            },
             Request::Rename { name, new } => rename(model, name, new),
             Request::Tag { name, key, value } => {
                 with_volume(model, name, |volume| match value.is_empty() {
@@ -41,7 +47,27 @@ impl Request {
                 }
             },
             Request::Restore { volume, own, keep } => restore(model, volume, own, keep, number),
-            _ => return None,
+            _ => return self.convert(model),
+        })
+    }
+
+    /// The same, of how a volume takes space.
+    fn convert(&self, model: &mut Model) -> Option<Change> {
+        let Request::Convert {
+            name,
+            provisioning,
+            detects_zeroes,
+        } = self
+        else {
+            return None;
+        };
+        let converted = |volume: &mut Volume| {
+            volume.provisioning = provisioning.unwrap_or(volume.provisioning);
+            volume.detects_zeroes = detects_zeroes.unwrap_or(volume.detects_zeroes);
+        };
+        Some(match model.is_moving(name) {
+            true => Change::Refused,
+            false => with_volume(model, name, converted),
         })
     }
 
@@ -50,6 +76,7 @@ impl Request {
         match self {
             Request::Resize { name, .. }
             | Request::Delete { name, .. }
+            | Request::DeleteSnapshot { name, .. }
             | Request::Rename { name, .. }
             | Request::Restore { volume: name, .. } => model.jobs.contains_key(name),
             _ => false,
@@ -62,6 +89,8 @@ fn new_volume(number: u64, pool: &str, size_bytes: u64) -> Volume {
         id: Id::New(number * 8),
         pool: pool.to_owned(),
         size_bytes,
+        provisioning: Provisioning::Thin,
+        detects_zeroes: false,
         is_snapshot: false,
         of: None,
         tags: BTreeMap::new(),
@@ -83,6 +112,7 @@ fn delete(model: &mut Model, name: &str, at_once: bool) -> Change {
                 name: name.to_owned(),
                 volume,
                 since_unix_s: None,
+                may_be_gone: false,
             });
             Change::Done
         }
@@ -95,11 +125,13 @@ fn with_volume(model: &mut Model, name: &str, change: impl FnOnce(&mut Volume)) 
     changed(is_there)
 }
 
-/// What is taken from a volume says nothing of its own yet.
+/// What is taken from a volume is thin, and says nothing of its own yet.
 fn taken(from: &Volume, number: u64, is_snapshot: bool) -> Volume {
     Volume {
         id: Id::New(number),
         of: Some(from.id),
+        provisioning: Provisioning::Thin,
+        detects_zeroes: false,
         is_snapshot,
         tags: BTreeMap::new(),
         description: String::new(),
@@ -182,80 +214,6 @@ fn rename(model: &mut Model, name: &str, new: &str) -> Change {
     Change::Done
 }
 
-/// Places in the trash of those of a name that may have come in last.
-pub(super) fn last_trashed(model: &Model, name: &str) -> Option<Vec<usize>> {
-    let of = model.trash.iter().enumerate();
-    let of: Vec<(usize, Option<u64>)> = of
-        .filter(|(_, one)| one.name == name)
-        .map(|(at, one)| (at, one.since_unix_s))
-        .collect();
-    // One of this round is the last, and of the same second as it may be.
-    let newest = of.iter().filter_map(|(_, since)| *since).max();
-    let is_last =
-        |since: &Option<u64>| since.is_none() || *since >= newest.map(|at| at.saturating_sub(1));
-    let last: Vec<usize> = of
-        .iter()
-        .filter(|(_, since)| is_last(since))
-        .map(|(at, _)| *at)
-        .collect();
-    (!last.is_empty()).then_some(last)
-}
-
-pub(super) fn without_trashed(model: &Model, at: usize) -> Model {
-    let mut after = model.clone();
-    after.trash.remove(at);
-    after
-}
-
-/// A volume comes out of the trash. When it `rejoins` its group, it has the schedules of now.
-pub(super) fn recovered(
-    before: &Model,
-    name: &str,
-    new: Option<&str>,
-    rejoins: bool,
-) -> Option<Vec<Model>> {
-    let mut all = Vec::new();
-    for at in last_trashed(before, name)? {
-        let mut after = without_trashed(before, at);
-        let mut volume = before.trash[at].volume.clone();
-        let called = match (new, name.split_once('@').filter(|_| volume.is_snapshot)) {
-            (None, _) => name.to_owned(),
-            (Some(new), None) => new.to_owned(),
-            (Some(new), Some((of, _))) => snapshot_name(of, new),
-        };
-        let renames = called != name && !volume.is_snapshot;
-        if let Some(group) = volume.group.clone().filter(|_| rejoins)
-            && !before.members(&group).is_empty()
-        {
-            volume
-                .schedules
-                .retain(|number, _| !number.starts_with('g'));
-            volume.schedules.extend(before.schedules_of(&group));
-        }
-        let (id, pool) = (volume.id, volume.pool.clone());
-        if insert_new(&mut after, &called, volume) == Change::Refused {
-            continue;
-        }
-        if renames && !follow(&mut after, (id, &pool), name, &called) {
-            continue;
-        }
-        all.push(after);
-    }
-    (!all.is_empty()).then_some(all)
-}
-
-/// Snapshots of a volume that are in the trash follow its new name, too.
-fn rename_trashed(model: &mut Model, (id, pool): (Id, &str), old: &str, new: &str) {
-    let prefix = snapshot_name(old, "");
-    for trashed in &mut model.trash {
-        let one = &trashed.volume;
-        let is_its = one.is_snapshot && one.of == Some(id) && one.pool == pool;
-        if let Some(own) = trashed.name.strip_prefix(&prefix).filter(|_| is_its) {
-            trashed.name = snapshot_name(new, own);
-        }
-    }
-}
-
 /// Targets that show a volume show it under its new name.
 fn show_as(model: &mut Model, old: &str, new: &str) {
     let exports = model.exports.values_mut();
@@ -267,7 +225,7 @@ fn show_as(model: &mut Model, old: &str, new: &str) {
 }
 
 /// Snapshots of a volume follow its new name. False when one can't.
-fn follow(model: &mut Model, (id, pool): (Id, &str), old: &str, new: &str) -> bool {
+pub(super) fn follow(model: &mut Model, (id, pool): (Id, &str), old: &str, new: &str) -> bool {
     let prefix = snapshot_name(old, "");
     let names: Vec<String> = model.volumes.keys().cloned().collect();
     for name in names {
