@@ -2,14 +2,18 @@
 //! replaced and forgotten, the record of them can't be written, and the power goes.
 //!
 //! - `shelf`: the drives there are, and where. `request`: what administrators and faults do.
-//! - `oracle`: which drives are to be told of as failed.
+//! - `oracle`: which drives are to be told of as failed. `groups`: which groups there are to be.
 //!
 //! Whenever nothing is under way, the run checks which failed drives the array tells of:
 //!
 //! - It tells of each failed drive that has no place any more, with the reason that it gave before.
 //! - It does so until somebody replaces or removes the drive, or another drive takes its name.
 //! - It tells of no other drive, and the record says the same.
+//!
+//! In half of the runs groups come, get other levels and leave as well. Each drive of the pool is on
+//! record. One whose group has left is not.
 
+mod groups;
 mod oracle;
 mod request;
 mod shelf;
@@ -67,6 +71,8 @@ struct Books {
     lanes: u16,
     shards: usize,
     records: Records,
+    /// Groups come and leave, too.
+    changes_groups: bool,
     oracle: RefCell<Oracle>,
     under_way: RefCell<Vec<(Request, Outcome)>>,
     /// A write of the roster has failed since the array was looked at last.
@@ -125,6 +131,7 @@ impl Books {
                 fail_one_of: *prng.pick(&[0, 0, 3, 10]),
                 ..Records::default()
             },
+            changes_groups: prng.stream("groups").chance(1, 2),
             oracle: RefCell::default(),
             under_way: RefCell::default(),
             some_unwritten: Cell::new(false),
@@ -193,14 +200,14 @@ struct Boot {
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    let mut prng = world.prng("rounds");
+    let mut prngs = ["rounds", "groups of rounds"].map(|name| world.prng(name));
     let boot = match Boot::start(&world, &books, first).await {
         Ok(boot) => boot,
         Err(what) => return books.fail(&world, what),
     };
     boot.settle(START).await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !first && !last {
-        boot.round(&mut prng).await;
+        boot.round(&mut prngs).await;
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
 }
@@ -228,22 +235,20 @@ impl Boot {
     }
 
     /// Drives fail, and administrators do something about it.
-    async fn round(&self, prng: &mut Prng) {
+    async fn round(&self, [prng, groups]: &mut [Prng; 2]) {
+        let books = &self.books;
         let requests = prng.between(1, REQUESTS_MAX);
         let mut ends = Vec::new();
         for _ in 0..requests {
-            let taken: Vec<String> = {
-                let under_way = self.books.under_way.borrow();
-                under_way
-                    .iter()
-                    .flat_map(|(request, _)| request.names())
-                    .collect()
-            };
-            let drawn = request::draw(prng, &self.books.oracle.borrow(), &self.books.shelf);
-            // What two do to one drive at a time may come in any order.
-            let is_free = |drawn: &Request| drawn.names().iter().all(|name| !taken.contains(name));
-            if let Some(request) = drawn.filter(is_free) {
+            let drawn = request::draw(prng, &books.oracle.borrow(), &books.shelf);
+            if let Some(request) = drawn.filter(|drawn| self.is_free(drawn)) {
                 ends.push(self.begin(request, Duration::from_micros(prng.below(5_000))));
+            }
+        }
+        if books.changes_groups && groups.chance(1, 2) {
+            let drawn = books.oracle.borrow().groups().draw(groups, &books.shelf);
+            if let Some(request) = drawn.filter(|drawn| self.is_free(drawn)) {
+                ends.push(self.begin(request, Duration::from_micros(groups.below(5_000))));
             }
         }
         for end in ends {
@@ -259,6 +264,15 @@ impl Boot {
         if prng.chance(3, 4) {
             self.settle("round").await;
         }
+    }
+
+    /// Whether nothing under way has to do with its drives: what two do to one drive at a time may
+    /// come in any order.
+    fn is_free(&self, request: &Request) -> bool {
+        let names = request.names();
+        let under_way = self.books.under_way.borrow();
+        let mut taken = under_way.iter().flat_map(|(other, _)| other.names());
+        !taken.any(|name| names.contains(&name))
     }
 
     /// Begins a request; its outcome is noted when it has one.
@@ -317,7 +331,7 @@ impl Boot {
                     let what = format!("{when}: {what}; after {under_way:?}");
                     books.fail(&self.world, what);
                 }
-                return;
+                return self.check_places(when, &info).await;
             }
             self.world.sleep(LOOK_PAUSE).await;
         }
@@ -325,6 +339,39 @@ impl Boot {
             &self.world,
             format!("{when}: the record does not say what the array says"),
         );
+    }
+
+    /// Each drive of the pool is on record, and soon none that has left with its group.
+    async fn check_places(&self, when: &str, info: &PoolInfo) {
+        let (books, places) = (&self.books, self.array.places());
+        let is_on_record = |name: &String| places.find_of(&books.spec.name, name).is_some();
+        let mut members = info.members.iter().chain(&info.spares);
+        if let Some(member) = members.find(|member| !is_on_record(&member.name)) {
+            let what = format!("{when}: {} is on no record", member.name);
+            return books.fail(&self.world, what);
+        }
+        // Who can't write the record leaves that to the next start.
+        if books.records.fail_one_of > 0 {
+            return;
+        }
+        let left = books.oracle.borrow().groups().left().clone();
+        let mut stay = Vec::new();
+        for _ in 0..LOOKS {
+            let info = match self.look().await {
+                Ok((info, _)) => info,
+                Err(error) => return books.fail(&self.world, format!("looking at it: {error}")),
+            };
+            // One that is not wiped is not free.
+            let is_wiped = |name: &&String| array::control::names(&info).all(|one| one != *name);
+            let named = left.iter().filter(|name| is_on_record(name));
+            stay = named.filter(is_wiped).cloned().collect();
+            if stay.is_empty() {
+                return;
+            }
+            self.world.sleep(LOOK_PAUSE).await;
+        }
+        let what = format!("{when}: {stay:?} have left with their groups, and are on record");
+        books.fail(&self.world, what);
     }
 
     /// The pool, and the failed drives that have no place in it any more.
@@ -342,7 +389,9 @@ fn is_noted(known: &[KnownDrive], info: &PoolInfo, told: &[KnownDrive]) -> bool 
         let uuid = member.uuid.to_string();
         let is_out = member.state == MemberState::Failed;
         let mut known = known.iter();
-        known.any(|drive| drive.uuid == uuid && drive.failure.is_some() == is_out)
+        known.any(|drive| {
+            drive.uuid == uuid && drive.group == member.group && drive.failure.is_some() == is_out
+        })
     };
     let are_told = told.iter().all(|drive| known.contains(drive));
     are_told && members.iter().all(is_known) && known.len() == members.len() + told.len()

@@ -3,9 +3,11 @@
 //! Invariant: it has no opinion on what a power cut, or a record that could not be written, has left
 //! open. It learns that from the array, once.
 
+use super::groups::Groups;
 use super::request::{Outcome, Request};
 use array::control::{Failure, KnownDrive};
 use engine::MemberState;
+use engine::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +26,7 @@ enum State {
 #[derive(Clone, Debug)]
 struct Drive {
     name: String,
+    group: u16,
     state: State,
 }
 
@@ -37,6 +40,7 @@ pub(super) struct Oracle {
     open: BTreeSet<String>,
     /// Some drive waited for a place, or a rebuild was under way.
     is_busy: bool,
+    groups: Groups,
 }
 
 impl Oracle {
@@ -48,6 +52,11 @@ impl Oracle {
     /// Names of those that are told of.
     pub(super) fn told(&self) -> Vec<String> {
         self.names(|state| matches!(state, State::Told(_)))
+    }
+
+    /// The groups of the pool.
+    pub(super) fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     fn names(&self, is_it: impl Fn(&State) -> bool) -> Vec<String> {
@@ -74,6 +83,7 @@ impl Oracle {
         told: &[KnownDrive],
         (asked, some_unwritten): (&[(Request, Outcome)], bool),
     ) -> Result<(), String> {
+        self.groups.observe(info, asked)?;
         for (request, outcome) in asked {
             self.take(request, outcome, asked.len() > 1 || some_unwritten)?;
         }
@@ -83,13 +93,14 @@ impl Oracle {
         let uuids: Vec<String> = self.drives.keys().cloned().collect();
         for uuid in uuids {
             if !members.iter().any(|member| member.uuid.to_string() == uuid) {
-                self.judge(&uuid, told.get(&uuid[..]).copied(), &members)?;
+                self.judge(&uuid, told.get(&uuid[..]).copied(), info)?;
             }
         }
         for (uuid, drive) in told {
             let known = self.drives.entry(uuid.to_owned());
             known.or_insert_with(|| Drive {
                 name: drive.name.clone(),
+                group: drive.group,
                 state: match &drive.failure {
                     Some(failure) => State::Told(failure.clone()),
                     None => State::Forgotten,
@@ -105,7 +116,7 @@ impl Oracle {
         &mut self,
         uuid: &str,
         told: Option<&KnownDrive>,
-        members: &[&MemberInfo],
+        info: &PoolInfo,
     ) -> Result<(), String> {
         let is_open = self.open.remove(uuid);
         if is_open && told.is_some() {
@@ -114,12 +125,18 @@ impl Oracle {
         let Some(drive) = self.drives.get_mut(uuid) else {
             return Ok(());
         };
-        let is_taken = members.iter().any(|member| member.name == drive.name);
+        let mut members = info.members.iter().chain(&info.spares);
+        let is_taken = members.any(|member| member.name == drive.name);
+        let may_leave = self.groups.lets_go(drive.group);
+        let has_left = may_leave && !has_group(info, drive.group);
         let is_over = drive.state == State::Forgotten || self.released.contains(uuid);
         let name = &drive.name;
         drive.state = match (told, &drive.state) {
             (Some(_), _) if is_taken => {
                 return Err(format!("{name} is told of, and another drive has its name"));
+            }
+            (Some(_), _) if has_left => {
+                return Err(format!("{name} is told of, and its group has left"));
             }
             (Some(_), _) if is_over && !is_open => {
                 return Err(format!("{name} is told of, and was replaced or forgotten"));
@@ -132,7 +149,7 @@ impl Oracle {
                 Some(failure) => State::Told(failure.clone()),
                 None => return Err(format!("{name} is told of without a reason")),
             },
-            (None, _) if is_taken || is_over || is_open => State::Forgotten,
+            (None, _) if is_taken || is_over || is_open || may_leave => State::Forgotten,
             (None, _) => return Err(format!("nobody is told that {name} has failed")),
         };
         Ok(())
@@ -145,8 +162,9 @@ impl Oracle {
                 is_spare: member.state == MemberState::Spare,
             };
             let name = member.name.clone();
-            self.drives
-                .insert(member.uuid.to_string(), Drive { name, state });
+            let group = member.group;
+            let drive = Drive { name, group, state };
+            self.drives.insert(member.uuid.to_string(), drive);
         }
         let is_quiet = |member: &&MemberInfo| {
             matches!(member.state, MemberState::Healthy | MemberState::Spare)
@@ -181,7 +199,7 @@ impl Oracle {
                 self.open.insert(uuid);
             }
             (Request::Remove { name }, Outcome::Refused(error))
-                if matches!(state, State::Told(_)) && !self.open.contains(&uuid) =>
+                if matches!(state, State::Told(_)) && !self.may_be_forgotten(&uuid) =>
             {
                 return Err(format!("{name} can't be removed: {error}"));
             }
@@ -189,6 +207,12 @@ impl Oracle {
             (request, Outcome::Done) => self.take_done(request, (uuid, state), beside_others),
         }
         Ok(())
+    }
+
+    /// Whether it may be that nobody is told of the drive any more.
+    fn may_be_forgotten(&self, uuid: &str) -> bool {
+        let group = self.drives.get(uuid).map(|drive| drive.group);
+        self.open.contains(uuid) || group.is_some_and(|group| self.groups.lets_go(group))
     }
 
     /// Notes that somebody has asked for a drive of a name. One that is told of may have given its
@@ -229,4 +253,9 @@ impl Oracle {
             _ => {}
         }
     }
+}
+
+/// Whether the pool has this group. It has spares at all times.
+fn has_group(info: &PoolInfo, index: u16) -> bool {
+    index == SPARE_GROUP || info.groups.iter().any(|group| group.index == index)
 }

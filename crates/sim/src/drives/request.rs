@@ -3,8 +3,10 @@
 use super::oracle::Oracle;
 use super::shelf::{OnTheShelf, Shelf};
 use crate::control::UNWRITTEN;
-use array::control::{ArrayError, ControlPlane, NewDrive};
+use array::control::{ArrayError, ControlPlane, NewDrive, NewGroup};
 use base::Prng;
+use engine::Level;
+use engine::pool::GroupRole;
 use std::sync::Arc;
 use world_sim::SimWorld;
 
@@ -27,6 +29,19 @@ pub(super) enum Request {
     },
     Remove {
         name: String,
+    },
+    AddGroup {
+        level: Level,
+        new: Vec<NewDrive>,
+    },
+    ConvertGroup {
+        index: u16,
+        level: Level,
+    },
+    /// These are its drives.
+    RemoveGroup {
+        index: u16,
+        drives: Vec<String>,
     },
 }
 
@@ -67,6 +82,9 @@ impl Request {
             }
             Request::AddSpare { new } => vec![new.name.clone()],
             Request::Replace { name, new } => vec![name.clone(), new.name.clone()],
+            Request::AddGroup { new, .. } => new.iter().map(|one| one.name.clone()).collect(),
+            Request::ConvertGroup { .. } => Vec::new(),
+            Request::RemoveGroup { drives, .. } => drives.clone(),
         }
     }
 }
@@ -134,5 +152,28 @@ pub(super) async fn perform(
             replaced.await.map(drop)
         }
         Request::Remove { name } => array.remove_drive(&name).await,
+        other => of_groups(array, pool.to_owned(), other, placing).await,
+    }
+}
+
+async fn of_groups(
+    array: &Arc<ControlPlane<SimWorld>>,
+    pool: String,
+    request: Request,
+    placing: OnTheShelf,
+) -> Result<(), ArrayError> {
+    match request {
+        Request::AddGroup { level, new } => {
+            let group = NewGroup {
+                level: Some(level),
+                role: GroupRole::Data,
+                drives: new,
+                by_force: true,
+            };
+            array.add_group(pool, group, placing).await
+        }
+        Request::ConvertGroup { index, level } => array.convert_group(pool, index, level).await,
+        Request::RemoveGroup { index, .. } => array.remove_group(pool, index, true).await,
+        other => unreachable!("{other:?} is not of groups"),
     }
 }
