@@ -292,4 +292,10 @@ pub const BUGS: &[&str] = &[
     "replaced drive is told of",
     "roster counts before it is kept",
     "roster stays as a failed write has left it",
+    "emptying the trash ends at what others took out of it",
+    "gathered volume keeps schedules of its old group",
+    "account for discovery counts before it is kept",
+    "late pool goes by old settings",
+    "drives of a group that has left stay on record",
+    "new drives are part of a pool before they are on record",
 ];

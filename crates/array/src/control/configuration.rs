@@ -127,6 +127,12 @@ impl<W: World> ControlPlane<W> {
                 .chain(account.clone());
             array.check_secrets(accounts.collect())?;
             configuration.discovery = account.clone();
+            if array
+                .runtime
+                .planted("account for discovery counts before it is kept")
+            {
+                array.directory.set_discovery(account.clone());
+            }
             array.keep(configuration).await?;
             array.directory.set_discovery(account);
             Ok(())

@@ -20,9 +20,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
             // A copy that is being made elsewhere takes space as the volume did when it began.
-            if !array.runtime.planted("volume is converted while it moves") {
-                array.jobs.check_still(&name)?;
-            }
+            array.jobs.check_still(&name)?;
             let visit =
                 move |_, pool: Lane<W>| async move { Ok(pool.change_volume(&name, change).await?) };
             let info = array.with_lane(&there.pool, there.lane, visit).await?;

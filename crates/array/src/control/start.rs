@@ -81,9 +81,7 @@ impl<W: World> ControlPlane<W> {
             let context = format!("volume {} is withheld: {}", left.volume, left.error);
             ArrayError::new(left.error.kind, context)
         }));
-        if !self.runtime.planted("late pool takes nothing back") {
-            wrong.extend(self.take_back_unfinished().await.err());
-        }
+        wrong.extend(self.take_back_unfinished().await.err());
         // It has opened by settings that may have changed since.
         if !self.runtime.planted("late pool goes by old settings") {
             wrong.extend(self.follow_settings(pool).await.err());

@@ -226,7 +226,13 @@ impl<W: World> ControlPlane<W> {
             let group = array.present(name).await?;
             let changing = array.others(&group, &volumes).await?;
             check_names(&group, &changing)?;
-            let said = |volume: &PlacedVolume| joined(volume, &group);
+            let keeps = array
+                .runtime
+                .planted("gathered volume keeps schedules of its old group");
+            let said = |volume: &PlacedVolume| match keeps {
+                true => vec![(GROUP.to_owned(), group.name.clone())],
+                false => joined(volume, &group),
+            };
             array.attach(&changing, said).await?;
             array.present(group.name).await
         })
