@@ -296,6 +296,5 @@ pub const BUGS: &[&str] = &[
     "gathered volume keeps schedules of its old group",
     "account for discovery counts before it is kept",
     "late pool goes by old settings",
-    "drives of a group that has left stay on record",
     "new drives are part of a pool before they are on record",
 ];

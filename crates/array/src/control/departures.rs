@@ -59,21 +59,11 @@ impl Open {
         }
     }
 
-    /// Whether a group leaves, has left some lanes only, or has left drives that are not wiped yet.
+    /// Whether a group leaves, or has left drives that are not wiped yet.
     fn has_leaving(&self) -> bool {
         let mut groups = self.pools.iter().flat_map(|info| &info.groups);
         let mut departed = self.pools.iter().map(|info| &info.departed);
-        groups.any(|group| group.leaving)
-            || self.lanes.iter().any(|lane| self.lacks_a_group(lane))
-            || departed.any(|names| !names.is_empty())
-    }
-
-    /// Whether other lanes of its pool have a group that this one has not. After a crash a lane may
-    /// not have marked a group as leaving that the first lane has no more.
-    fn lacks_a_group(&self, lane: &PoolInfo) -> bool {
-        let mut pools = self.pools.iter();
-        let pool = pools.find(|info| info.name == lane.name);
-        pool.is_some_and(|pool| pool.groups.len() > lane.groups.len())
+        groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty())
     }
 }
 

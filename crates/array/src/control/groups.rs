@@ -79,12 +79,7 @@ impl<W: World> ControlPlane<W> {
             array.pool_of(&pool)?.remove_group(index, by_force).await
         })
         .await?;
-        if !self
-            .runtime
-            .planted("drives of a group that has left stay on record")
-        {
-            self.follow_departures().await;
-        }
+        self.follow_departures().await;
         Ok(())
     }
 }
