@@ -45,9 +45,14 @@ pub const MARKS: &[&str] = &[
     "log full",
     "log tail moves",
     "log wraps",
+    "log without room for records of sums",
     "lost block moved",
     "no copy while a drive is away",
     "page laid over another",
+    "part of the sums written",
+    "record of sums made anew",
+    "record of sums older than its block",
+    "record of sums taken up",
     "opening looks again",
     "page made whole",
     "page read again where it is now",
@@ -120,6 +125,9 @@ pub const MARKS: &[&str] = &[
 /// Bugs that the simulated world can plant; each breaks a rule that the
 /// simulator checks.
 pub const BUGS: &[&str] = &[
+    "old record of sums taken",
+    "records of sums not held",
+    "sums settled after their records",
     "Q left as it was",
     "ack before the second log copy",
     "ack while the labels lag",

@@ -197,6 +197,10 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Stripes on their way in place at the same time; as the drives say, where none is given.
     pub window_stripes: Option<usize>,
+    /// Blocks of sums that are written together; as the drives say, where none is given.
+    pub sums_part_blocks: Option<usize>,
+    /// Whether what changes in sums is recorded in the log, as on disks.
+    pub records_sums: Option<bool>,
     /// Requests in the whole run.
     pub operations: u64,
     /// Clients that issue requests side by side.
@@ -359,6 +363,8 @@ impl Config {
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
             window_stripes: window_stripes(seed),
+            records_sums: *seed.stream("records").pick(&[None, Some(true), Some(true)]),
+            sums_part_blocks: *seed.stream("parts").pick(&[None, Some(1), Some(3)]),
             operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),

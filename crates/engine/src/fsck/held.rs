@@ -25,6 +25,12 @@ impl LogContents {
         let (at, blocks) = match item {
             Item::Data { at, blocks } | Item::Zero { at, blocks } => (*at, u64::from(*blocks)),
             Item::InPlace { at, sums } => (*at, sums.len() as u64),
+            Item::Sums(record) => {
+                let first = u64::from(record.index) * SUMS as u64;
+                let changed = record.changes.iter();
+                changed.for_each(|(at, _)| self.block(record.zone, first + u64::from(*at)));
+                return;
+            }
         };
         for block in at..at.saturating_add(blocks) {
             if let Some((zone, page)) = numbers.place(PhysPage(block / page_blocks)) {

@@ -35,15 +35,37 @@ impl<W: World> Integrity<W> {
     /// # Errors
     /// What a drive said that can't be done without.
     pub async fn flush(&self) -> Result<(), DriveError> {
-        self.flushing.run(async || self.flush_dirty().await).await
+        self.flushing
+            .run(async || self.flush_in_parts().await)
+            .await
     }
 
-    async fn flush_dirty(&self) -> Result<(), DriveError> {
-        let dirty = self.dirty.take();
+    /// Others who write blocks, or make records, get their turn between parts: the logs wait for
+    /// them.
+    async fn flush_in_parts(&self) -> Result<(), DriveError> {
+        self.load_found(usize::MAX).await;
+        let mut all = {
+            // What somebody is writing now is not dirty any more, and not durable yet.
+            let _alone = self.write_alone().await;
+            self.dirty.all()
+        };
+        all.sort_by_cached_key(|cached| (self.place_of(cached), cached.zone, cached.index));
+        for part in all.chunks(self.part_blocks()) {
+            let _alone = self.write_alone().await;
+            let dirty = part.iter().filter(|cached| cached.dirty.get());
+            self.flush_all(dirty.cloned().collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes these blocks durable on every copy in use. The caller holds `writing`.
+    pub(super) async fn flush_all(&self, dirty: Vec<Rc<Cached>>) -> Result<(), DriveError> {
         for cached in &dirty {
             // What is asked of a block from here on is for the next flush: this one may be
             // past it already.
-            cached.dirty.set(self.world.planted(FORGOTTEN));
+            if !self.world.planted(FORGOTTEN) {
+                cached.set_clean(&self.dirty);
+            }
         }
         for some in dirty.chunks(BLOCKS_AT_ONCE) {
             let copies = some.iter().map(|cached| self.put_right(cached));
@@ -52,12 +74,14 @@ impl<W: World> Integrity<W> {
         }
         self.flush_sweep(&dirty).await?;
         // Those that are to be written anew are still in the list.
-        let anew: Vec<_> = dirty.into_iter().filter(|c| c.anew.get()).collect();
+        let anew: Vec<_> = dirty.iter().filter(|c| c.anew.get()).collect();
         for some in anew.chunks(BLOCKS_AT_ONCE) {
             let flushes = some.iter().map(|cached| self.flush_apart(cached));
             let outcomes = join_all(flushes).await;
             outcomes.into_iter().collect::<Result<(), _>>()?;
         }
+        // What the log has of them is older than what the drives have now.
+        dirty.iter().for_each(|cached| drop(cached.record.take()));
         Ok(())
     }
 
@@ -148,7 +172,7 @@ impl<W: World> Integrity<W> {
     /// other, and each slot by itself. Both slots are new afterwards.
     async fn flush_apart(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
         cached.anew.set(false);
-        cached.changed.set(false);
+        cached.take_changes(&self.dirty);
         let Some(zone) = self.drives.zone(cached.zone) else {
             return Ok(());
         };
@@ -181,7 +205,7 @@ impl<W: World> Integrity<W> {
 
     /// Up to which stamp log entries are in a block as it is now. A replay, while it goes
     /// on, takes nothing from what the drives had already.
-    fn up_to_of(&self, cached: &Cached) -> u64 {
+    pub(super) fn up_to_of(&self, cached: &Cached) -> u64 {
         self.watermark.up_to().max(cached.up_to)
     }
 
@@ -224,7 +248,7 @@ impl<W: World> Integrity<W> {
     }
 
     /// Where the first copy of a block lies on its drive.
-    fn place_of(&self, cached: &Cached) -> Option<DriveOffset> {
+    pub(super) fn place_of(&self, cached: &Cached) -> Option<DriveOffset> {
         let zone = self.drives.zone(cached.zone)?;
         let mut copies = block::copies(zone.shape.geometry, u64::from(cached.index));
         copies.next().map(|(_, pair)| zone.shape.slot_at(pair, 0))
@@ -237,9 +261,9 @@ impl<W: World> Integrity<W> {
         touched: &RefCell<Vec<Rc<Member<W>>>>,
     ) -> Vec<DriveFault<W>> {
         if self.world.planted(FORGOTTEN) {
-            cached.dirty.set(false);
+            cached.set_clean(&self.dirty);
         }
-        if !cached.changed.replace(false) {
+        if !cached.take_changes(&self.dirty) {
             return Vec::new();
         }
         let Some(zone) = self.drives.zone(cached.zone) else {

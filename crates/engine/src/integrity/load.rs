@@ -2,6 +2,7 @@
 
 use super::block::{self, BlockId, SUMS, Version};
 use super::kept::Kept;
+use super::record::Found;
 use super::sums::Sums;
 use super::{Cached, Integrity, Slot, Sum, key};
 use crate::drive::{DriveError, DriveErrorKind};
@@ -12,7 +13,6 @@ use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
 use futures_util::future::join_all;
 use rustc_hash::FxHashSet;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -167,26 +167,10 @@ impl<W: World> Integrity<W> {
             // More may have been laid out there meanwhile.
             found.sums = self.kept_pair(&zone, index).sums;
         }
-        let (version, sums, todo) = match found {
-            Some(mut found) => {
-                self.note_stale(&zone, &found);
-                // A crash tears a slot, and does not make it unreadable: that one may have been
-                // whole, and newer than what the logs have.
-                let torn = self.may_be_torn.borrow().contains(&key(number, index))
-                    && (found.is_read || self.world.planted("unreadable sums taken for torn"));
-                if found.doubtful && !torn && !self.world.planted("one slot of sums believed") {
-                    self.world.reached("integrity block doubted");
-                    // The newer slot may have cleared what this one still has: data of an
-                    // owner before, whole and with its sum.
-                    self.note_lost(&zone, index);
-                    found.sums = lost();
-                }
-                let todo = match found.doubtful {
-                    true => Todo::Anew,
-                    false => Todo::Behind(found.stale.iter().map(|(place, _)| *place).collect()),
-                };
-                (found.version, found.sums, todo)
-            }
+        let record = self.newer_record(key(number, index), found.as_ref());
+        let base = record.as_ref().map(|found| found.record.base);
+        let block = match found {
+            Some(found) => self.judge(&zone, index, found, base),
             None => {
                 self.note_lost(&zone, index);
                 // Above anything that may come back.
@@ -195,7 +179,52 @@ impl<W: World> Integrity<W> {
                 (version, lost(), Todo::Anew)
             }
         };
-        self.insert(number, index, version, sums, todo)
+        self.insert(number, index, block, record)
+    }
+
+    /// The record that a replay has found of a block, unless the drives have all of it.
+    fn newer_record(&self, key: u64, on_drives: Option<&FoundSums>) -> Option<Found> {
+        let found = self.records.take_found(key)?;
+        let base = found.record.base;
+        if on_drives.is_none_or(|block| block.version.number <= base) {
+            return Some(found);
+        }
+        self.world.reached("record of sums older than its block");
+        self.world
+            .planted("old record of sums taken")
+            .then_some(found)
+    }
+
+    /// What counts of what the drives have of a block, beside a record on top of version `base`.
+    fn judge(
+        &self,
+        zone: &Zone<W>,
+        index: u64,
+        mut found: FoundSums,
+        base: Option<u64>,
+    ) -> (Version, Sums, Todo) {
+        self.note_stale(zone, &found);
+        // A crash tears a slot, and does not make it unreadable: that one may have been
+        // whole, and newer than what the logs have.
+        let key = key(zone.shape.zone, index);
+        let torn = self.may_be_torn.borrow().contains(&key)
+            && (found.is_read || self.world.planted("unreadable sums taken for torn"));
+        // The record says which version was the last one that is durable.
+        let is_base = base == Some(found.version.number);
+        let is_behind = base.is_some_and(|base| base > found.version.number);
+        let is_doubted = found.doubtful && !torn && !is_base;
+        if (is_doubted && !self.world.planted("one slot of sums believed")) || is_behind {
+            self.world.reached("integrity block doubted");
+            // The newer slot may have cleared what this one still has: data of an
+            // owner before, whole and with its sum.
+            self.note_lost(zone, index);
+            found.sums = lost();
+        }
+        let todo = match found.doubtful || is_behind {
+            true => Todo::Anew,
+            false => Todo::Behind(found.stale.iter().map(|(place, _)| *place).collect()),
+        };
+        (found.version, found.sums, todo)
     }
 
     /// The best that the copies say. A drive that does not answer may have a whole one:
@@ -231,26 +260,20 @@ impl<W: World> Integrity<W> {
         &self,
         zone: u32,
         index: u64,
-        version: Version,
-        sums: Sums,
-        todo: Todo,
+        (version, sums, todo): (Version, Sums, Todo),
+        record: Option<Found>,
     ) -> Rc<Cached> {
-        let cached = Rc::new(Cached {
-            zone,
-            index: index as u32,
-            sums: RefCell::new(sums),
-            version: Cell::new(version.number),
-            up_to: version.up_to,
-            dirty: Cell::new(false),
-            changed: Cell::new(false),
-            anew: Cell::new(false),
-            behind: RefCell::default(),
-            used: Cell::new(true),
-        });
+        let up_to = record.as_ref().map_or(0, |found| found.record.up_to);
+        let up_to = version.up_to.max(up_to);
+        let cached = Rc::new(Cached::new((zone, index), version.number, up_to, sums));
         match todo {
             Todo::Behind(places) if !places.is_empty() => cached.set_behind(places, &self.dirty),
             Todo::Behind(_) => {}
             Todo::Anew => cached.set_anew(&self.dirty),
+        }
+        if let Some(found) = record {
+            self.world.reached("record of sums taken up");
+            cached.take_up(found, &self.dirty);
         }
         let key = key(zone, index);
         let before = self
@@ -396,7 +419,8 @@ impl<W: World> Integrity<W> {
             }
             if let Some(zone) = self.drives.zone(number) {
                 let Pair { version, sums, .. } = self.kept_pair(&zone, index);
-                self.insert(number, index, version, sums, Todo::Behind(Vec::new()));
+                let todo = Todo::Behind(Vec::new());
+                self.insert(number, index, (version, sums, todo), None);
             }
         }
     }

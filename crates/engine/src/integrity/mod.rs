@@ -13,28 +13,35 @@
 //!   the logs have what a crash may have torn.
 //! - When no copy can be had, every block it speaks for counts as lost: never as
 //!   unwritten.
-//! - Dirty blocks stay in RAM until they are flushed.
+//! - Dirty blocks stay in RAM until they are flushed. What has changed in them may be durable in
+//!   the data log meanwhile ([`record`]).
 //! - Where buffers have no bytes, drives keep no sums: what is loaded is what went out of
 //!   RAM ([`kept`]), and costs the reads that it would cost.
 
 pub mod block;
+mod dirty;
 mod flush;
 mod kept;
 mod load;
+mod record;
 mod sum;
 mod sums;
 mod watermark;
 
+pub use record::{RecordError, SUMS_ITEM, SumRecord};
 pub use sum::Sum;
 pub use watermark::Watermark;
 
 use crate::drive::DriveError;
 use crate::drives::{Drives, Zone};
 use crate::group_commit::GroupCommit;
+use crate::range_lock::RangeLock;
 use crate::world::World;
 use block::SUMS;
+use dirty::{Changes, Dirty};
 use futures_channel::oneshot;
 use kept::KeptSums;
+use record::{Held, Records};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -60,6 +67,8 @@ pub struct IntegrityStats {
     pub resident: u64,
     /// Of them, not flushed yet.
     pub dirty: u64,
+    /// Records of what has changed in a block that went to the log.
+    pub records: u64,
 }
 
 /// A block of sums in RAM.
@@ -74,6 +83,12 @@ struct Cached {
     dirty: Cell<bool>,
     /// Sums changed, and the logs have what changed.
     changed: Cell<bool>,
+    /// Which ones.
+    changes: RefCell<Changes>,
+    /// Some of them changed since `record` was made.
+    unrecorded: Cell<bool>,
+    /// What of it is in the log, in one entry.
+    record: RefCell<Option<Held>>,
     /// To be written for a reason that the logs do not have: one copy after the other.
     anew: Cell<bool>,
     /// Places whose copy is to become what a whole one is.
@@ -98,8 +113,11 @@ pub struct Integrity<W: World> {
     slots: RefCell<FxHashMap<u64, Slot>>,
     /// The order in which blocks are looked at for eviction.
     clock: RefCell<VecDeque<u64>>,
-    dirty: DirtyList,
+    dirty: Rc<Dirty>,
     flushing: GroupCommit<Result<(), DriveError>>,
+    /// Whoever writes blocks, or makes records of them, has it.
+    writing: RangeLock,
+    records: Records,
     /// What is not in RAM, where drives keep no bytes.
     kept: RefCell<KeptSums>,
     /// Blocks that a crash may have torn on all copies: the logs have what changed.
@@ -114,12 +132,10 @@ pub struct Pinned {
     /// First integrity block of the run.
     first: u64,
     blocks: Vec<Rc<Cached>>,
-    dirty: DirtyList,
+    dirty: Rc<Dirty>,
     /// There are no bytes whose sums these could be, and drives write sums.
     is_modelled: bool,
 }
-
-type DirtyList = Rc<RefCell<Vec<Rc<Cached>>>>;
 
 fn key(zone: u32, index: u64) -> u64 {
     u64::from(zone) << 32 | index
@@ -138,6 +154,8 @@ impl<W: World> Integrity<W> {
             clock: RefCell::default(),
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
+            writing: RangeLock::default(),
+            records: Records::default(),
             kept: RefCell::default(),
             may_be_torn: RefCell::default(),
             watermark,
@@ -223,7 +241,7 @@ impl<W: World> Integrity<W> {
 
     /// Whether a zone has sums that are not flushed.
     pub fn is_dirty(&self, zone: u32) -> bool {
-        self.dirty.borrow().iter().any(|cached| cached.zone == zone)
+        self.dirty.has_any_of(zone) || self.records.has_any_of(zone)
     }
 
     /// Forgets the blocks of a zone that goes out of use; all of them are flushed.
@@ -276,19 +294,19 @@ impl<W: World> Integrity<W> {
 
     /// Whether so much is dirty that it should be flushed.
     pub fn wants_flush(&self) -> bool {
-        self.dirty.borrow().len() * 2 > self.budget_blocks.get()
+        self.dirty.blocks() * 2 > self.budget_blocks.get()
     }
 
     /// Whether the next flush has something to do.
     pub fn has_unflushed(&self) -> bool {
-        !self.dirty.borrow().is_empty()
+        self.dirty.blocks() > 0 || self.records.found() > 0
     }
 
     /// Its counters at this moment.
     pub fn stats(&self) -> IntegrityStats {
         IntegrityStats {
             resident: self.slots.borrow().len() as u64,
-            dirty: self.dirty.borrow().len() as u64,
+            dirty: self.dirty.blocks() as u64,
             ..*self.stats.borrow()
         }
     }
@@ -299,24 +317,22 @@ impl<W: World> Integrity<W> {
 }
 
 impl Cached {
-    fn set_changed(self: &Rc<Self>, dirty: &DirtyList) {
-        self.changed.set(true);
-        self.set_dirty(dirty);
-    }
-
-    fn set_anew(self: &Rc<Self>, dirty: &DirtyList) {
-        self.anew.set(true);
-        self.set_dirty(dirty);
-    }
-
-    fn set_behind(self: &Rc<Self>, places: impl IntoIterator<Item = usize>, dirty: &DirtyList) {
-        self.behind.borrow_mut().extend(places);
-        self.set_dirty(dirty);
-    }
-
-    fn set_dirty(self: &Rc<Self>, dirty: &DirtyList) {
-        if !self.dirty.replace(true) {
-            dirty.borrow_mut().push(Rc::clone(self));
+    /// As it is on the drives.
+    fn new((zone, index): (u32, u64), version: u64, up_to: u64, sums: Sums) -> Self {
+        Cached {
+            zone,
+            index: index as u32,
+            sums: RefCell::new(sums),
+            version: Cell::new(version),
+            up_to,
+            dirty: Cell::new(false),
+            changed: Cell::new(false),
+            changes: RefCell::default(),
+            unrecorded: Cell::new(false),
+            record: RefCell::default(),
+            anew: Cell::new(false),
+            behind: RefCell::default(),
+            used: Cell::new(true),
         }
     }
 }
@@ -349,7 +365,7 @@ impl Pinned {
         // Without bytes all data has one sum; on drives each write changes it.
         let is_of_data = self.is_modelled && sum != Sum::UNWRITTEN;
         if cached.sums.borrow_mut().set(at, sum) != sum || is_of_data {
-            cached.set_changed(&self.dirty);
+            cached.set_changed(at, &self.dirty);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
+use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -32,15 +33,48 @@ impl<W: World> Ring<W> {
             return Err(RingError::new(RingErrorKind::TooLarge, context));
         }
         let (done, outcome) = oneshot::channel();
-        self.state
-            .borrow_mut()
-            .pending
-            .push_back(Pending { entry, done });
+        self.state.borrow_mut().pending.push_back(Pending {
+            entry,
+            done,
+            takes_reserve: false,
+        });
         self.kick();
-        match outcome.await {
-            Ok(outcome) => outcome,
-            Err(oneshot::Canceled) => unreachable!("every append is answered"),
+        told(outcome).await
+    }
+
+    /// Appends entries before all that wait, where there is room for them now, the reserve
+    /// included. `None` where there is not, and nothing is appended.
+    ///
+    /// # Errors
+    /// `Drive` when the ring is dead.
+    pub async fn append_with_reserve(
+        self: &Rc<Self>,
+        entries: Vec<Entry>,
+    ) -> Option<Result<Vec<Appended>, RingError>> {
+        if let Err(error) = self.check() {
+            return Some(Err(error));
         }
+        let bytes = |entry: &Entry| header_bytes(std::iter::once(entry)) + entry.data_bytes();
+        let all_bytes: usize = entries.iter().map(bytes).sum();
+        let outcomes: Vec<_> = {
+            let mut state = self.state.borrow_mut();
+            state.room(all_bytes as u64, self.capacity_bytes())?;
+            let append = |entry| {
+                let (done, outcome) = oneshot::channel();
+                state.pending.push_front(Pending {
+                    entry,
+                    done,
+                    takes_reserve: true,
+                });
+                outcome
+            };
+            // The last one is first in the queue.
+            let outcomes: Vec<_> = entries.into_iter().rev().map(append).collect();
+            outcomes.into_iter().rev().collect()
+        };
+        self.kick();
+        let appended = join_all(outcomes.into_iter().map(told)).await;
+        Some(appended.into_iter().collect())
     }
 
     /// Sends off as many batches as may go.
@@ -53,7 +87,7 @@ impl<W: World> Ring<W> {
             if state.paused || state.in_flight >= IN_FLIGHT_MAX || state.pending.is_empty() {
                 return;
             }
-            let entries = state.collect(self.capacity_bytes());
+            let entries = state.collect(self.capacity_bytes(), self.reserve_bytes.get());
             if entries.is_empty() {
                 if !std::mem::replace(&mut state.waits_for_room, true) {
                     self.world.reached("log full");
@@ -201,10 +235,18 @@ impl<W: World> Ring<W> {
     }
 }
 
+/// What an append is told.
+async fn told(outcome: oneshot::Receiver<Outcome>) -> Outcome {
+    match outcome.await {
+        Ok(outcome) => outcome,
+        Err(oneshot::Canceled) => unreachable!("every append is answered"),
+    }
+}
+
 impl State {
     /// Takes the entries of the next batch off the queue; none when there is no room
     /// for the first.
-    fn collect(&mut self, capacity: u64) -> Vec<Pending> {
+    fn collect(&mut self, capacity: u64, reserve: u64) -> Vec<Pending> {
         let mut taken: Vec<Pending> = Vec::new();
         let mut data = 0;
         while let Some(next) = self.pending.front() {
@@ -215,7 +257,8 @@ impl State {
             let bytes = header_bytes(entries) + data + next.entry.data_bytes();
             let too_long =
                 !taken.is_empty() && (bytes > BATCH_BYTES || bytes as u64 > capacity / 4);
-            if too_long || self.room(bytes as u64, capacity).is_none() {
+            let left = if next.takes_reserve { 0 } else { reserve };
+            if too_long || !self.fits(bytes as u64, capacity, left) {
                 break;
             }
             data += next.entry.data_bytes();
@@ -224,11 +267,25 @@ impl State {
         taken
     }
 
+    /// Whether a batch of `bytes` has a place, and `left` bytes are free after it.
+    fn fits(&self, bytes: u64, capacity: u64, left: u64) -> bool {
+        let free = match self.is_wrapped() {
+            true => self.tail - self.head,
+            false => capacity - self.head + self.tail,
+        };
+        let room = self.room(bytes, capacity);
+        room.is_some_and(|(_, skipped)| skipped + bytes + left <= free)
+    }
+
+    /// Whether what is in the ring goes on at its start.
+    fn is_wrapped(&self) -> bool {
+        self.head < self.tail || (self.head == self.tail && self.used_bytes > 0)
+    }
+
     /// Where a batch of `bytes` goes, and what is skipped for it at the end.
     fn room(&self, bytes: u64, capacity: u64) -> Option<(u64, u64)> {
         assert!(bytes.is_multiple_of(BLOCK));
-        let wrapped = self.head < self.tail || (self.head == self.tail && self.used_bytes > 0);
-        if wrapped {
+        if self.is_wrapped() {
             return (self.head + bytes <= self.tail).then_some((self.head, 0));
         }
         if self.head + bytes <= capacity {

@@ -182,6 +182,8 @@ type Outcome = Result<Appended, RingError>;
 struct Pending {
     entry: Entry,
     done: oneshot::Sender<Outcome>,
+    /// It may take the reserve: see [`Ring::set_reserve`].
+    takes_reserve: bool,
 }
 
 /// A batch in the ring.
@@ -263,6 +265,8 @@ pub struct Ring<W: World> {
     stamps: Rc<Cell<u64>>,
     state: RefCell<State>,
     trimming: Mutex<()>,
+    /// Room that ordinary appends leave, bytes.
+    reserve_bytes: Cell<u64>,
     dead: RefCell<Option<String>>,
     /// Drive writes, and the bytes of them.
     writes: Cell<u64>,
@@ -291,6 +295,7 @@ impl<W: World> Ring<W> {
             stamps,
             state: RefCell::new(State::empty()),
             trimming: Mutex::new(()),
+            reserve_bytes: Cell::new(0),
             dead: RefCell::new(None),
             writes: Cell::new(0),
             written_bytes: Cell::new(0),
@@ -338,6 +343,23 @@ impl<W: World> Ring<W> {
     /// Whether an append waits for room.
     pub fn waits_for_room(&self) -> bool {
         self.state.borrow().waits_for_room
+    }
+
+    /// Has ordinary appends leave so many bytes to [`Ring::append_with_reserve`].
+    pub fn set_reserve(&self, bytes: u64) {
+        self.reserve_bytes.set(bytes);
+    }
+
+    /// The first stamp that lies `bytes` or more behind the tail; one above all where less is used.
+    pub fn stamp_behind_tail(&self, bytes: u64) -> u64 {
+        let state = self.state.borrow();
+        let mut passed = 0;
+        let behind = state.batches.iter().find(|batch| {
+            let found = passed >= bytes;
+            passed += batch.taken_bytes;
+            found
+        });
+        behind.map_or(self.stamps.get() + 1, |batch| batch.first_stamp)
     }
 
     /// Entries with a lower stamp are gone for good.

@@ -22,6 +22,9 @@ use std::rc::Rc;
 /// takes young entries, too, from [`super::destage::FILLING_LOG_PARTS`] on: earlier than that.
 const WAITING_LOG_PARTS: (u64, u64) = (3, 4);
 
+/// The same, where records of sums take their part of the log.
+const WAITING_BESIDE_RECORDS_PARTS: (u64, u64) = (5, 8);
+
 /// Over about so many blocks is the mean of the bytes that the log takes for a block.
 const LATELY_BLOCKS: u64 = 4096;
 
@@ -90,7 +93,10 @@ impl<W: World> Store<W> {
     }
 
     fn takes_more(&self) -> bool {
-        let (parts, of) = WAITING_LOG_PARTS;
+        let (parts, of) = match self.integrity.keeps_records() {
+            true => WAITING_BESIDE_RECORDS_PARTS,
+            false => WAITING_LOG_PARTS,
+        };
         self.waiting_bytes() * of < self.log.capacity_bytes() * parts
     }
 

@@ -44,6 +44,9 @@ pub(super) const FILLING_LOG_PARTS: u64 = 2;
 /// The window is whole once so many parts of the log, of so many, wait to go in place.
 const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (5, 8);
 
+/// The same, where records of sums take their part of the log: before writes wait there, too.
+const WHOLE_WINDOW_BESIDE_RECORDS_PARTS: (u64, u64) = (9, 16);
+
 /// One in so many of the stripes that wait makes a sweep. Entries that are in place keep their room
 /// in the log until the oldest ones of the sweep are: so a sweep is a small part of the log.
 const SWEEP_PARTS: usize = 8;
@@ -94,7 +97,10 @@ impl<W: World> Store<W> {
         let by_log = match self.draining.get() > 0 {
             true => most,
             false => {
-                let (parts, of) = WHOLE_WINDOW_LOG_PARTS;
+                let (parts, of) = match self.integrity.keeps_records() {
+                    true => WHOLE_WINDOW_BESIDE_RECORDS_PARTS,
+                    false => WHOLE_WINDOW_LOG_PARTS,
+                };
                 let enough = self.log.capacity_bytes() * parts / of;
                 let waiting = self.waiting_bytes().min(enough);
                 least + (most - least) * waiting as usize / enough as usize

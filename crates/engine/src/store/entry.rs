@@ -8,7 +8,7 @@
 
 use super::address::StripeRef;
 use crate::codec::{Reader, Writer};
-use crate::integrity::Sum;
+use crate::integrity::{SUMS_ITEM, Sum, SumRecord};
 
 /// A change of a run of blocks, in the data log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Item {
     Zero { at: u64, blocks: u32 },
     /// They were written in place, and these are their sums.
     InPlace { at: u64, sums: Vec<Sum> },
+    /// What has changed in an integrity block since its version on the drives.
+    Sums(SumRecord),
 }
 
 const DATA: u8 = 1;
@@ -33,6 +35,10 @@ pub fn encode_items(items: &[Item]) -> Vec<u8> {
             Item::Data { at, blocks } => (DATA, at, *blocks),
             Item::Zero { at, blocks } => (ZERO, at, *blocks),
             Item::InPlace { at, sums } => (IN_PLACE, at, sums.len() as u32),
+            Item::Sums(record) => {
+                record.encode(&mut w);
+                continue;
+            }
         };
         w.u8(code);
         w.u64(*at);
@@ -60,6 +66,7 @@ pub fn decode_items(head: &[u8]) -> Option<Vec<Item>> {
                     .collect::<Option<_>>()?;
                 Item::InPlace { at, sums }
             }
+            SUMS_ITEM => Item::Sums(SumRecord::decode(at, blocks, &mut r)?),
             _ => return None,
         });
     }
@@ -142,6 +149,14 @@ mod tests {
                 at: 3,
                 sums: vec![Sum(5), Sum::UNWRITTEN],
             },
+            Item::Sums(SumRecord {
+                zone: 7,
+                incarnation: 2,
+                index: 9,
+                base: 1 << 33,
+                up_to: 77,
+                changes: vec![(0, Sum(5)), (1007, Sum::LOST)],
+            }),
         ];
         let head = encode_items(&items);
         assert_eq!(decode_items(&head).unwrap(), items);

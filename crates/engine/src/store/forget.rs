@@ -90,7 +90,11 @@ impl<W: World> Store<W> {
 
     /// Waits until no log of these has an entry up to that stamp. The caller has the log
     /// drained.
-    async fn let_go_up_to(&self, stamp: u64, logs: &[&Ring<W>]) -> Result<(), PoolError> {
+    pub(super) async fn let_go_up_to(
+        &self,
+        stamp: u64,
+        logs: &[&Ring<W>],
+    ) -> Result<(), PoolError> {
         let is_past = |ring: &&Ring<W>| ring.used_bytes() == 0 || ring.tail_stamp() > stamp;
         while !logs.iter().all(is_past) {
             self.check()?;

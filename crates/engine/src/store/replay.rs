@@ -5,6 +5,10 @@
 //! missing. In the same order sums of writes around the log are set, and what the data
 //! log holds becomes the index, where nothing newer went around the log; it is destaged
 //! anew in time.
+//!
+//! Before all that come the records of sums ([`crate::integrity`], `record`): what they say counts as
+//! if it stood in the blocks on the drives. Entries that changed sums after a record are all in the
+//! logs still.
 
 use super::Store;
 use super::address::ZoneAddress;
@@ -64,7 +68,9 @@ impl<W: World> Store<W> {
         }
         drop(begun);
         self.settled.borrow_mut().extend(holds);
-        self.trim().await
+        // Blocks that the log has records of are not read for that.
+        self.integrity.choose_records(&self.log);
+        self.relieve(false).await
     }
 
     /// What an entry of the data log has to be done again, with what holds it in the log.
@@ -86,6 +92,8 @@ impl<W: World> Store<W> {
                     redo.push((stamp, Redo::Sums { at, sums }));
                     holds.push(Rc::clone(&hold));
                 }
+                // It stands for what was in place, before anything that is done again.
+                Item::Sums(record) => self.integrity.found_record(record, stamp, &hold),
                 Item::Data { at, blocks } => {
                     for at in at..at + u64::from(blocks) {
                         let slice = data.next().ok_or_else(no_head)?;

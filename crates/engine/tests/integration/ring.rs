@@ -10,7 +10,7 @@ use engine::layout::Layout;
 use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
 use engine::{DriveError, MemberState, World};
 use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, join};
+use futures_util::future::{LocalBoxFuture, join, try_join_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -41,6 +41,14 @@ struct Books {
 }
 
 impl Books {
+    /// The next entry, on its way.
+    fn next(&self) -> u64 {
+        let id = self.last.get() + 1;
+        self.last.set(id);
+        self.fates.borrow_mut().insert(id, Fate::Sent);
+        id
+    }
+
     fn fail(&self, what: String) {
         self.wrong.borrow_mut().get_or_insert(what);
     }
@@ -239,6 +247,7 @@ impl Run {
         } else {
             self.format(world, members).await
         };
+        ring.set_reserve(world.prng("reserve").below(4) * BLOCK_BYTES as u64);
         let left = Rc::new(Cell::new(40));
         let clients = (0..3).map(|client| {
             let prng = world.prng(&format!("client {client}"));
@@ -250,6 +259,18 @@ impl Run {
     }
 }
 
+/// The entry `id`, in buffers of that world.
+fn entry(world: &SimWorld, id: u64) -> Entry {
+    let (head, data) = content(id);
+    let data = match data.is_empty() {
+        true => Default::default(),
+        false => [world.buffers().copy_of(&data).freeze()]
+            .into_iter()
+            .collect(),
+    };
+    Entry { head, data }
+}
+
 async fn append(
     world: &SimWorld,
     ring: &Rc<Ring<SimWorld>>,
@@ -259,19 +280,29 @@ async fn append(
 ) {
     while left.get() > 0 {
         left.set(left.get() - 1);
-        let id = books.last.get() + 1;
-        books.last.set(id);
-        books.fates.borrow_mut().insert(id, Fate::Sent);
-        let (head, data) = content(id);
-        let data = match data.is_empty() {
-            true => Default::default(),
-            false => [world.buffers().copy_of(&data).freeze()]
-                .into_iter()
-                .collect(),
+        let ids: Vec<u64> = match prng.chance(1, 5) {
+            true => (0..prng.between(1, 3)).map(|_| books.next()).collect(),
+            false => vec![books.next()],
         };
-        let appended = ring.append(Entry { head, data }).await.expect("an append");
-        books.fates.borrow_mut().insert(id, Fate::Held);
-        books.holds.borrow_mut().push((id, appended.hold));
+        let entries: Vec<Entry> = ids.iter().map(|id| entry(world, *id)).collect();
+        let appended = match prng.chance(1, 5) {
+            true => ring.append_with_reserve(entries).await,
+            false => {
+                let appends = entries.into_iter().map(|entry| ring.append(entry));
+                Some(try_join_all(appends).await)
+            }
+        };
+        let mut fates = books.fates.borrow_mut();
+        match appended {
+            None => fates.extend(ids.into_iter().map(|id| (id, Fate::Gone))),
+            Some(appended) => {
+                for (id, appended) in ids.into_iter().zip(appended.expect("appends")) {
+                    fates.insert(id, Fate::Held);
+                    books.holds.borrow_mut().push((id, appended.hold));
+                }
+            }
+        }
+        drop(fates);
         let pause = Duration::from_nanos(prng.below(50_000));
         world.sleep(pause).await;
     }

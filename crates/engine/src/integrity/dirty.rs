@@ -1,0 +1,213 @@
+//! Blocks of sums in RAM that are not on the drives as they are.
+//!
+//! They are written in **sweeps**: all that there are when one begins, in the order in which they
+//! lie on the drives, a part at a time. What becomes dirty meanwhile is for the next sweep.
+
+use super::block::SUMS;
+use super::{Cached, Sum};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::mem;
+use std::rc::Rc;
+
+/// So many blocks may be listed that are clean.
+const LISTED_MIN: usize = 64;
+
+const WORDS: usize = SUMS.div_ceil(64);
+
+/// Which sums of a block have changed since its version on the drives.
+#[derive(Debug, Default)]
+pub(super) struct Changes(Option<Box<[u64; WORDS]>>);
+
+impl Changes {
+    /// Takes note of a change; whether there was none of that sum.
+    fn insert(&mut self, at: usize) -> bool {
+        let words = self.0.get_or_insert_with(|| Box::new([0; WORDS]));
+        let (word, bit) = (&mut words[at / 64], 1 << (at % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn len(&self) -> u64 {
+        let words = self.0.iter().flat_map(|words| words.iter());
+        words.map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// The places of those sums, in order.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let words = self.0.iter().flat_map(|words| words.iter());
+        words.enumerate().flat_map(|(number, word)| {
+            let is_set = move |bit: &usize| word >> bit & 1 == 1;
+            (0..64).filter(is_set).map(move |bit| number * 64 + bit)
+        })
+    }
+}
+
+/// Lists of dirty blocks. A block may stand in a list that it no longer belongs to: what the block
+/// itself says counts.
+#[derive(Default)]
+pub(super) struct Dirty {
+    /// Dirty since the sweep began.
+    fresh: RefCell<Vec<Rc<Cached>>>,
+    /// The rest of the sweep.
+    sweep: RefCell<VecDeque<Rc<Cached>>>,
+    /// Of these some copy is behind, or all are: no record in the log says what to do.
+    unfit: RefCell<Vec<Rc<Cached>>>,
+    /// Changed since the newest record in the log.
+    unrecorded: RefCell<Vec<Rc<Cached>>>,
+    blocks: Cell<usize>,
+    changes: Cell<u64>,
+}
+
+impl Dirty {
+    /// How many blocks are dirty.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.get()
+    }
+
+    /// How many sums of them have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Whether any of the blocks is of that zone.
+    pub(super) fn has_any_of(&self, zone: u32) -> bool {
+        let is_of_it = |cached: &Rc<Cached>| cached.zone == zone && cached.dirty.get();
+        self.fresh.borrow().iter().any(is_of_it) || self.sweep.borrow().iter().any(is_of_it)
+    }
+
+    /// All of them, in no order. They stay in the lists.
+    pub(super) fn all(&self) -> Vec<Rc<Cached>> {
+        let (fresh, sweep) = (self.fresh.borrow(), self.sweep.borrow());
+        let all = sweep.iter().chain(fresh.iter());
+        all.filter(|cached| cached.dirty.get()).cloned().collect()
+    }
+
+    /// Drops from the lists who does not belong there any more, where many don't.
+    fn tidy_up(&self) {
+        let most = 2 * self.blocks.get() + LISTED_MIN;
+        let is_dirty = |cached: &Rc<Cached>| cached.dirty.get();
+        let (mut fresh, mut sweep) = (self.fresh.borrow_mut(), self.sweep.borrow_mut());
+        if fresh.len() + sweep.len() > most {
+            fresh.retain(is_dirty);
+            sweep.retain(is_dirty);
+        }
+        let mut unfit = self.unfit.borrow_mut();
+        if unfit.len() > most {
+            unfit.retain(is_dirty);
+        }
+        let mut unrecorded = self.unrecorded.borrow_mut();
+        if unrecorded.len() > most {
+            unrecorded.retain(|cached| cached.unrecorded.get());
+        }
+    }
+
+    /// Those that records can't speak for.
+    pub(super) fn take_unfit(&self) -> Vec<Rc<Cached>> {
+        let mut unfit = self.unfit.take();
+        unfit.retain(|cached| cached.dirty.get());
+        unfit
+    }
+
+    /// The next `most` of the sweep. When it is over, the next one begins, in the order of `place`.
+    pub(super) fn next_of_sweep<K: Ord>(
+        &self,
+        most: usize,
+        place: impl FnMut(&Rc<Cached>) -> K,
+    ) -> Vec<Rc<Cached>> {
+        let mut sweep = self.sweep.borrow_mut();
+        if sweep.is_empty() {
+            let mut all = self.fresh.take();
+            all.retain(|cached| cached.dirty.get());
+            all.sort_by_cached_key(place);
+            *sweep = all.into();
+        }
+        let mut next = Vec::with_capacity(most.min(sweep.len()));
+        while next.len() < most
+            && let Some(cached) = sweep.pop_front()
+        {
+            if cached.dirty.get() {
+                next.push(cached);
+            }
+        }
+        next
+    }
+
+    /// Those that have changed since their newest record.
+    pub(super) fn take_unrecorded(&self) -> Vec<Rc<Cached>> {
+        let mut unrecorded = self.unrecorded.take();
+        unrecorded.retain(|cached| cached.unrecorded.replace(false));
+        unrecorded
+    }
+}
+
+impl Cached {
+    /// The sum at `at` has changed, and the logs have what it changed to.
+    pub(super) fn set_changed(self: &Rc<Self>, at: usize, dirty: &Dirty) {
+        self.changed.set(true);
+        if self.changes.borrow_mut().insert(at) {
+            dirty.changes.set(dirty.changes.get() + 1);
+        }
+        self.set_unrecorded(dirty);
+        self.set_dirty(dirty);
+    }
+
+    fn set_unrecorded(self: &Rc<Self>, dirty: &Dirty) {
+        if self.changed.get() && !self.unrecorded.replace(true) {
+            dirty.unrecorded.borrow_mut().push(Rc::clone(self));
+        }
+    }
+
+    /// No copy is whole, or counts: all are to be written, one after the other.
+    pub(super) fn set_anew(self: &Rc<Self>, dirty: &Dirty) {
+        self.anew.set(true);
+        self.set_unfit(dirty);
+    }
+
+    /// The copies at these places are to become what a whole one is.
+    pub(super) fn set_behind(
+        self: &Rc<Self>,
+        places: impl IntoIterator<Item = usize>,
+        dirty: &Dirty,
+    ) {
+        self.behind.borrow_mut().extend(places);
+        self.set_unfit(dirty);
+    }
+
+    fn set_unfit(self: &Rc<Self>, dirty: &Dirty) {
+        dirty.unfit.borrow_mut().push(Rc::clone(self));
+        self.set_dirty(dirty);
+    }
+
+    fn set_dirty(self: &Rc<Self>, dirty: &Dirty) {
+        if !self.dirty.replace(true) {
+            dirty.tidy_up();
+            dirty.blocks.set(dirty.blocks.get() + 1);
+            dirty.fresh.borrow_mut().push(Rc::clone(self));
+        }
+    }
+
+    /// A flush takes it over. What is asked of it from here on is for the next one.
+    pub(super) fn set_clean(&self, dirty: &Dirty) {
+        if self.dirty.replace(false) {
+            dirty.blocks.set(dirty.blocks.get() - 1);
+        }
+    }
+
+    /// The next version has all that has changed so far. Returns whether that is anything.
+    pub(super) fn take_changes(&self, dirty: &Dirty) -> bool {
+        let changes = mem::take(&mut *self.changes.borrow_mut());
+        dirty.changes.set(dirty.changes.get() - changes.len());
+        self.unrecorded.set(false);
+        self.changed.replace(false)
+    }
+
+    /// What has changed since the version on the drives.
+    pub(super) fn changes(&self) -> Vec<(u16, Sum)> {
+        let sums = self.sums.borrow();
+        let places = self.changes.borrow();
+        let change = |at: usize| (at as u16, sums.get(at));
+        places.places().map(change).collect()
+    }
+}
