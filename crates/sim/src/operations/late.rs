@@ -2,7 +2,7 @@
 
 use super::draw::Drawing;
 use super::model::Model;
-use super::{RequestKind, Books, Boot};
+use super::{Books, Boot, RequestKind};
 use array::control::ArrayError;
 use base::Prng;
 use engine::World;
