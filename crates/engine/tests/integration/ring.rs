@@ -7,7 +7,7 @@ use engine::drives::{DriveFault, Member};
 use engine::label::MemberEntry;
 use engine::lane::{Part, View};
 use engine::layout::Layout;
-use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
+use engine::ring::{Appended, Entry, Hold, Losses, Recovered, Ring, RingError, RingSpec};
 use engine::{DriveError, MemberState, World};
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, join, try_join_all};
@@ -47,6 +47,18 @@ impl Books {
         self.last.set(id);
         self.fates.borrow_mut().insert(id, Fate::Sent);
         id
+    }
+
+    /// What has become of these entries; none was appended where there was no room.
+    fn note(&self, ids: Vec<u64>, appended: Option<Result<Vec<Appended>, RingError>>) {
+        let mut fates = self.fates.borrow_mut();
+        let Some(appended) = appended else {
+            return fates.extend(ids.into_iter().map(|id| (id, Fate::Gone)));
+        };
+        for (id, appended) in ids.into_iter().zip(appended.expect("appends")) {
+            fates.insert(id, Fate::Held);
+            self.holds.borrow_mut().push((id, appended.hold));
+        }
     }
 
     fn fail(&self, what: String) {
@@ -292,17 +304,7 @@ async fn append(
                 Some(try_join_all(appends).await)
             }
         };
-        let mut fates = books.fates.borrow_mut();
-        match appended {
-            None => fates.extend(ids.into_iter().map(|id| (id, Fate::Gone))),
-            Some(appended) => {
-                for (id, appended) in ids.into_iter().zip(appended.expect("appends")) {
-                    fates.insert(id, Fate::Held);
-                    books.holds.borrow_mut().push((id, appended.hold));
-                }
-            }
-        }
-        drop(fates);
+        books.note(ids, appended);
         let pause = Duration::from_nanos(prng.below(50_000));
         world.sleep(pause).await;
     }
