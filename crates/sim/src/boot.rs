@@ -156,11 +156,10 @@ impl Boot {
             }
             store.integrity.set_budget(self.books.config.sums_blocks);
             store.cache.set_capacity(self.books.config.cache_bytes);
-            store.set_window_stripes(self.books.config.window_stripes);
-            let part = self.books.config.sums_part_blocks;
-            store.integrity.set_part_blocks(part);
-            let records = self.books.config.records_sums;
-            store.integrity.set_keeps_records(records);
+            let destage = self.books.config.destage;
+            store.set_window_stripes(destage.window_stripes);
+            store.integrity.set_part_blocks(destage.part_blocks);
+            store.integrity.set_keeps_records(destage.records_sums);
             pool.set_health_limits(self.books.config.health);
             pool.set_thresholds(self.books.config.thresholds);
             pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));

@@ -195,12 +195,8 @@ pub struct Config {
     pub sums_blocks: usize,
     /// Bytes of the read cache.
     pub cache_bytes: u64,
-    /// Stripes on their way in place at the same time; as the drives say, where none is given.
-    pub window_stripes: Option<usize>,
-    /// Blocks of sums that are written together; as the drives say, where none is given.
-    pub sums_part_blocks: Option<usize>,
-    /// Whether what changes in sums is recorded in the log, as on disks.
-    pub records_sums: Option<bool>,
+    /// How blocks and their sums go in place.
+    pub destage: Destage,
     /// Requests in the whole run.
     pub operations: u64,
     /// Clients that issue requests side by side.
@@ -362,9 +358,7 @@ impl Config {
             log_group: None,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
-            window_stripes: window_stripes(seed),
-            records_sums: *seed.stream("records").pick(&[None, Some(true), Some(true)]),
-            sums_part_blocks: *seed.stream("parts").pick(&[None, Some(1), Some(3)]),
+            destage: Destage::of(seed),
             operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
@@ -620,11 +614,27 @@ fn rates(prng: &mut Prng) -> Rates {
     }
 }
 
-/// As few as one: then all stripes wait for each other.
-fn window_stripes(seed: &Prng) -> Option<usize> {
-    *seed
-        .stream("window")
-        .pick(&[None, None, Some(1), Some(2), Some(9)])
+/// How blocks and their sums go in place.
+#[derive(Clone, Copy, Debug)]
+pub struct Destage {
+    /// Stripes on their way at the same time; as the drives say, where none is given. As few as one:
+    /// then all stripes wait for each other.
+    pub window_stripes: Option<usize>,
+    /// Blocks of sums that are written together; as the drives say, where none is given.
+    pub part_blocks: Option<usize>,
+    /// Whether what changes in sums is recorded in the log, as on disks.
+    pub records_sums: Option<bool>,
+}
+
+impl Destage {
+    fn of(seed: &Prng) -> Self {
+        let window = [None, None, Some(1), Some(2), Some(9)];
+        Destage {
+            window_stripes: *seed.stream("window").pick(&window),
+            part_blocks: *seed.stream("parts").pick(&[None, Some(1), Some(3)]),
+            records_sums: *seed.stream("records").pick(&[None, Some(true), Some(true)]),
+        }
+    }
 }
 
 /// As strong as every group that the pool has or comes to have, as a rule.
