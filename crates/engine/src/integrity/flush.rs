@@ -49,7 +49,7 @@ impl<W: World> Integrity<W> {
             let _alone = self.write_alone().await;
             self.dirty.all()
         };
-        all.sort_by_cached_key(|cached| (self.place_of(cached), cached.zone, cached.index));
+        all.sort_by_cached_key(|cached| self.place_in_sweep(cached));
         for part in all.chunks(self.part_blocks()) {
             let _alone = self.write_alone().await;
             let dirty = part.iter().filter(|cached| cached.dirty.get());
@@ -225,7 +225,7 @@ impl<W: World> Integrity<W> {
     /// then flushes each drive once.
     async fn flush_sweep(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
         let mut sweep: Vec<&Rc<Cached>> = dirty.iter().filter(|c| !c.anew.get()).collect();
-        sweep.sort_by_cached_key(|cached| (self.place_of(cached), cached.zone, cached.index));
+        sweep.sort_by_cached_key(|cached| self.place_in_sweep(cached));
         let touched = RefCell::new(Vec::new());
         let writes = sweep.iter().map(|cached| self.flush_one(cached, &touched));
         let writes = stream::iter(writes).buffer_unordered(self.blocks_at_once());
@@ -247,11 +247,13 @@ impl<W: World> Integrity<W> {
         (self.drives.count() * BLOCKS_PER_DRIVE).clamp(BLOCKS_MIN, BLOCKS_MAX)
     }
 
-    /// Where the first copy of a block lies on its drive.
-    pub(super) fn place_of(&self, cached: &Cached) -> Option<DriveOffset> {
-        let zone = self.drives.zone(cached.zone)?;
-        let mut copies = block::copies(zone.shape.geometry, u64::from(cached.index));
-        copies.next().map(|(_, pair)| zone.shape.slot_at(pair, 0))
+    /// The order in which blocks are written: as their first copies lie on the drives.
+    pub(super) fn place_in_sweep(&self, cached: &Cached) -> (Option<DriveOffset>, u32, u32) {
+        let first = self.drives.zone(cached.zone).and_then(|zone| {
+            let mut copies = block::copies(zone.shape.geometry, u64::from(cached.index));
+            copies.next().map(|(_, pair)| zone.shape.slot_at(pair, 0))
+        });
+        (first, cached.zone, cached.index)
     }
 
     /// Writes the next version of a block to all copies in use, not durably; notes their drives.

@@ -502,7 +502,7 @@ impl<W: World> Integrity<W> {
     }
 
     fn next_of_sweep(&self, most: usize) -> Vec<Rc<Cached>> {
-        let place = |cached: &Rc<Cached>| (self.place_of(cached), cached.zone, cached.index);
+        let place = |cached: &Rc<Cached>| self.place_in_sweep(cached);
         self.dirty.next_of_sweep(most, place)
     }
 }
