@@ -16,6 +16,7 @@
 //! - [`connection`]: a connection in full-feature phase.
 //! - [`front`]: logins and discovery.
 //! - [`control`]: volumes, exports, hosts, snapshots and schedules over all shards.
+//! - [`openings`]: which pools are opened, made and destroyed, and of which drives.
 
 pub mod calendar;
 pub mod connection;
@@ -25,6 +26,7 @@ pub mod error;
 pub mod front;
 pub mod memory;
 pub mod offload;
+pub mod openings;
 pub mod pool;
 pub mod shard;
 pub mod stream;

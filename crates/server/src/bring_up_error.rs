@@ -2,7 +2,8 @@
 
 use crate::record::RecordError;
 use crate::shard::ShardGone;
-use ::array::control::{ArrayError, ArrayErrorKind};
+use ::array::control::ArrayError;
+use ::array::openings::{OpeningError, OpeningErrorKind};
 
 /// What callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +40,6 @@ impl BringUpError {
             kind,
             context: context.into(),
         }
-    }
-
-    /// Everything that is wrong, one line each.
-    pub(crate) fn all(kind: BringUpErrorKind, wrong: &[String]) -> Self {
-        Self::new(kind, wrong.join("\n"))
     }
 
     pub(crate) fn address(what: &str, error: &std::io::Error, place: &str) -> Self {
@@ -106,12 +102,14 @@ impl From<ArrayError> for BringUpError {
     }
 }
 
-impl From<BringUpError> for ArrayError {
-    fn from(error: BringUpError) -> Self {
+impl From<OpeningError> for BringUpError {
+    fn from(error: OpeningError) -> Self {
         let kind = match error.kind {
-            BringUpErrorKind::Drive | BringUpErrorKind::Pool => ArrayErrorKind::Invalid,
-            _ => ArrayErrorKind::Internal,
+            OpeningErrorKind::Record => BringUpErrorKind::Data,
+            OpeningErrorKind::Drive => BringUpErrorKind::Drive,
+            OpeningErrorKind::Pool => BringUpErrorKind::Pool,
+            OpeningErrorKind::Machine => BringUpErrorKind::System,
         };
-        ArrayError::new(kind, error.context)
+        Self::new(kind, error.context)
     }
 }

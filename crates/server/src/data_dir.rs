@@ -2,10 +2,8 @@
 //! server out.
 
 use crate::bring_up_error::{BringUpError, BringUpErrorKind};
-use crate::drive_files::DrivePlace;
 use crate::private;
 use crate::record::{CONFIGURATION_FILE, EVENTS_FILE};
-use site::DriveSource;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -95,31 +93,6 @@ impl DataDir {
         if fs::remove_file(self.path.join(LOCK_FILE)).is_ok() {
             let mut made = self.made.iter();
             let _ = made.try_for_each(fs::remove_dir);
-        }
-    }
-
-    /// Where a drive of the site is.
-    pub(crate) fn place(&self, drive: &site::Drive) -> DrivePlace {
-        let size_bytes = match drive.source {
-            DriveSource::File { size_bytes, .. } => Some(size_bytes),
-            DriveSource::Device { .. } => None,
-        };
-        let path = self.path.join(drive.source.path());
-        self.place_at(drive.name.clone(), path, size_bytes)
-    }
-
-    /// Where a drive is that a record names.
-    pub(crate) fn place_at(
-        &self,
-        name: String,
-        path: PathBuf,
-        size_bytes: Option<u64>,
-    ) -> DrivePlace {
-        DrivePlace {
-            data: self.path.clone(),
-            name,
-            path,
-            size_bytes,
         }
     }
 

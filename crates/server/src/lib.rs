@@ -4,12 +4,11 @@
 //! - [`shard`]: one thread each, with its pools and connections. Data path.
 //! - [`front`]: portals, and the thread that logins run on.
 //! - [`::array`]: the part that needs no thread or socket: logins, connections, directory, shard
-//!   state, copies.
+//!   state, copies, which pools to open and to make.
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `apply`: a site file against an array that serves.
 //! - `data_dir`: the data directory, and the lock that keeps a second server out.
-//! - `drive_files`: opens drives, and looks at what is on them.
-//! - `openings`: opens, makes and destroys pools.
+//! - `drive_files`: opens files and devices as drives.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - `api`: the REST API; its JSON is the crate [`::api`].
 //! - `jobs`: which jobs there are, and their record; `images`: their work, volumes from image files
@@ -31,7 +30,6 @@
 mod api;
 mod apply;
 pub mod array;
-mod blank;
 mod bring_up_error;
 pub mod bringup;
 mod data_dir;
@@ -42,7 +40,6 @@ mod jobs;
 mod machine_memory;
 pub mod offline;
 pub mod offload;
-mod openings;
 pub mod overcommitment;
 mod own_files;
 pub mod panics;

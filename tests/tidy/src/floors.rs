@@ -60,6 +60,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "connection",
             "front",
             "control",
+            "openings",
         ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
@@ -80,7 +81,6 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "wall_clock",
             "machine_memory",
             "overcommitment",
-            "blank",
             // The threads of the data path.
             "shard",
             "offload",
@@ -97,7 +97,6 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "array",
             // Those that work on the array.
             "images",
-            "openings",
             "apply",
             "api",
             // Starts and stops all of them.

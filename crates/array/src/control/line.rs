@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The line.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Of so many places at its head.
     places: usize,
     standing: Mutex<Standing>,
@@ -27,7 +27,7 @@ struct Standing {
 
 /// A place at the head of a line. Dropped, it goes to the next.
 #[derive(Debug)]
-pub(super) struct LinePlace(Arc<Line>);
+pub(crate) struct LinePlace(Arc<Line>);
 
 impl Line {
     /// A line in which so many have their turn at once.
@@ -44,7 +44,7 @@ impl Line {
     }
 
     /// Ends at the head of the line. Who goes away before is passed over.
-    pub(super) async fn stand(self: &Arc<Self>) -> LinePlace {
+    pub(crate) async fn stand(self: &Arc<Self>) -> LinePlace {
         loop {
             let comes = {
                 let mut standing = self.standing();

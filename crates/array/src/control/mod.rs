@@ -30,7 +30,7 @@ mod groups;
 mod hearsay;
 pub mod hosts;
 pub mod jobs;
-mod line;
+pub(crate) mod line;
 pub mod luns;
 mod machine;
 mod moves;

@@ -5,7 +5,7 @@ use super::pool_view::shown;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::Array;
-use crate::openings::pool_changes::{self, NewPool};
+use ::array::openings::NewPool;
 use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;
@@ -29,7 +29,7 @@ pub(super) async fn create_pool(
 ) -> Result<(StatusCode, Json<Pool>), Refusal> {
     let name = create.name.clone();
     let new = new_pool(create, &array)?;
-    pool_changes::create(&array, new).await?;
+    array.openings().create(array.control(), new).await?;
     Ok((StatusCode::CREATED, shown(&array, &name).await?))
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn destroy_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
 ) -> Result<StatusCode, Refusal> {
-    pool_changes::destroy(&array, name).await?;
+    array.openings().destroy(array.control(), name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

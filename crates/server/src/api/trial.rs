@@ -11,7 +11,7 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use super::{restore, settings, snapshots, volumes};
 use crate::array::{Array, Deletion};
-use crate::openings::pool_changes;
+use ::array::openings;
 use api::{Problem, SettingsChange, VolumeRestore};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
@@ -108,7 +108,7 @@ pub(super) async fn check_destroy_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
 ) -> Result<StatusCode, Refusal> {
-    pool_changes::check_destroyable(&array, &name).await?;
+    openings::check_destroyable(&array, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
-use crate::openings::pool_changes::{self, NewPool};
+use ::array::openings::NewPool;
 use engine::pool::PoolInfo;
 use site::{Background, Drive, Pool, RateLimit, Site, TimeLimit};
 use std::collections::BTreeMap;
@@ -216,9 +216,37 @@ async fn add(
         drives: drives.collect(),
     };
     match (array.is_unlisted(&pool.name), is_owner) {
-        (false, _) => pool_changes::create(array, new).await,
-        (true, true) => pool_changes::take_in(array, new).await,
+        (false, _) => array.openings().create(array.control(), new).await,
+        (true, true) => array.openings().take_in(array.control(), new).await,
         (true, false) => Err(refused()),
+    }
+}
+
+/// Looks for a pool that is not open at these drives.
+async fn look_for(
+    array: &Array,
+    pool: Pool,
+    drives: Vec<Drive>,
+    is_owner: bool,
+) -> Result<(), ArrayError> {
+    let openings = array.openings();
+    match is_owner {
+        true => openings.look_for(array.control(), pool, drives).await,
+        false => Err(refused()),
+    }
+}
+
+/// Looks for a drive of a pool where the file says.
+async fn look_for_drive(
+    array: &Array,
+    pool: String,
+    drive: Drive,
+    is_owner: bool,
+) -> Result<(), ArrayError> {
+    let openings = array.openings();
+    match is_owner {
+        true => openings.look_for_drive(array.control(), pool, drive).await,
+        false => Err(refused()),
     }
 }
 
@@ -244,10 +272,7 @@ pub(super) async fn apply_pools(
         if array.is_closed(&pool.name) {
             if other_drives(site, &settings, array, &pool.name).is_some() {
                 let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
-                let looked_for = match is_owner {
-                    true => pool_changes::look_for(array, pool.clone(), drives.collect()).await,
-                    false => Err(refused()),
-                };
+                let looked_for = look_for(array, pool.clone(), drives.collect(), is_owner).await;
                 note(format!("drives of {what}"), looked_for);
             }
             continue;
@@ -255,10 +280,7 @@ pub(super) async fn apply_pools(
         let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
         for drive in drives.filter(|drive| is_elsewhere(drive, &settings, array, &pool.name)) {
             let (what, pool) = (format!("drive {}", drive.name), pool.name.clone());
-            let moved = match is_owner {
-                true => pool_changes::look_for_drive(array, pool, drive).await,
-                false => Err(refused()),
-            };
+            let moved = look_for_drive(array, pool, drive, is_owner).await;
             note(what, moved);
         }
         if settings

@@ -5,6 +5,7 @@ pub(crate) mod configuration;
 mod drive_files;
 mod drives;
 mod history;
+mod made;
 mod places;
 mod placing;
 mod portals;
@@ -18,15 +19,16 @@ pub(crate) use ::array::control::{
     DrivePlaces, DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss,
     MissingDrive, NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent,
     Present, ROUTINE, Restoring, Roster, Schedule, Settled, Store, TakeBack, WaitingReplacement,
-    in_brief, names,
+    in_brief,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
 pub use configuration::kept_settings;
 use history::EventFile;
 pub(crate) use history::History;
+pub(crate) use made::made_pools;
 pub use places::added;
-pub(crate) use places::{drive_places, keep_added};
+pub(crate) use places::{drive_places, drive_record};
 pub(crate) use roster::roster;
 pub(crate) use scrubs::scrubs;
 
@@ -40,6 +42,7 @@ use crate::runtime::Executor;
 use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, JobRecord, Jobs};
 use ::array::control::{ControlPlane, Machine, Recorder, Runtime};
+use ::array::openings::Openings;
 use engine::pool::{MemberInfo, PoolInfo};
 use site::Site;
 use std::collections::BTreeMap;
@@ -83,6 +86,7 @@ pub struct Array {
     image_places: Arc<ImagePlaces>,
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
+    openings: Arc<Openings<RealWorld>>,
     /// Opens and closes portals, once there is a front.
     portals: Arc<OnceLock<Portals>>,
 }
@@ -111,7 +115,7 @@ impl Array {
         shared: (Arc<Directory>, Arc<Offload>),
         (store, history): (Arc<dyn Store>, History),
         (drives, roster, jobs): (DrivePlaces, Roster, JobEdges),
-        (site, data): (&Site, Weak<DataDir>),
+        (site, data, openings): (&Site, Weak<DataDir>, Arc<Openings<RealWorld>>),
     ) -> Arc<Self> {
         let runtime: Arc<dyn Runtime> = Arc::new(Executor::current());
         let kept = Jobs::new(Arc::clone(&runtime), Arc::new(jobs.file), jobs.kept);
@@ -134,6 +138,7 @@ impl Array {
             control,
             image_places: jobs.image_places,
             data,
+            openings,
             portals: Arc::default(),
         })
     }
@@ -150,6 +155,16 @@ impl Array {
     pub(crate) fn data(&self) -> Result<Arc<DataDir>, ArrayError> {
         let ended = || ArrayError::new(ArrayErrorKind::Unavailable, "the array ends".to_owned());
         self.data.upgrade().ok_or_else(ended)
+    }
+
+    /// Its pools, and what it takes to open, make and destroy them.
+    pub(crate) fn openings(&self) -> &Arc<Openings<RealWorld>> {
+        &self.openings
+    }
+
+    /// The control plane.
+    pub(crate) fn control(&self) -> &Arc<ControlPlane<RealWorld>> {
+        &self.control
     }
 
     /// Where images may be.

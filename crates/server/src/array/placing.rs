@@ -6,11 +6,11 @@
 
 use super::drive_files::{make_files, remove_files};
 use super::{Array, ArrayError, ArrayErrorKind, NewDrive};
-use crate::blank;
 use crate::drive_files::{Patience, is_open_here};
 use crate::own_files::foreign;
 use crate::shard::ShardState;
 use ::array::control::Placing;
+use ::array::openings::blank;
 use ::array::pool;
 use engine::pool::{Lane, MemberInfo, MemberState, NamedDrive, PoolInfo};
 use engine::{Drive, PoolError, PoolErrorKind};

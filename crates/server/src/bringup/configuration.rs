@@ -5,8 +5,7 @@ use crate::apply;
 use crate::array::configuration::{Configuration, before};
 use crate::array::{ArrayErrorKind, Basis, Settled};
 use crate::data_dir::DataDir;
-use crate::openings::made::Made;
-use crate::openings::pool_plan::PoolPlan;
+use ::array::openings::MadePools;
 use site::Site;
 use std::sync::Arc;
 use world_real::RealWorld;
@@ -27,7 +26,7 @@ pub(super) struct Beginning {
 pub(super) fn described(
     file: Option<&Site>,
     kept: Option<&Configuration>,
-    data: &DataDir,
+    (data, made): (&DataDir, &MadePools),
 ) -> Result<Site, BringUpError> {
     let settings = kept.and_then(|kept| kept.settings.as_deref());
     match (file, settings) {
@@ -51,7 +50,7 @@ pub(super) fn described(
         }
         (None, None) => {
             let path = data.path().display();
-            let context = match Made::read(data)?.pools.is_empty() {
+            let context = match made.now().pools.is_empty() {
                 true => format!(
                     "data directory {path}: no array is kept there; say which with --site FILE"
                 ),
@@ -64,14 +63,6 @@ pub(super) fn described(
             Err(BringUpError::new(BringUpErrorKind::Data, context))
         }
     }
-}
-
-/// Whether there was an array before whose record is not there: it was kept here, a pool was made
-/// elsewhere, or there are pools that no record of pools names.
-pub(super) fn is_lost(made: &Made, plans: &[PoolPlan], others: bool) -> bool {
-    let is_elsewhere = |plan: &PoolPlan| plan.comes_from_elsewhere(made);
-    let is_unknown = others && made.pools.is_empty();
-    made.is_configured || is_unknown || plans.iter().any(is_elsewhere)
 }
 
 /// Finds out what to begin with, given what is `kept`. Where there was a configuration and `is_lost`, that is nothing:
@@ -90,7 +81,7 @@ pub(super) fn begin(
         return Ok(accepted(settings, kept));
     }
     if is_lost {
-        return lost(settings, data);
+        return Ok(lost(settings, data));
     }
     let (exports, hosts) = (data.exports_file(), data.hosts_file());
     let of_before = before(&exports, &hosts)?;
@@ -139,14 +130,13 @@ fn accepted(settings: Option<Arc<Site>>, kept: Configuration) -> Beginning {
 }
 
 /// What an array begins with whose record is lost.
-fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringUpError> {
-    Made::read(data)?.note_lost(data, true)?;
+fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Beginning {
     tracing::error!(
         "{} is not there, and pools are: nobody can log in. Put the record back and start \
          again, or have the array be as the site file says with `ashlar site apply`",
         data.configuration_file().display()
     );
-    Ok(Beginning {
+    Beginning {
         configuration: Configuration {
             is_complete: true,
             is_lost: true,
@@ -154,7 +144,7 @@ fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Result<Beginning, BringU
             ..Configuration::default()
         },
         basis: Basis::New,
-    })
+    }
 }
 
 /// Has the array be what it begins with.

@@ -15,12 +15,9 @@
 
 use super::{BringUpError, make_volumes};
 use crate::apply;
-use crate::array::{self, Array, MissingDrive};
-use crate::data_dir::DataDir;
-use crate::drive_files::{self, DriveContent};
-use crate::openings::made::Made;
-use crate::openings::pools::{self, KnownPool, Outcome};
+use crate::array::{Array, MissingDrive};
 use crate::shard::{ShardHandle, ShardState};
+use ::array::openings::{DriveContent, DrivePlace};
 use engine::drives::EventKind;
 use engine::pool::PoolInfo;
 use site::Site;
@@ -28,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
@@ -59,12 +56,8 @@ pub(super) struct Late {
 struct Looker {
     /// For the volumes that the first start could not make.
     site: Site,
-    data: Weak<DataDir>,
     shards: Vec<ShardHandle>,
     array: Weak<Array>,
-    /// Held while what came of an opening is noted: of two pools with a volume of one name, one
-    /// stays open.
-    noting: Mutex<()>,
 }
 
 /// What is under way, and what came of it before.
@@ -86,20 +79,13 @@ struct Failed {
 
 impl Late {
     /// Looks from now on.
-    pub(super) fn begin(
-        site: Site,
-        data: &Arc<DataDir>,
-        shards: Vec<ShardHandle>,
-        array: &Arc<Array>,
-    ) -> Self {
+    pub(super) fn begin(site: Site, shards: Vec<ShardHandle>, array: &Arc<Array>) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let mut rounds = Rounds {
             looker: Arc::new(Looker {
                 site,
-                data: Arc::downgrade(data),
                 shards,
                 array: Arc::downgrade(array),
-                noting: Mutex::default(),
             }),
             opening: JoinSet::new(),
             under_way: BTreeSet::new(),
@@ -142,10 +128,10 @@ impl Rounds {
     /// One round; false when there is no array any more.
     async fn look(&mut self) -> bool {
         let looker = Arc::clone(&self.looker);
-        let (Some(array), Some(data)) = (looker.array.upgrade(), looker.data.upgrade()) else {
+        let Some(array) = looker.array.upgrade() else {
             return false;
         };
-        self.open(&array, &data).await;
+        self.open(&array).await;
         self.settle(&array).await;
         self.show_again(&array).await;
         // A change that does not end was told of elsewhere.
@@ -168,7 +154,7 @@ impl Rounds {
     }
 
     /// Opens the pools that can be by now.
-    async fn open(&mut self, array: &Arc<Array>, data: &Arc<DataDir>) {
+    async fn open(&mut self, array: &Arc<Array>) {
         for closed in array.closed_pools() {
             if let Some(name) = &closed.clash
                 && array.volume(name).await.is_ok()
@@ -179,10 +165,9 @@ impl Rounds {
             if !self.under_way.insert(name.clone()) {
                 continue;
             }
-            let (looker, array) = (Arc::clone(&self.looker), Arc::clone(array));
-            let data = Arc::clone(data);
+            let array = Arc::clone(array);
             self.opening.spawn(async move {
-                if let Err(error) = looker.open(&name, &array, &data).await {
+                if let Err(error) = array.openings().open_late(&name, array.control()).await {
                     tracing::error!("pool {name}: {error}");
                 }
                 name
@@ -259,51 +244,6 @@ impl Rounds {
 }
 
 impl Looker {
-    /// Opens a pool, if it can be by now.
-    async fn open(
-        &self,
-        name: &str,
-        array: &Arc<Array>,
-        data: &DataDir,
-    ) -> Result<(), BringUpError> {
-        let made = Made::read(data)?;
-        let added = array::added(data.path())?;
-        let settings = array.settings();
-        let known = KnownPool {
-            site: &settings,
-            data,
-            made: &made,
-            added: &added,
-            failed: &array.failed_by_uuid(),
-        };
-        let plan = match pools::plan_one(&known, &self.shards, name).await? {
-            Ok(Some(plan)) => plan,
-            Ok(None) => return Ok(()),
-            Err(why) => {
-                array.pool_is_closed(name, why, None);
-                return Ok(());
-            }
-        };
-        let outcome = pools::open(&plan, &self.shards).await?;
-        let outcome = outcome.unwrap_or_else(|| {
-            let why = "none of its drives is there now, and Ashlar does not create it again";
-            Outcome::Closed(vec![format!("pool {name}: {why}")])
-        });
-        let _turn = self.noting.lock().await;
-        pools::take_note(&plan, outcome, array, &self.shards).await?;
-        if !array.is_closed(name) {
-            let known = name.to_owned();
-            let remembered = array.change(move |array| async move {
-                let data = array.data()?;
-                let mut made = Made::read(&data)?;
-                Ok(pools::remember(&known, &array, &data, &mut made).await?)
-            });
-            remembered.await?;
-            array.pool_is_settled(name, false);
-        }
-        Ok(())
-    }
-
     /// What a start does once pools are open, for one that came late. What can't be done is no
     /// reason to leave the rest.
     ///
@@ -349,8 +289,8 @@ impl Looker {
             return Ok(());
         };
         let (name, path) = (drive.name.clone(), drive.path.clone());
-        let place = array.data()?.place_at(name, path, None);
-        let look = drive_files::glance(shard, place).await?;
+        let place = DrivePlace::at(name, path);
+        let look = array.openings().glance(shard, place).await?;
         let (name, path) = (&drive.name, drive.path.display());
         let is_spare = info.members.iter().all(|member| member.name != *name);
         let what = match look.found {

@@ -28,14 +28,15 @@ use crate::array::configuration::{Configuration, InFile};
 use crate::array::{self, Array, ArrayErrorKind, Basis, DrivePlaces, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
+use crate::drive_files::FileBays;
 use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload::{self, Offload};
-use crate::openings::pool_plan::PoolPlan;
-use crate::openings::{made, pool_changes, pools, taking_back, unlisted};
 use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
+use ::array::control::AddedDrive;
+use ::array::openings::{self, KeptRecords, KnownPools, MadePools, Opened, Openings};
 use futures_util::future::join_all;
 use late::Late;
 use site::diff::VolumePlan;
@@ -47,6 +48,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use world_real::RealWorld;
 
 /// What to bring up.
 #[derive(Clone, Debug)]
@@ -100,7 +102,8 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     } = options;
     let store = Arc::new(InFile::new(data.configuration_file()));
     let kept = store.read()?;
-    let described = configuration::described(site.as_ref(), kept.as_ref(), &data)?;
+    let made = array::made_pools(&data)?;
+    let described = configuration::described(site.as_ref(), kept.as_ref(), (&data, &made))?;
     let portals = portals(&described, portal);
     let api = api.or_else(|| described.api.listen.clone());
     let api = api.or(usual_api).ok_or_else(no_api_address)?;
@@ -108,8 +111,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     let limits = descriptors::fitted(&described, data.path(), shard_count, portals.len())?;
     let (limits, memory_bytes) = budget::fitted(limits);
     let limits = front_limits(&limits, memory_bytes);
-    let is_first = kept.is_none();
-    let portals = free_portals(portals, is_first)?;
+    let portals = free_portals(portals, kept.is_none())?;
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
@@ -118,10 +120,12 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
         described,
         store,
         kept,
+        openings: openings_in(&data, made),
+        added: array::added(data.path())?,
     };
     match furnish(beginning, &data, &handles, (&portals, &limits)).await {
         Ok((array, front, site)) => {
-            let late = Late::begin(site, &data, handles, &array);
+            let late = Late::begin(site, handles, &array);
             Ok(offer(api, (array, front), shards, late, data))
         }
         Err(error) => {
@@ -129,6 +133,13 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
             Err(error)
         }
     }
+}
+
+/// The pools of this machine.
+fn openings_in(data: &DataDir, made: MadePools) -> Arc<Openings<RealWorld>> {
+    let path = data.path().to_owned();
+    let bays = Arc::new(FileBays::new(path.clone()));
+    Arc::new(Openings::new(bays, made, path))
 }
 
 fn no_api_address() -> BringUpError {
@@ -145,31 +156,31 @@ struct KnownBeforeStart {
     described: Site,
     store: Arc<InFile>,
     kept: Option<Configuration>,
+    openings: Arc<Openings<RealWorld>>,
+    /// The drives that the API added.
+    added: Vec<AddedDrive>,
 }
 
 impl KnownBeforeStart {
     /// Ends the destroying of pools that was cut short, and takes back the making of others; nothing
-    /// says any more that the array has them. Gives what it has made, and which pools are gone.
+    /// says any more that the array has them. Gives which pools are gone.
     ///
     /// # Errors
-    /// A record can't be read or written, or a shard has stopped.
+    /// A record can't be written, or a shard has stopped.
     async fn forget_gone(
         &mut self,
         data: &DataDir,
         shard: &ShardHandle,
-    ) -> Result<(made::Made, Vec<String>), BringUpError> {
-        let mut made = made::Made::read(data)?;
-        let mut gone = pool_changes::end_destructions(data, shard, &mut made).await?;
-        gone.extend(taking_back::take_back_makings(data, &mut made, shard).await?);
-        for name in &gone {
-            self.described = pool_changes::without(&self.described, name);
-            if let Some(kept) = &mut self.kept {
-                kept.settings = Some(Arc::new(self.described.settings()));
-                self.store.write(kept)?;
-            }
-            made.forget(data, name)?;
-        }
-        Ok((made, gone))
+    ) -> Result<Vec<String>, BringUpError> {
+        let drives = array::drive_record(data.path());
+        let kept = KeptRecords {
+            described: &mut self.described,
+            configuration: self.kept.as_mut(),
+            store: &*self.store,
+            added: &mut self.added,
+            drives: &*drives,
+        };
+        Ok(self.openings.forget_gone(shard, kept).await?)
     }
 
     /// The array, whose pools are on the shards that `homes` says.
@@ -188,7 +199,11 @@ impl KnownBeforeStart {
             shared,
             (store, History::read(data.events_file())),
             of_drives,
-            (&self.described, Arc::downgrade(data)),
+            (
+                &self.described,
+                Arc::downgrade(data),
+                Arc::clone(&self.openings),
+            ),
         )
     }
 }
@@ -201,12 +216,11 @@ async fn furnish(
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
-    let known = before.forget_gone(data, &shards[0]).await?;
+    let gone = before.forget_gone(data, &shards[0]).await?;
     let shared = (Arc::new(Directory::new()), offload::begin());
     shared.0.allow_algorithms(&before.described.chap);
-    let opened = open_pools(&before, known, (data, shards), shared.clone()).await?;
-    let array = Arc::clone(&opened.array);
-    configure(&mut before, opened, data, shards).await?;
+    let (array, opened) = open_pools(&before, gone, (data, shards), shared.clone()).await?;
+    configure(&mut before, (&array, opened), data, shards).await?;
     array.keep_by_itself(array::scrubs(data.path())).await?;
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
@@ -215,114 +229,98 @@ async fn furnish(
     Ok((array, front, before.described))
 }
 
-/// The array, over the pools that could be opened.
-struct Opened {
-    array: Arc<Array>,
-    plans: Vec<PoolPlan>,
-    made: made::Made,
-    /// There was a configuration, and it is gone.
-    is_lost: bool,
-    /// The start before was cut short.
-    was_cut: bool,
-}
-
-/// Opens the pools. `made` is what was made here, and `gone` are pools that are no more.
+/// Opens the pools, and gives the array over those that could be. `gone` are pools that are no more.
 async fn open_pools(
     before: &KnownBeforeStart,
-    (made, gone): (made::Made, Vec<String>),
+    gone: Vec<String>,
     (data, shards): (&Arc<DataDir>, &[ShardHandle]),
     shared: (Arc<Directory>, Arc<Offload>),
-) -> Result<Opened, BringUpError> {
-    let site = &before.described;
-    let added = array::added(data.path())?;
+) -> Result<(Arc<Array>, Opened), BringUpError> {
+    let (site, openings) = (&before.described, &before.openings);
     let roster = array::roster(data.path());
     let jobs = jobs_of(site, data)?;
-    let known = pools::KnownPool {
+    let known = KnownPools {
         site,
-        data,
-        made: &made,
-        added: &added,
+        made: &openings.made().now(),
+        added: &before.added,
         failed: &roster.failed(),
     };
-    let plans = pools::plan(&known, shards).await?;
-    let is_gone = before.kept.is_none();
-    let was_cut = made.is_cut_short(data, !is_gone);
-    let unlisted = unlisted::find(&known, (&roster, &gone), &shards[0], (is_gone, was_cut)).await?;
-    let opened = join_all(plans.iter().map(|plan| pools::open(plan, shards))).await;
+    // Versions of before had files of their own.
+    let was_kept = data.exports_file().exists() || data.hosts_file().exists();
+    let is_kept = (before.kept.is_some(), was_kept);
+    let opened = openings.open_all(&known, (&roster, &gone), shards, is_kept);
+    let mut opened = opened.await?;
+    let homes = openings::homes(&opened.plans);
+    let added = before.added.clone();
     let of_drives = (array::drive_places(data.path(), site, added), roster, jobs);
-    let array = before.array((data, shards), pools::homes(&plans), shared, of_drives);
-    let is_lost = configuration::is_lost(&made, &plans, !unlisted.is_empty());
-    array.note_unlisted(unlisted);
-    for (plan, outcome) in plans.iter().zip(opened) {
-        if let Some(outcome) = outcome? {
-            pools::take_note(plan, outcome, &array, shards).await?;
-        }
-    }
-    Ok(Opened {
-        array,
-        plans,
-        made,
-        is_lost,
-        was_cut,
-    })
+    let array = before.array((data, shards), homes, shared, of_drives);
+    let noted = openings.take_note_of_all(&mut opened, array.control());
+    noted.await?;
+    Ok((array, opened))
 }
 
 /// Has the array be what its configuration and the site file say.
 async fn configure(
     before: &mut KnownBeforeStart,
-    opened: Opened,
+    (array, opened): (&Arc<Array>, Opened),
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
 ) -> Result<(), BringUpError> {
-    let (array, mut made) = (opened.array, opened.made);
+    let openings = Arc::clone(&before.openings);
+    let made = openings.made();
     let (file, kept) = (&before.file, before.kept.take());
     let settled = array.settle().await?;
     array.keep_events();
     if file.is_some() {
-        apply::forget(&before.described, &array).await?;
+        apply::forget(&before.described, array).await?;
     }
-    let renamed = apply::renamed(&before.described, &array).await?;
+    let renamed = apply::renamed(&before.described, array).await?;
     tell_renamed(&renamed);
     let site = &apply::follow(&before.described, &renamed);
-    made.note_lost(data, opened.is_lost && kept.is_none())?;
-    remember(&opened.plans, &array, data, &mut made).await?;
+    note_pools(&openings, &opened, (array, kept.is_none())).await?;
     let beginning = configuration::begin(site, data, kept, opened.is_lost)?;
     let is_first = beginning.basis == Basis::New;
     let is_complete = beginning.configuration.is_complete;
-    let volumes = apply::plan(site, &array).await?;
-    pools::make(opened.plans, shards, data, &mut made).await?;
+    let volumes = apply::plan(site, array).await?;
+    openings.make(opened.plans, shards).await?;
     array.note_drives_and_warn().await;
     if file.is_some() {
         apply::tell(&volumes);
     }
     if !is_complete {
-        make_volumes(volumes, site, &array).await?;
+        make_volumes(volumes, site, array).await?;
     }
     if is_first {
-        tell_overcommitted(&array).await?;
+        tell_overcommitted(array).await?;
     }
     configuration::take_over(beginning, settled).await?;
-    made.set_configured(data, (site, opened.was_cut))?;
+    let configured = made.set_configured((site, opened.was_cut)).await;
+    configured.map_err(unwritten)?;
     if let Some(file) = file {
-        tell_differences(&apply::follow(file, &renamed), &array).await?;
+        tell_differences(&apply::follow(file, &renamed), array).await?;
     }
     Ok(())
 }
 
-/// Records the open pools that were made in another data directory.
-///
-/// # Errors
-/// As [`pools::remember`].
-async fn remember(
-    plans: &[PoolPlan],
-    array: &Array,
-    data: &DataDir,
-    made: &mut made::Made,
+/// Puts on record what was found of pools: that the configuration `is_gone`, where there was one, and
+/// pools that were made elsewhere.
+async fn note_pools(
+    openings: &Openings<RealWorld>,
+    opened: &Opened,
+    (array, is_gone): (&Array, bool),
 ) -> Result<(), BringUpError> {
-    for plan in plans {
-        pools::remember(&plan.spec.name, array, data, made).await?;
+    if opened.is_lost && is_gone {
+        openings.made().note_lost().await.map_err(unwritten)?;
+    }
+    for plan in &opened.plans {
+        openings.remember(&plan.spec.name, array).await?;
     }
     Ok(())
+}
+
+/// A record of pools that can't be written.
+fn unwritten(context: String) -> BringUpError {
+    BringUpError::new(BringUpErrorKind::Data, context)
 }
 
 /// Says in the log which volumes the site file calls by an earlier name.

@@ -9,12 +9,13 @@
 //! - The roster is written soon after a failure, and not before the next write is acknowledged: it
 //!   is a second guard, and labels are the first.
 
-use super::lanes::OpenedDrive;
+use super::bays::OpenedDrive;
+use super::look::{DriveContent, Look};
 use super::pool_plan::{PoolPlan, misplaced};
-use crate::array::MissingDrive;
-use crate::drive_files::{DriveContent, Look};
+use crate::control::MissingDrive;
+use crate::pool::opening::doors;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
-use ::array::pool::opening::doors;
+use engine::World;
 use engine::pool::{Lane, NamedDrive};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -63,12 +64,12 @@ pub(super) fn refusal(
 }
 
 /// Why a pool is not opened: of its drives, only those could be opened that are out of use.
-pub(super) fn of_opened(
+pub(super) fn of_opened<W: World>(
     plan: &PoolPlan,
-    drives: &[OpenedDrive],
+    drives: &[OpenedDrive<W>],
     missing: &[MissingDrive],
 ) -> Option<Vec<String>> {
-    let is_failed = |drive: &OpenedDrive| plan.failed.contains(&drive.name);
+    let is_failed = |drive: &OpenedDrive<W>| plan.failed.contains(&drive.name);
     if missing.is_empty() || drives.is_empty() || !drives.iter().all(is_failed) {
         return None;
     }
@@ -85,22 +86,22 @@ pub(super) fn of_opened(
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn of_a_lane(
+pub(super) async fn of_a_lane<W: World>(
     PoolPlan {
         failed,
         label,
         shards: homes,
         ..
     }: &PoolPlan,
-    shards: &[ShardHandle],
-    drives: &[OpenedDrive],
+    shards: &[ShardHandle<W>],
+    drives: &[OpenedDrive<W>],
 ) -> Result<Option<Vec<String>>, ShardGone> {
     let Some(label) = label.as_ref().filter(|_| !failed.is_empty()) else {
         return Ok(None);
     };
     for (lane, home) in homes.iter().enumerate() {
         let (known, drives) = (label.clone(), drives.to_vec());
-        let visit = move |state: Rc<ShardState>| async move {
+        let visit = move |state: Rc<ShardState<W>>| async move {
             let (mut with, mut without) = (Vec::new(), Vec::new());
             for NamedDrive { name, drive } in doors(&state, &drives) {
                 let has = Lane::has_label(state.world(), &drive, &known, lane as u16).await;
@@ -126,7 +127,7 @@ pub(super) async fn of_a_lane(
 }
 
 /// What is wrong with such a pool, and what to do.
-pub(super) fn remedy(name: &str) -> String {
+fn remedy(name: &str) -> String {
     format!(
         "pool {name}: only drives that are out of use are there; bring the others back. If the \
          others are lost, stop Ashlar, remove ashlar-roster.json from the data directory, and start"

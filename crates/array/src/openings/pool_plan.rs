@@ -1,27 +1,29 @@
 //! What is to become of a pool of the site, before anything is done with it.
 
+use super::look::DrivePlace;
 use super::made::Made;
-use crate::array::MissingDrive;
-use crate::drive_files::DrivePlace;
+use crate::control::MissingDrive;
 use engine::pool::LabelSummary;
 use std::path::PathBuf;
 
 /// What is to become of a pool of the site.
-pub(crate) struct PoolPlan {
-    pub(crate) spec: site::Pool,
+#[derive(Clone, Debug)]
+pub struct PoolPlan {
+    pub spec: site::Pool,
     /// The shard of each lane, by index.
-    pub(crate) shards: Vec<usize>,
+    pub shards: Vec<usize>,
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
     pub(super) places: Vec<DrivePlace>,
     /// Names of those drives that are out of use, by the roster.
-    pub(crate) failed: Vec<String>,
+    pub failed: Vec<String>,
     /// The label of one of its drives.
-    pub(crate) label: Option<LabelSummary>,
+    pub label: Option<LabelSummary>,
     pub(super) action: Action,
 }
 
 /// What is done with a pool.
-pub(crate) enum Action {
+#[derive(Clone, Debug)]
+pub enum Action {
     /// Open it from the labels of its drives. What is wrong with others is no reason
     /// not to, if they can be done without.
     Open {
@@ -41,7 +43,7 @@ pub(crate) enum Action {
 
 impl PoolPlan {
     /// Why it can't be made: it is there, or part of it is.
-    pub(crate) fn labelled(&self) -> Option<String> {
+    pub fn labelled(&self) -> Option<String> {
         let name = &self.spec.name;
         match &self.action {
             Action::Make { .. } => None,
@@ -60,14 +62,14 @@ impl PoolPlan {
     }
 
     /// It is opened, and was not made in this data directory.
-    pub(crate) fn comes_from_elsewhere(&self, made: &Made) -> bool {
+    pub fn comes_from_elsewhere(&self, made: &Made) -> bool {
         let is_there = matches!(self.action, Action::Open { .. });
         is_there && !made.pools.contains_key(&self.spec.name)
     }
 }
 
 /// Why a drive with this label should not be here.
-pub(crate) fn misplaced(
+pub(super) fn misplaced(
     label: &LabelSummary,
     name: &str,
     place: &DrivePlace,

@@ -3,21 +3,20 @@
 use base::DriveOffset;
 use engine::World;
 use engine::drive::Drive as _;
-use world_real::{RealDrive, RealWorld};
 
 /// How much of a drive has to be zero for it to count as empty: partition tables,
 /// superblocks and volume managers' labels all lie in there.
 const LOOK_BYTES: usize = 1 << 20;
 
 /// What to do about one that is not empty.
-pub(crate) const REMEDY: &str = "has no label and isn't empty; if what is on it can go, wipe it \
+pub const REMEDY: &str = "has no label and isn't empty; if what is on it can go, wipe it \
      (wipefs --all, or remove the file), else take another drive";
 
 /// Whether nothing is on a drive.
 ///
 /// # Errors
 /// It can't be read; says why.
-pub(crate) async fn is_blank(world: &RealWorld, drive: &RealDrive) -> Result<bool, String> {
+pub async fn is_blank<W: World>(world: &W, drive: &W::Drive) -> Result<bool, String> {
     let capacity = usize::try_from(drive.geometry().capacity_bytes).unwrap_or(usize::MAX);
     let buf = world.buffers().bytes(LOOK_BYTES.min(capacity));
     let (buf, read) = drive.read(DriveOffset(0), buf).await;

@@ -3,17 +3,17 @@
 //! The labels of the pool's other drives say where the labels of the other lanes are. A drive that
 //! does not answer any more keeps the result of its first look.
 
-use super::{DriveContent, Look, Patience, READ_TIME};
+use super::{DriveContent, Look};
+use crate::openings::bays::{DriveBays, Patience, READ_TIME, in_time};
+use crate::pool::opening::KnownLabels;
 use crate::shard::ShardState;
-use ::array::pool::opening::KnownLabels;
-use tokio::time::timeout;
-use world_real::RealDrive;
+use engine::World;
 
 /// Finds labels of other lanes on the drives of a pool of several lanes.
-pub(super) async fn by_other_lanes(
-    state: &ShardState,
+pub(super) async fn by_other_lanes<W: World>(
+    state: &ShardState<W>,
+    bays: &dyn DriveBays<W>,
     looks: &mut [Look],
-    patience: &mut Patience,
 ) {
     let label = |look: &Look| match &look.found {
         DriveContent::Labelled(label) => Some(label.clone()),
@@ -23,17 +23,18 @@ pub(super) async fn by_other_lanes(
     if known.lead_nowhere() {
         return;
     }
+    let mut patience = Patience::default();
     for look in looks {
         if !matches!(look.found, DriveContent::Empty | DriveContent::Occupied) {
             continue;
         }
         // Whoever can't be opened now is what it was a moment ago.
-        let Ok(open) = patience.open(&look.place.path).await else {
+        let Ok(open) = bays.open(&look.place.path, &mut patience).await else {
             continue;
         };
-        let drive = RealDrive::of(state.world(), &open);
+        let drive = open.door(state);
         let beside = known.beside(state.world(), &drive);
-        if let Ok(Some(label)) = timeout(READ_TIME, beside).await {
+        if let Some(Some(label)) = in_time(state.world(), READ_TIME, beside).await {
             tracing::warn!(
                 "drive {}: it has lost its labels of the first lane of pool {}, and has those of \
                  another: `ashlar pool salvage` says whether they can be written again",

@@ -1,0 +1,233 @@
+//! Looks at the drives of a site before any is opened or made.
+//!
+//! Invariants:
+//! - Whatever is wrong at a place is found there, and never an error of the look: what is not
+//!   a drive, whole, is a drive that is missing, and its pool may do without it.
+//! - A look ends, whatever it looks at: nobody waits for what does not answer.
+//! - A look writes nothing.
+
+mod second_look;
+
+use super::bays::{DriveBays, NotOpenKind, Patience, READ_TIME, in_time, is_unread};
+use super::blank;
+use crate::shard::{ShardGone, ShardHandle, ShardState};
+use engine::World;
+use engine::drive::Drive as _;
+use engine::pool::{LabelSummary, Lane};
+use futures_util::future::join_all;
+use site::{DriveSource, human};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A drive of the site: where it is and how large the site says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrivePlace {
+    pub name: String,
+    pub path: PathBuf,
+    /// That of a file; devices have none in a site.
+    pub size_bytes: Option<u64>,
+}
+
+impl DrivePlace {
+    /// Where a drive of a site is; a file's path is relative to the directory `data`.
+    pub fn of(drive: &site::Drive, data: &Path) -> Self {
+        DrivePlace {
+            name: drive.name.clone(),
+            path: data.join(drive.source.path()),
+            size_bytes: match drive.source {
+                DriveSource::File { size_bytes, .. } => Some(size_bytes),
+                DriveSource::Device { .. } => None,
+            },
+        }
+    }
+
+    /// Where a drive is that a record names.
+    pub fn at(name: String, path: PathBuf) -> Self {
+        DrivePlace {
+            name,
+            path,
+            size_bytes: None,
+        }
+    }
+}
+
+/// What is at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriveContent {
+    /// Nothing; says so.
+    Nothing(String),
+    /// A drive without label, with nothing on it.
+    Empty,
+    /// A drive without label, with something on it.
+    Occupied,
+    /// What can't be opened, can't be a drive, does not answer, or has no label that can be
+    /// read; says why.
+    Unusable(String),
+    /// A drive of a pool.
+    Labelled(LabelSummary),
+}
+
+/// What is at a place, and whether its size is what the site says.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub place: DrivePlace,
+    pub found: DriveContent,
+    /// Set when the size is another one.
+    pub wrong_size: Option<WrongSize>,
+}
+
+/// A drive that is smaller or larger than the site says.
+#[derive(Clone, Debug)]
+pub struct WrongSize {
+    pub smaller: bool,
+    /// Both sizes and what to do, for people.
+    pub context: String,
+}
+
+/// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use
+/// is waited for.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn look<W: World>(
+    bays: &Arc<dyn DriveBays<W>>,
+    shard: &ShardHandle<W>,
+    places: Vec<DrivePlace>,
+) -> Result<Vec<Look>, ShardGone> {
+    let bays = Arc::clone(bays);
+    let visit = |state: Rc<ShardState<W>>| async move {
+        let looks = places
+            .into_iter()
+            .map(|place| look_at(&state, &*bays, place, Patience::default()));
+        let mut looks = join_all(looks).await;
+        second_look::by_other_lanes(&state, &*bays, &mut looks).await;
+        looks
+    };
+    shard.call(visit).await
+}
+
+/// Looks at one place, as [`look`] does, and does not wait for what is in use.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn glance<W: World>(
+    bays: &Arc<dyn DriveBays<W>>,
+    shard: &ShardHandle<W>,
+    place: DrivePlace,
+) -> Result<Look, ShardGone> {
+    let bays = Arc::clone(bays);
+    let visit = |state: Rc<ShardState<W>>| async move {
+        look_at(&state, &*bays, place, Patience::none()).await
+    };
+    shard.call(visit).await
+}
+
+/// The drives among `paths` that have a label, each with the name of the pool. Changes nothing, and
+/// does not wait for what is in use.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn labels<W: World>(
+    bays: &Arc<dyn DriveBays<W>>,
+    shard: &ShardHandle<W>,
+    paths: Vec<PathBuf>,
+) -> Result<Vec<(String, PathBuf)>, ShardGone> {
+    let bays = Arc::clone(bays);
+    let visit = |state: Rc<ShardState<W>>| async move {
+        let label_of = async |path: PathBuf| {
+            let open = bays.open(&path, &mut Patience::none()).await.ok()?;
+            let drive = open.door(&state);
+            let probe = Lane::probe(state.world(), &drive);
+            let label = in_time(state.world(), READ_TIME, probe).await?.ok()??;
+            Some((label.pool_name, path))
+        };
+        let looks = join_all(paths.into_iter().map(label_of)).await;
+        looks.into_iter().flatten().collect()
+    };
+    shard.call(visit).await
+}
+
+async fn look_at<W: World>(
+    state: &ShardState<W>,
+    bays: &dyn DriveBays<W>,
+    place: DrivePlace,
+    mut patience: Patience,
+) -> Look {
+    let opened = bays.open(&place.path, &mut patience).await;
+    // Not before: where nothing answers, this would not either.
+    let wrong = match &opened {
+        Err(error) if error.kind != NotOpenKind::NotFound => None,
+        _ => bays.foreign(&place.path).await,
+    };
+    if let Some(why) = wrong {
+        return Look {
+            place,
+            found: DriveContent::Unusable(why),
+            wrong_size: None,
+        };
+    }
+    let (found, wrong_size) = match opened {
+        Ok(open) => {
+            let drive = open.door(state);
+            let wrong_size = wrong_size(&place, drive.geometry().capacity_bytes);
+            (what_is_on(state, bays, &place, &drive).await, wrong_size)
+        }
+        Err(error) if error.kind == NotOpenKind::NotFound => {
+            (DriveContent::Nothing(error.context), None)
+        }
+        // A device whose node is dead, a file that was emptied, a lock that is held: its pool
+        // may do without it.
+        Err(error) => (DriveContent::Unusable(error.context), None),
+    };
+    Look {
+        place,
+        found,
+        wrong_size,
+    }
+}
+
+async fn what_is_on<W: World>(
+    state: &ShardState<W>,
+    bays: &dyn DriveBays<W>,
+    place: &DrivePlace,
+    drive: &W::Drive,
+) -> DriveContent {
+    let path = place.path.display();
+    let reading = async {
+        match Lane::probe(state.world(), drive).await {
+            Ok(Some(label)) => {
+                bays.is_labelled(&place.path);
+                DriveContent::Labelled(label)
+            }
+            Err(error) if is_unread(&error) => {
+                DriveContent::Unusable(format!("{path}: its label can't be read: {error}"))
+            }
+            Err(error) => DriveContent::Unusable(format!("{path}: {error}")),
+            Ok(None) => match blank::is_blank(state.world(), drive).await {
+                Ok(true) => DriveContent::Empty,
+                Ok(false) => DriveContent::Occupied,
+                Err(error) => DriveContent::Unusable(format!("{path}: it can't be read: {error}")),
+            },
+        }
+    };
+    let read = in_time(state.world(), READ_TIME, reading).await;
+    read.unwrap_or_else(|| {
+        DriveContent::Unusable(format!(
+            "{path}: it does not answer: a read has not ended after {READ_TIME:?}"
+        ))
+    })
+}
+
+fn wrong_size(place: &DrivePlace, capacity_bytes: u64) -> Option<WrongSize> {
+    let size_bytes = place.size_bytes.filter(|size| *size != capacity_bytes)?;
+    let smaller = capacity_bytes < size_bytes;
+    let what = if smaller { "too small" } else { "too large" };
+    let (there, wanted) = (human(capacity_bytes), human(size_bytes));
+    let context = format!(
+        "{}: {what}: it has {there} ({capacity_bytes} bytes), the site says {wanted}; put back the \
+         file that was here, or correct size in the site file",
+        place.path.display()
+    );
+    Some(WrongSize { smaller, context })
+}

@@ -1,0 +1,162 @@
+//! Makes the pools that aren't there, and takes back those that can't be made.
+//!
+//! Invariants:
+//! - A pool is on record as being made, with all that this may leave, before anything of it is made.
+//!   It is on record as made once all of it is there, and before anybody uses it.
+//! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
+
+use super::bays::OpenedDrive;
+use super::error::{OpeningError, OpeningErrorKind};
+use super::made::MadePool;
+use super::open::lanes_of;
+use super::pool_plan::{Action, PoolPlan};
+use super::{Openings, blank};
+use crate::pool::opening::{Opening, doors};
+use crate::shard::{ShardHandle, ShardState};
+use engine::World;
+use engine::pool::{Lane, PoolSpec};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+impl<W: World> Openings<W> {
+    /// Makes the pools that aren't there.
+    ///
+    /// # Errors
+    /// What stands in the way. The pool that fails is taken back then. The record says that it is being
+    /// made, and what is left of it: the caller takes the pool out of the settings, and has the record
+    /// forget it.
+    pub async fn make(
+        &self,
+        plans: Vec<PoolPlan>,
+        shards: &[ShardHandle<W>],
+    ) -> Result<(), OpeningError> {
+        for plan in plans {
+            if let Action::Make { new_files } = &plan.action {
+                self.make_on_record(&plan, new_files, shards).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_on_record(
+        &self,
+        plan: &PoolPlan,
+        new_files: &[(PathBuf, u64)],
+        shards: &[ShardHandle<W>],
+    ) -> Result<(), OpeningError> {
+        let (spec, lanes) = (&plan.spec, lanes_of(plan, shards));
+        let files: Vec<PathBuf> = new_files.iter().map(|(path, _)| path.clone()).collect();
+        let of_before = paths_of_before(plan, &files);
+        let being_made = MadePool::BeingMade {
+            new_files: files.clone(),
+            of_before: of_before.clone(),
+        };
+        let noted = self.made.set(&spec.name, Some(being_made)).await;
+        noted.map_err(OpeningError::record)?;
+        let drives: Vec<String> = spec.drives().cloned().collect();
+        let (created, filled) = self.bays.make_files(new_files.to_vec()).await;
+        // Without it, any of them may be there.
+        let created = created.unwrap_or(files);
+        let recorded = async {
+            filled.map_err(|why| OpeningError::new(OpeningErrorKind::Drive, why))?;
+            let uuid = self.make_one(plan, &lanes, shards).await?;
+            let drives = drives.clone();
+            let made = MadePool::Made { uuid, drives };
+            let kept = self.made.set(&spec.name, Some(made)).await;
+            kept.map_err(OpeningError::record)
+        };
+        if let Err(error) = recorded.await {
+            // With a shard that has stopped, its lane is closed.
+            let _ = lanes.close().await;
+            // Those of before were empty.
+            self.unmake(&shards[0], &spec.name, (created, of_before))
+                .await;
+            return Err(error);
+        }
+        tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
+        Ok(())
+    }
+
+    /// Takes back what there is of a pool that could not be made, and notes what is left.
+    async fn unmake(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+        paths: (Vec<PathBuf>, Vec<PathBuf>),
+    ) {
+        let left = self.take_back(shard, name, paths).await;
+        let noted = match left {
+            Ok(left) => self.made.set(name, Some(left)).await,
+            Err(gone) => Err(gone.to_string()),
+        };
+        if let Err(why) = noted {
+            tracing::error!("pool {name}, which could not be made, is not taken back: {why}");
+        }
+    }
+
+    /// Makes one pool, whose files are there, and gives its identity.
+    async fn make_one(
+        &self,
+        plan: &PoolPlan,
+        lanes: &Opening<W>,
+        shards: &[ShardHandle<W>],
+    ) -> Result<String, OpeningError> {
+        let (mut drives, missing) = self.open_those_there(&plan.places).await;
+        if let Some(missing) = missing.first() {
+            return Err(OpeningError::pool(missing.to_string()));
+        }
+        let pool = &plan.spec;
+        let spec = self.bays.suit(spec_of(pool)).map_err(OpeningError::pool)?;
+        let looked_at = drives.clone();
+        let visit =
+            move |state: Rc<ShardState<W>>| async move { check_blank(&state, &looked_at).await };
+        let blank = shards[plan.shards[0]].call(visit).await?;
+        blank.map_err(OpeningError::pool)?;
+        let mut groups = Vec::new();
+        for group in &pool.groups {
+            let rest = drives.split_off(group.drives.len().min(drives.len()));
+            groups.push((group.level, std::mem::replace(&mut drives, rest)));
+        }
+        let (groups, spares) = (groups, drives);
+        let created = lanes.create(&spec, &groups, &spares).await;
+        let info = created.map_err(|why| OpeningError::not_made(&pool.name, why))?;
+        Ok(info.uuid.to_string())
+    }
+}
+
+/// What a pool of a site file is to be.
+fn spec_of(pool: &site::Pool) -> PoolSpec {
+    let mut spec = PoolSpec::new(&pool.name, pool.groups[0].level);
+    spec.stripe_unit_bytes = pool.stripe_unit_bytes;
+    spec.page_bytes = pool.page_bytes;
+    spec.log_bytes = pool.log_bytes;
+    spec.log_group = pool.log_group();
+    spec
+}
+
+/// Where a pool has drives that were there before it is made.
+fn paths_of_before(plan: &PoolPlan, new_files: &[PathBuf]) -> Vec<PathBuf> {
+    let paths = plan.places.iter().map(|place| place.path.clone());
+    paths.filter(|path| !new_files.contains(path)).collect()
+}
+
+/// That drives which are about to be a pool's are still empty: they were looked at, and closed.
+async fn check_blank<W: World>(
+    state: &ShardState<W>,
+    drives: &[OpenedDrive<W>],
+) -> Result<(), String> {
+    for door in doors(state, drives) {
+        if Lane::probe(state.world(), &door.drive)
+            .await
+            .is_ok_and(|label| label.is_some())
+        {
+            continue;
+        }
+        match blank::is_blank(state.world(), &door.drive).await {
+            Ok(true) => {}
+            Ok(false) => return Err(format!("drive {} {}", door.name, blank::REMEDY)),
+            Err(error) => return Err(format!("drive {}: {error}", door.name)),
+        }
+    }
+    Ok(())
+}

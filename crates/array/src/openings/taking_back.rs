@@ -1,0 +1,249 @@
+//! Takes back makings of pools that did not end, and wipes pools that are destroyed.
+//!
+//! Invariants:
+//! - What a making has left is on record until it is gone, and the record says what that is.
+//! - It is tried again by each start, and before a pool of that name is made.
+//! - Nothing is taken from another pool, or from another array.
+
+use super::Openings;
+use super::bays::{DriveBays, NotOpenKind, Patience, WIPE_TIME, in_time};
+use super::error::OpeningError;
+use super::made::MadePool;
+use crate::error::{ArrayError, ArrayErrorKind};
+use crate::shard::{ShardGone, ShardHandle, ShardState};
+use base::Uuid;
+use engine::World;
+use engine::pool::Lane;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl<W: World> Openings<W> {
+    /// Removes the files that the making of a pool has made, and takes its labels off the drives that
+    /// were there `before`. Gives the mark that says what is left.
+    ///
+    /// # Errors
+    /// The shard has stopped.
+    pub(super) async fn take_back(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+        (new_files, before): (Vec<PathBuf>, Vec<PathBuf>),
+    ) -> Result<MadePool, ShardGone> {
+        Ok(MadePool::BeingMade {
+            of_before: self.unlabel(shard, (name, None), before).await?,
+            new_files: self.remove_unfinished(shard, name, new_files).await?,
+        })
+    }
+
+    /// The same for a pool that the record says is being made; nothing for any other.
+    async fn take_back_on_record(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+    ) -> Result<(), OpeningError> {
+        let Some(MadePool::BeingMade {
+            new_files,
+            of_before,
+        }) = self.made.pool(name)
+        else {
+            return Ok(());
+        };
+        let left = self.take_back(shard, name, (new_files, of_before)).await?;
+        let noted = self.made.set(name, Some(left)).await;
+        noted.map_err(OpeningError::record)
+    }
+
+    /// Takes back the makings of pools that a crash has cut short, or that failed, and gives the names
+    /// of those pools. Nobody was told that there is such a pool.
+    ///
+    /// # Errors
+    /// The shard has stopped, or the record can't be written.
+    pub(super) async fn take_back_makings(
+        &self,
+        shard: &ShardHandle<W>,
+    ) -> Result<Vec<String>, OpeningError> {
+        let made = self.made.now();
+        // A first start that was cut short makes its pools anew.
+        if !made.is_configured {
+            return Ok(Vec::new());
+        }
+        let unfinished = made.pools.iter().filter(|(_, state)| state.is_being_made());
+        let names: Vec<String> = unfinished.map(|(name, _)| name.clone()).collect();
+        for name in &names {
+            self.take_back_on_record(shard, name).await?;
+            tracing::info!("pool {name}: its making was cut short, and is taken back");
+        }
+        Ok(names)
+    }
+
+    /// Takes back what a making of before has left, so that a pool of its name can be made. The settings
+    /// do not name the pool.
+    ///
+    /// # Errors
+    /// Something is left still, a shard has stopped, or the record can't be written.
+    pub(super) async fn before_making(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+    ) -> Result<(), ArrayError> {
+        if !self
+            .made
+            .pool(name)
+            .is_some_and(|state| state.is_being_made())
+        {
+            return Ok(());
+        }
+        self.take_back_on_record(shard, name).await?;
+        let forgotten = self.made.forget(name).await;
+        forgotten.map_err(OpeningError::record)?;
+        let left = self.made.pool(name).map(|state| state.left_by_making());
+        let left = left.unwrap_or_default();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+        let context = format!(
+            "pool {name} could not be made before, and {} may still be labelled as its: see that \
+             nobody else uses it, and that it answers, or choose another name",
+            left.join(", ")
+        );
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+    }
+
+    /// Takes the labels of a pool that is no more off the drives at `paths`; without its identity, of
+    /// any pool of that name. Leaves those of another array alone. Warns of a drive that can't be
+    /// wiped, for it may still say that it is of that pool; gives those, without any that is away.
+    ///
+    /// # Errors
+    /// The shard has stopped.
+    pub(super) async fn unlabel(
+        &self,
+        shard: &ShardHandle<W>,
+        (pool, uuid): (&str, Option<Uuid>),
+        paths: Vec<PathBuf>,
+    ) -> Result<Vec<PathBuf>, ShardGone> {
+        let (pool, bays) = (pool.to_owned(), Arc::clone(&self.bays));
+        let visit = move |state: Rc<ShardState<W>>| async move {
+            let mut left = Vec::new();
+            for path in paths {
+                let Err((why, is_away)) = wipe(&state, &*bays, &path, (&pool, uuid)).await else {
+                    continue;
+                };
+                let shown = path.display();
+                tracing::warn!("pool {pool} is no more, and {shown} may keep its label: {why}");
+                if !is_away {
+                    left.push(path);
+                }
+            }
+            left
+        };
+        shard.call(visit).await
+    }
+
+    /// Removes files that the making of a pool has left, since it did not end: nothing was ever
+    /// acknowledged there. A file that another pool has by now, or that is another array's, stays.
+    /// Warns of a file that can't be removed; gives those.
+    ///
+    /// # Errors
+    /// The shard has stopped.
+    pub(super) async fn remove_unfinished(
+        &self,
+        shard: &ShardHandle<W>,
+        pool: &str,
+        files: Vec<PathBuf>,
+    ) -> Result<Vec<PathBuf>, ShardGone> {
+        let (name, bays) = (pool.to_owned(), Arc::clone(&self.bays));
+        let visit = move |state: Rc<ShardState<W>>| async move {
+            let mut found = Vec::new();
+            for path in files {
+                let user = user_of(&state, &*bays, &path, &name).await;
+                found.push((path, user));
+            }
+            found
+        };
+        let mut left = Vec::new();
+        for (path, user) in shard.call(visit).await? {
+            let is_another = matches!(user, Some(FileUser::Another(_)));
+            let removed = match user {
+                Some(FileUser::Another(why) | FileUser::Unknown(why)) => Err(why),
+                None => self.bays.remove_file(&path).await,
+            };
+            let shown = path.display();
+            match removed {
+                Ok(()) => {
+                    tracing::info!("{shown} is removed: the making of pool {pool} was cut short");
+                }
+                Err(why) => {
+                    tracing::warn!(
+                        "the making of pool {pool} was cut short, and {shown} stays: {why}"
+                    );
+                    if !is_another {
+                        left.push(path);
+                    }
+                }
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// Takes the labels of a pool off a drive.
+///
+/// # Errors
+/// Why it may have them still, and whether nothing is there.
+async fn wipe<W: World>(
+    state: &ShardState<W>,
+    bays: &dyn DriveBays<W>,
+    path: &Path,
+    (pool, uuid): (&str, Option<Uuid>),
+) -> Result<(), (String, bool)> {
+    let opened = bays.open(path, &mut Patience::default()).await;
+    let open = opened.map_err(|error| {
+        let is_away = error.kind == NotOpenKind::NotFound;
+        (error.context, is_away)
+    })?;
+    if bays.foreign(path).await.is_some() {
+        return Ok(());
+    }
+    let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
+    let drive = Rc::new(open.door(state));
+    let wiping = Lane::unlabel(state.world(), drive, is_its);
+    match in_time(state.world(), WIPE_TIME, wiping).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err((error.to_string(), false)),
+        None => Err((format!("it does not answer within {WIPE_TIME:?}"), false)),
+    }
+}
+
+/// Who uses a file that was made for a pool; says why it may not be removed.
+enum FileUser {
+    /// Somebody has it open, or it does not answer.
+    Unknown(String),
+    /// Another pool, or another array: it is this pool's no more.
+    Another(String),
+}
+
+/// Who uses a file that was made for `pool`, if anybody does.
+async fn user_of<W: World>(
+    state: &ShardState<W>,
+    bays: &dyn DriveBays<W>,
+    path: &Path,
+    pool: &str,
+) -> Option<FileUser> {
+    let open = match bays.open(path, &mut Patience::default()).await {
+        Ok(open) => open,
+        Err(error) => {
+            let is_kept = error.kind == NotOpenKind::Kept;
+            return is_kept.then_some(FileUser::Unknown(error.context));
+        }
+    };
+    if let Some(why) = bays.foreign(path).await {
+        return Some(FileUser::Another(why));
+    }
+    let label = Lane::probe(state.world(), &open.door(state)).await;
+    let label = label.ok().flatten();
+    let other = label.filter(|label| label.pool_name != pool)?;
+    let why = format!("it is a drive of pool {}", other.pool_name);
+    Some(FileUser::Another(why))
+}
