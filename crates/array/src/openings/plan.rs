@@ -1,7 +1,7 @@
 //! Finds out what is to become of the pools of a site: looks at their drives, and has it decided.
 //!
 //! Invariants:
-//! - Nothing is changed, but that files go which a making has left that was cut short.
+//! - A look changes nothing: what makings have left that were cut short was taken back before.
 //! - A pool that an array of before has no record of is never made at a start: its drives may be away.
 
 use super::decide::decide;
@@ -46,8 +46,7 @@ impl KnownPools<'_> {
 type Planned = Result<PoolPlan, Vec<String>>;
 
 impl<W: World> Openings<W> {
-    /// Looks at all drives of the site and decides. Removes files of a pool whose
-    /// making was cut short, and changes nothing else.
+    /// Looks at all drives of the site and decides. Changes nothing.
     ///
     /// # Errors
     /// Every drive that stands in the way of making a pool, or a shard has stopped.
@@ -59,13 +58,8 @@ impl<W: World> Openings<W> {
         let mut plans = Vec::new();
         let mut wrong = Vec::new();
         for (index, pool) in known.site.pools.iter().enumerate() {
-            let record = known.made.pools.get(&pool.name);
-            if let Some(MadePool::BeingMade { new_files, .. }) = record {
-                let files = new_files.clone();
-                self.remove_unfinished(&shards[0], &pool.name, files)
-                    .await?;
-            }
-            match self.plan_pool(known, shards, (index, pool)).await? {
+            let planned = self.plan_pool(known, shards, (index, pool)).await?;
+            match planned.and_then(|plan| not_half_made(known.made, plan)) {
                 Ok(plan) => plans.push(plan),
                 // Others were served before, and are: it keeps down itself only.
                 Err(why) if known.made.is_configured => plans.push(PoolPlan {
@@ -164,6 +158,29 @@ impl<W: World> Openings<W> {
             }
         }
         places
+    }
+}
+
+/// A pool that is not on record as being made, or that has no label.
+///
+/// # Errors
+/// The drives on which its making has left labels: they could not be taken back.
+fn not_half_made(made: &Made, plan: PoolPlan) -> Planned {
+    let state = made.pools.get(&plan.spec.name);
+    match (&plan.action, state) {
+        (Action::Open { .. }, Some(state)) if state.is_being_made() => {
+            let drive = |place: &DrivePlace| {
+                format!(
+                    "drive {}: {} has a label of the making of pool {}, which was cut short: start \
+                     again, or wipe it",
+                    place.name,
+                    place.path.display(),
+                    plan.spec.name
+                )
+            };
+            Err(plan.places.iter().map(drive).collect())
+        }
+        _ => Ok(plan),
     }
 }
 

@@ -1,13 +1,15 @@
 //! Takes back makings of pools that did not end, and wipes pools that are destroyed.
 //!
 //! Invariants:
-//! - What a making has left is on record until it is gone, and the record says what that is.
+//! - What a making has left is on record until it is gone, and the record says what that is. A drive
+//!   that is away may have it.
 //! - It is tried again by each start, and before a pool of that name is made.
 //! - Nothing is taken from another pool, or from another array.
 
 use super::Openings;
 use super::bays::{DriveBays, NotOpenKind, Patience, WIPE_TIME, in_time};
 use super::error::OpeningError;
+use super::look::{DriveContent, DrivePlace};
 use super::made::MadePool;
 use crate::error::{ArrayError, ArrayErrorKind};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
@@ -31,7 +33,10 @@ impl<W: World> Openings<W> {
         (new_files, before): (Vec<PathBuf>, Vec<PathBuf>),
     ) -> Result<MadePool, ShardGone> {
         Ok(MadePool::BeingMade {
-            of_before: self.unlabel(shard, (name, None), before).await?,
+            of_before: {
+                let (away, there) = self.unlabel(shard, (name, None), before).await?;
+                [away, there].concat()
+            },
             new_files: self.remove_unfinished(shard, name, new_files).await?,
         })
     }
@@ -55,7 +60,8 @@ impl<W: World> Openings<W> {
     }
 
     /// Takes back the makings of pools that a crash has cut short, or that failed, and gives the names
-    /// of those pools. Nobody was told that there is such a pool.
+    /// of those that are no pools of the array. Nobody was told that there is such a pool. A first
+    /// start that was cut short makes its pools anew, on drives that hold nothing.
     ///
     /// # Errors
     /// The shard has stopped, or the record can't be written.
@@ -64,17 +70,17 @@ impl<W: World> Openings<W> {
         shard: &ShardHandle<W>,
     ) -> Result<Vec<String>, OpeningError> {
         let made = self.made.now();
-        // A first start that was cut short makes its pools anew.
-        if !made.is_configured {
-            return Ok(Vec::new());
-        }
         let unfinished = made.pools.iter().filter(|(_, state)| state.is_being_made());
         let names: Vec<String> = unfinished.map(|(name, _)| name.clone()).collect();
         for name in &names {
             self.take_back_on_record(shard, name).await?;
             tracing::info!("pool {name}: its making was cut short, and is taken back");
         }
-        Ok(names)
+        Ok(if made.is_configured {
+            names
+        } else {
+            Vec::new()
+        })
     }
 
     /// Takes back what a making of before has left, so that a pool of its name can be made. The settings
@@ -98,9 +104,19 @@ impl<W: World> Openings<W> {
         let forgotten = self.made.forget(name).await;
         forgotten.map_err(OpeningError::record)?;
         let left = self.made.pool(name).map(|state| state.left_by_making());
-        let left = left.unwrap_or_default();
+        let mut there = Vec::new();
+        for path in left.unwrap_or_default() {
+            let place = DrivePlace::at(String::new(), path.clone());
+            let look = self.glance(shard, place).await?;
+            // One that is away may be away for good.
+            if !matches!(look.found, DriveContent::Nothing(_)) {
+                there.push(path);
+            }
+        }
+        let left = there;
         if left.is_empty() {
-            return Ok(());
+            let forgotten = self.made.set(name, None).await;
+            return forgotten.map_err(|why| OpeningError::record(why).into());
         }
         let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
         let context = format!(
@@ -113,7 +129,7 @@ impl<W: World> Openings<W> {
 
     /// Takes the labels of a pool that is no more off the drives at `paths`; without its identity, of
     /// any pool of that name. Leaves those of another array alone. Warns of a drive that can't be
-    /// wiped, for it may still say that it is of that pool; gives those, without any that is away.
+    /// wiped, for it may still say that it is of that pool; gives those that are away, and the others.
     ///
     /// # Errors
     /// The shard has stopped.
@@ -122,21 +138,22 @@ impl<W: World> Openings<W> {
         shard: &ShardHandle<W>,
         (pool, uuid): (&str, Option<Uuid>),
         paths: Vec<PathBuf>,
-    ) -> Result<Vec<PathBuf>, ShardGone> {
+    ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ShardGone> {
         let (pool, bays) = (pool.to_owned(), Arc::clone(&self.bays));
         let visit = move |state: Rc<ShardState<W>>| async move {
-            let mut left = Vec::new();
+            let (mut away, mut there) = (Vec::new(), Vec::new());
             for path in paths {
                 let Err((why, is_away)) = wipe(&state, &*bays, &path, (&pool, uuid)).await else {
                     continue;
                 };
                 let shown = path.display();
                 tracing::warn!("pool {pool} is no more, and {shown} may keep its label: {why}");
-                if !is_away {
-                    left.push(path);
+                match is_away {
+                    true => away.push(path),
+                    false => there.push(path),
                 }
             }
-            left
+            (away, there)
         };
         shard.call(visit).await
     }
@@ -147,7 +164,7 @@ impl<W: World> Openings<W> {
     ///
     /// # Errors
     /// The shard has stopped.
-    pub(super) async fn remove_unfinished(
+    async fn remove_unfinished(
         &self,
         shard: &ShardHandle<W>,
         pool: &str,
