@@ -7,7 +7,8 @@
 //! made hold nothing and may be removed.
 //!
 //! Invariants:
-//! - A change is on record before it counts, and what can't be kept has not changed.
+//! - A change is on record before it counts, and what can't be kept has not changed. A write that
+//!   failed may have changed the record all the same, so what counts is written again.
 //! - Changes happen one at a time, each of the record as it is by then: pools may be made side by
 //!   side.
 
@@ -16,6 +17,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The pools that were made or are being made here, by name.
@@ -132,6 +134,8 @@ pub struct MadePools {
     record: Arc<dyn MadeRecord>,
     /// At its head stands a change.
     changing: Arc<Line>,
+    /// The record may say something else.
+    is_stale: AtomicBool,
 }
 
 impl MadePools {
@@ -141,6 +145,7 @@ impl MadePools {
             now: Mutex::new(made),
             record,
             changing: Arc::default(),
+            is_stale: AtomicBool::new(false),
         }
     }
 
@@ -213,9 +218,26 @@ impl MadePools {
         let _turn = self.changing.stand().await;
         let mut made = self.now();
         change(&mut made);
-        self.record.keep(made.clone()).await?;
-        *self.lock() = made;
-        Ok(())
+        let Err(why) = self.record.keep(made.clone()).await else {
+            self.is_stale.store(false, Ordering::Relaxed);
+            *self.lock() = made;
+            return Ok(());
+        };
+        // A pool that is on record as being destroyed would be gone at the next start.
+        let is_stale = self.record.keep(self.now()).await.is_err();
+        self.is_stale.store(is_stale, Ordering::Relaxed);
+        Err(why)
+    }
+
+    /// Writes the record again, if it may say something else than what counts.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub async fn settle(&self) -> Result<(), String> {
+        match self.is_stale.load(Ordering::Relaxed) {
+            true => self.change(|_| {}).await,
+            false => Ok(()),
+        }
     }
 }
 

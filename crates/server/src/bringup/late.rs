@@ -132,6 +132,9 @@ impl Rounds {
             return false;
         };
         self.open(&array).await;
+        if let Err(why) = array.openings().made().settle().await {
+            tracing::error!("the record of pools may be wrong, and is written again: {why}");
+        }
         self.settle(&array).await;
         self.show_again(&array).await;
         // A change that does not end was told of elsewhere.
