@@ -79,6 +79,7 @@ impl<W: World> ControlPlane<W> {
     /// It can't be kept.
     pub async fn keep(&self, configuration: Configuration) -> Result<(), ArrayError> {
         let kept = self.store.keep(configuration).await;
+        self.is_unkept.store(kept.is_err(), Ordering::Relaxed);
         if self.runtime.planted("what can't be kept counts as kept") {
             return Ok(());
         }

@@ -124,6 +124,8 @@ pub struct ArrayState<W: World> {
     /// Where exports, hosts and the like are kept.
     store: Arc<dyn Store>,
     is_complete: AtomicBool,
+    /// The last write of the configuration failed: the record may say what that was to say.
+    is_unkept: AtomicBool,
     /// The configuration was lost once.
     was_lost: AtomicBool,
     jobs: Jobs,
@@ -183,6 +185,7 @@ impl<W: World> ControlPlane<W> {
             hosts: Mutex::default(),
             store,
             is_complete: AtomicBool::new(false),
+            is_unkept: AtomicBool::new(false),
             was_lost: AtomicBool::new(false),
             jobs,
             images,

@@ -16,6 +16,7 @@ use engine::pool::{GroupRole, PoolInfo};
 use site::{Drive, DriveSource, Group, Setting, Site, human};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl<W: World> ControlPlane<W> {
     /// Changes the settings. What can follow at once does; limits, the name and the number of
@@ -75,7 +76,8 @@ impl<W: World> ControlPlane<W> {
     /// As for [`ControlPlane::change_settings`].
     pub async fn keep_settings(&self, settings: Site) -> Result<(), ArrayError> {
         let settings = Arc::new(settings);
-        if self.settings() == settings {
+        // A write that failed may have changed the record all the same.
+        if self.settings() == settings && !self.is_unkept.load(Ordering::Relaxed) {
             return Ok(());
         }
         check(&settings)?;
