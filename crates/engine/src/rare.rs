@@ -120,6 +120,11 @@ pub const MARKS: &[&str] = &[
     "schedule takes snapshots of a group",
     "volume comes out of the trash",
     "change gives its turn away",
+    "destruction of a pool ended at a start",
+    "making of a pool taken back at a start",
+    "pool opened late",
+    "pool refused for what is on a drive",
+    "pool that can't be made taken back",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -305,4 +310,9 @@ pub const BUGS: &[&str] = &[
     "account for discovery counts before it is kept",
     "late pool goes by old settings",
     "new drives are part of a pool before they are on record",
+    "destruction that was cut short stays so",
+    "label of another pool is written over",
+    "labels of a first start that was cut short stay",
+    "pool is made before that is on record",
+    "settings name a pool that is gone",
 ];

@@ -69,6 +69,8 @@ pub enum Theme {
     Operations,
     /// The run of drives that come and go, of every seed, and no other.
     Drives,
+    /// The run of pools that come and go, of every seed, and no other.
+    Pools,
 }
 
 impl Theme {
@@ -105,6 +107,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Paths, 0),
     (Theme::Operations, 0),
     (Theme::Drives, 0),
+    (Theme::Pools, 0),
 ];
 
 /// The themes of these names, in any case; empty names are none.
@@ -396,7 +399,7 @@ impl Config {
             Theme::Appends | Theme::Scans | Theme::Lanes => true,
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators | Theme::Paths => false,
-            Theme::Operations | Theme::Drives => false,
+            Theme::Operations | Theme::Drives | Theme::Pools => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) || self.has(Theme::Tails) {

@@ -9,7 +9,7 @@
 //! - [`client`] and [`admin`]: the requests to the engine. [`oracle`]: the values that may come back.
 //! - [`moves`], [`initiators`], [`paths`] and [`operations`]: runs beside it, of volumes between two
 //!   pools, of SCSI, of sessions and of the control plane. `control`: the array's own control plane,
-//!   as they all drive it.
+//!   as they all drive it. [`drives`] and [`pools`]: runs of drives, and of pools, that come and go.
 //! - [`seed`]: what decides a run. [`seeds`]: many runs, and `kinds` of runs on request.
 //! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
 //!   smoke benchmark.
@@ -43,6 +43,7 @@ pub mod paths;
 pub mod pattern;
 pub mod plants;
 pub mod pool_changes;
+pub mod pools;
 pub mod rate;
 mod regroup;
 pub mod scenario;

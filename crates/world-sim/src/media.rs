@@ -60,7 +60,7 @@ pub struct Media {
 }
 
 /// What a drive held at one time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot(Vec<Option<Block>>);
 
 /// An operation that the drive works on.

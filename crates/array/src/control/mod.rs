@@ -169,10 +169,9 @@ impl<W: World> ControlPlane<W> {
         (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
-        assert!(
-            homes.values().flatten().all(|shard| *shard < shards.len()),
-            "a pool on a shard not there"
-        );
+        let is_there = |shard: &usize| *shard < shards.len();
+        let all_there = homes.values().flatten().all(is_there);
+        assert!(all_there, "a pool on a shard not there");
         let described = site.volumes.iter().map(|volume| volume.name.clone());
         let turns = turns::Turns::new(Arc::clone(&runtime));
         let shared = Arc::new(ArrayState {

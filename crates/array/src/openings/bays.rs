@@ -123,6 +123,17 @@ pub trait DriveBays<W: World>: Send + Sync {
     /// # Errors
     /// Why there is none.
     fn suit(&self, spec: PoolSpec) -> Result<PoolSpec, String>;
+
+    /// As [`World::reached`].
+    fn reached(&self, mark: &'static str) {
+        let _ = mark;
+    }
+
+    /// As [`World::planted`].
+    fn planted(&self, bug: &'static str) -> bool {
+        let _ = bug;
+        false
+    }
 }
 
 /// A drive that is open, under its name in the pool.

@@ -118,7 +118,9 @@ impl<W: World> Openings<W> {
             |lines: Vec<String>| ArrayError::new(ArrayErrorKind::Invalid, lines.join("\n"));
         let plan = self.plan_one(&known, array.shards(), name).await?;
         let plan = plan.ok_or_else(|| ArrayError::no_pool(name))?;
-        let plan = plan.map_err(invalid)?;
+        let plan = plan.map_err(invalid).inspect_err(|_| {
+            self.bays.reached("pool refused for what is on a drive");
+        })?;
         if let Some(labelled) = plan.labelled() {
             return Err(ArrayError::new(ArrayErrorKind::Exists, labelled));
         }

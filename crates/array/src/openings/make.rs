@@ -51,8 +51,10 @@ impl<W: World> Openings<W> {
             new_files: files.clone(),
             of_before: of_before.clone(),
         };
-        let noted = self.made.set(&spec.name, Some(being_made)).await;
-        noted.map_err(OpeningError::record)?;
+        if !self.bays.planted("pool is made before that is on record") {
+            let noted = self.made.set(&spec.name, Some(being_made)).await;
+            noted.map_err(OpeningError::record)?;
+        }
         let drives: Vec<String> = spec.drives().cloned().collect();
         let (created, filled) = self.bays.make_files(new_files.to_vec()).await;
         // Without it, any of them may be there.
@@ -69,6 +71,7 @@ impl<W: World> Openings<W> {
             // With a shard that has stopped, its lane is closed.
             let _ = lanes.close().await;
             // Those of before were empty.
+            self.bays.reached("pool that can't be made taken back");
             self.unmake(&shards[0], &spec.name, (created, of_before))
                 .await;
             return Err(error);

@@ -118,6 +118,7 @@ impl<W: World> Openings<W> {
             let remembered = array
                 .change(move |array| async move { Ok(openings.remember(&known, &array).await?) });
             remembered.await?;
+            self.bays.reached("pool opened late");
             array.pool_is_settled(name, false);
         }
         Ok(())

@@ -113,7 +113,10 @@ impl<W: World> Openings<W> {
         let failed = old_data::failed(&looks, known.failed);
         let decided = match old_data::refusal(name, &looks, uuid, known.failed) {
             Some(why) => Ok((Vec::new(), Action::Refuse { why })),
-            None => decide(name, looks, uuid),
+            None => {
+                let is_blind = self.bays.planted("label of another pool is written over");
+                decide(name, looks, uuid, is_blind)
+            }
         };
         let decided = match decided {
             Ok((places, Action::Make { .. })) if known.is_forgotten(name) => {

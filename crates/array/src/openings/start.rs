@@ -112,6 +112,11 @@ impl<W: World> Openings<W> {
         let mut gone = destroyed;
         gone.extend(self.take_back_makings(shard).await?);
         for name in &gone {
+            if self.bays.planted("settings name a pool that is gone") {
+                let forgotten = self.made.forget(name).await;
+                forgotten.map_err(OpeningError::record)?;
+                continue;
+            }
             *kept.described = without(kept.described, name);
             if let Some(configuration) = &mut kept.configuration {
                 configuration.settings = Some(Arc::new(kept.described.settings()));

@@ -70,10 +70,15 @@ impl<W: World> Openings<W> {
         shard: &ShardHandle<W>,
     ) -> Result<Vec<String>, OpeningError> {
         let made = self.made.now();
+        let planted = "labels of a first start that was cut short stay";
+        if !made.is_configured && self.bays.planted(planted) {
+            return Ok(Vec::new());
+        }
         let unfinished = made.pools.iter().filter(|(_, state)| state.is_being_made());
         let names: Vec<String> = unfinished.map(|(name, _)| name.clone()).collect();
         for name in &names {
             self.take_back_on_record(shard, name).await?;
+            self.bays.reached("making of a pool taken back at a start");
             tracing::info!("pool {name}: its making was cut short, and is taken back");
         }
         Ok(if made.is_configured {

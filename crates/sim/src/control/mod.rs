@@ -19,6 +19,7 @@ use array::control::{
 };
 use array::directory::Directory;
 use array::offload::Offload;
+use array::openings::{Made, MadePools};
 use engine::{PoolSpec, World};
 use record::{EventWriter, Writer};
 use site::Site;
@@ -47,8 +48,25 @@ pub(crate) struct Records {
     pub(crate) roster: Record<Vec<KnownDrive>>,
     pub(crate) events: Record<Vec<PoolEvent>>,
     pub(crate) scrubs: Record<Vec<ScrubNote>>,
+    /// Of pools that were made.
+    pub(crate) made: Record<Made>,
     /// One write in so many fails; none for 0.
     pub(crate) fail_one_of: u64,
+}
+
+impl Records {
+    /// When a write failed last, in seconds since 1970; 0 for never.
+    pub(crate) fn failed_unix_s(&self) -> u64 {
+        let of_pools = [&self.made.failed_unix_s(), &self.drives.failed_unix_s()];
+        let of_array = [
+            &self.configuration.failed_unix_s(),
+            &self.roster.failed_unix_s(),
+            &self.jobs.failed_unix_s(),
+            &self.events.failed_unix_s(),
+        ];
+        let all = of_pools.into_iter().chain(of_array);
+        all.copied().max().unwrap_or(0)
+    }
 }
 
 /// How often it is looked whether a job has ended: at first, and after a while.
@@ -146,7 +164,7 @@ impl<'a> Start<'a> {
         ControlPlane::new(runtime, handles, shared, kept, of_jobs, of_drives, site)
     }
 
-    fn configuration_writer(&self) -> Writer<Configuration> {
+    pub(crate) fn configuration_writer(&self) -> Writer<Configuration> {
         let fails_one_of = match self.is_first {
             true => 0,
             false => self.records.fail_one_of,
@@ -166,7 +184,7 @@ impl<'a> Start<'a> {
     }
 
     /// The roster that it finds.
-    fn roster(&self) -> Roster {
+    pub(crate) fn roster(&self) -> Roster {
         let prng = &mut self.world.prng("record of the roster");
         let known = self.records.roster.read(prng);
         let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
@@ -195,10 +213,25 @@ impl<'a> Start<'a> {
 
     /// Where it finds that drives are.
     fn places(&self, site: &Site) -> DrivePlaces {
+        let (added, record) = self.added();
+        DrivePlaces::new("/data".into(), site, added, Arc::new(record))
+    }
+
+    /// The drives that it finds were added, and what keeps them.
+    pub(crate) fn added(&self) -> (Vec<AddedDrive>, Writer<Vec<AddedDrive>>) {
         let prng = &mut self.world.prng("record of drives");
         let added = self.records.drives.read(prng);
         let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
         let record = Writer::new(&self.records.drives, &self.runtime, writes, fails_one_of);
-        DrivePlaces::new("/data".into(), site, added, Arc::new(record))
+        (added, record)
+    }
+
+    /// The pools that it finds were made.
+    pub(crate) fn made(&self) -> MadePools {
+        let prng = &mut self.world.prng("record of pools");
+        let made = self.records.made.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let record = Writer::new(&self.records.made, &self.runtime, writes, fails_one_of);
+        MadePools::new(made, Arc::new(record))
     }
 }

@@ -6,6 +6,7 @@ use array::control::{
     AddedDrive, Configuration, DriveRecord, EventRecord, KnownDrive, PoolEvent, RosterRecord,
     Runtime, ScrubNote, ScrubRecord, Store,
 };
+use array::openings::{Made, MadeRecord};
 use base::Prng;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -93,6 +94,12 @@ impl JobStore for Writer<JobRecord> {
 impl DriveRecord for Writer<Vec<AddedDrive>> {
     fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
         self.write(drives)
+    }
+}
+
+impl MadeRecord for Writer<Made> {
+    fn keep(&self, made: Made) -> BoxFuture<'static, Result<(), String>> {
+        self.write(made)
     }
 }
 

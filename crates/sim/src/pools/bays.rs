@@ -1,0 +1,163 @@
+//! The places of drives as the array's openings see them, in one boot.
+//!
+//! Each call takes its time, so that the power goes between any two of them.
+
+use super::shelf::{Bay, Shelf};
+use array::openings::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience};
+use array::shard::ShardState;
+use base::Prng;
+use engine::{PoolSpec, World};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use send_wrapper::SendWrapper;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use world_sim::{SimDrive, SimWorld};
+
+/// The longest that a call takes, nanoseconds.
+const SLOW_NS_MAX: u64 = 200_000;
+
+/// The bays of a boot.
+pub(super) struct SimBays {
+    world: SendWrapper<SimWorld>,
+    shelf: SendWrapper<Rc<Shelf>>,
+    prng: SendWrapper<RefCell<Prng>>,
+}
+
+/// A drive that is open.
+struct OpenMedia(SendWrapper<Rc<Bay>>);
+
+impl OpenBay<SimWorld> for OpenMedia {
+    fn door(&self, state: &ShardState<SimWorld>) -> SimDrive {
+        SimDrive::adversarial(state.world(), &self.0.media)
+    }
+}
+
+impl SimBays {
+    pub(super) fn new(world: &SimWorld, shelf: &Rc<Shelf>) -> SimBays {
+        SimBays {
+            prng: SendWrapper::new(RefCell::new(world.prng("bays"))),
+            world: SendWrapper::new(world.clone()),
+            shelf: SendWrapper::new(Rc::clone(shelf)),
+        }
+    }
+
+    fn bay(&self, path: &Path) -> Option<Rc<Bay>> {
+        self.shelf.at(path).filter(|bay| bay.is_there())
+    }
+
+    /// Some time passes.
+    fn pause(&self) -> impl Future<Output = ()> + Send + 'static {
+        let takes = self.prng.borrow_mut().below(SLOW_NS_MAX);
+        SendWrapper::new(World::sleep(&*self.world, Duration::from_nanos(takes)))
+    }
+
+    fn make_file(&self, path: &Path) -> Result<(), String> {
+        match self.shelf.at(path) {
+            Some(bay) if bay.is_file && !bay.is_away.get() && !bay.exists() => {
+                bay.make();
+                Ok(())
+            }
+            _ => Err(format!("{}: it can't be made", path.display())),
+        }
+    }
+}
+
+impl DriveBays<SimWorld> for SimBays {
+    fn open<'a>(
+        &'a self,
+        path: &'a Path,
+        patience: &'a mut Patience,
+    ) -> BoxFuture<'a, Result<Arc<dyn OpenBay<SimWorld>>, NotOpen>> {
+        let opened = async move {
+            self.pause().await;
+            // Whoever has closed it may have writes under way: it is locked as long.
+            let is_kept = || self.bay(path).is_some_and(|bay| bay.media.running() > 0);
+            while is_kept() {
+                if !patience.look_again() {
+                    let context = format!("{}: in use", path.display());
+                    let kind = NotOpenKind::Kept;
+                    return Err(NotOpen { kind, context });
+                }
+                self.pause().await;
+            }
+            let missing = || NotOpen {
+                kind: NotOpenKind::NotFound,
+                context: format!("{}: not found", path.display()),
+            };
+            let bay = self.bay(path).ok_or_else(missing)?;
+            Ok(Arc::new(OpenMedia(SendWrapper::new(bay))) as Arc<dyn OpenBay<SimWorld>>)
+        };
+        opened.boxed()
+    }
+
+    fn foreign<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, Option<String>> {
+        std::future::ready(None).boxed()
+    }
+
+    fn is_below(&self, _: &Path, _: &[PathBuf]) -> bool {
+        true
+    }
+
+    fn make_files(
+        &self,
+        files: Vec<(PathBuf, u64)>,
+    ) -> BoxFuture<'_, (Option<Vec<PathBuf>>, Result<(), String>)> {
+        let making = async move {
+            let mut made = Vec::new();
+            for (path, _) in files {
+                self.pause().await;
+                if let Err(why) = self.make_file(&path) {
+                    return (Some(made), Err(why));
+                }
+                made.push(path);
+                self.pause().await;
+            }
+            (Some(made), Ok(()))
+        };
+        making.boxed()
+    }
+
+    fn remove_file<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), String>> {
+        let removing = async move {
+            self.pause().await;
+            if let Some(bay) = self.bay(path) {
+                bay.remove();
+            }
+            self.pause().await;
+            Ok(())
+        };
+        removing.boxed()
+    }
+
+    fn files(&self) -> BoxFuture<'_, Vec<PathBuf>> {
+        let files = async move {
+            self.pause().await;
+            self.shelf.files()
+        };
+        files.boxed()
+    }
+
+    fn suit(&self, spec: PoolSpec) -> Result<PoolSpec, String> {
+        let mut prng = self.prng.borrow_mut();
+        Ok(PoolSpec {
+            nonce: prng.next_u64(),
+            journal_bytes: Some(4096 * *prng.pick(&[2, 4, 16])),
+            zone_bytes: Some(64 << 10),
+            log_bytes: Some(256 << 10),
+            volumes_max: 16,
+            ..spec
+        })
+    }
+
+    fn reached(&self, mark: &'static str) {
+        World::reached(&*self.world, mark);
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        World::planted(&*self.world, bug)
+    }
+}

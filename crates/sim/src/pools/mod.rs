@@ -1,0 +1,318 @@
+//! Runs in which pools are made of drives and files, destroyed, opened late, and the power goes between
+//! any two writes.
+//!
+//! - `shelf`: the places of drives, and what is there. `bays`: those places as the array sees them.
+//! - `request`: what administrators ask for. `oracle`: which pools there are to be.
+//! - `start`: a start of the array, as the server makes it. `checks`: what holds when nothing is under
+//!   way.
+//!
+//! What is checked, after each start and whenever nothing is under way:
+//!
+//! - A pool that was made is there, with its volumes and all that they hold. One whose making was cut
+//!   off is there, or nothing of it is: no settings name it, and its drives are empty. So is one that is
+//!   destroyed.
+//! - A pool opens when its drives are there, at the start or late. It does not open without them.
+//! - No array says that a pool was made here which it does not have.
+//! - What others have on drives stays as it is, whatever their labels say.
+//! - A pool can be made of all drives that no pool has.
+
+mod bays;
+mod checks;
+mod oracle;
+mod request;
+mod shelf;
+mod start;
+
+use crate::config::{Theme, themes};
+use crate::control::Records;
+use crate::scenario::{Listener, Verdict};
+use crate::seed::Seed;
+use crate::shards::Shards;
+use crate::small_pool::{self, Life};
+use array::control::{ArrayErrorKind, ControlPlane};
+use array::openings::Openings;
+use base::Prng;
+use engine::World;
+use oracle::{Oracle, Outcome};
+use request::{NAMES, Request};
+use shelf::Shelf;
+use site::Site;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use world_sim::SimWorld;
+
+/// Among so many seeds one has such a run.
+const ONE_OF: u64 = 8;
+
+/// Requests of a round.
+const REQUESTS_MAX: u64 = 2;
+
+/// A request has ended by then.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What outlives boots.
+struct Books {
+    shelf: Rc<Shelf>,
+    /// What the first start makes.
+    site: Site,
+    shards: usize,
+    records: Records,
+    oracle: RefCell<Oracle>,
+    under_way: RefCell<Vec<(Request, Outcome)>>,
+    failure: RefCell<Option<String>>,
+    rounds_left: Cell<u64>,
+    /// Number of the next request.
+    next: Cell<u64>,
+    operations: Cell<u64>,
+}
+
+/// Whether a seed has such a run beside its other one.
+pub fn is_drawn(seed: &Prng) -> bool {
+    seed.stream("pools come and go").chance(1, ONE_OF)
+}
+
+/// Runs it to the end, or to the first thing that is wrong.
+pub fn run(
+    seed: &Seed,
+    operations: Option<u64>,
+    listener: Option<Listener>,
+    bug: Option<&str>,
+) -> Verdict {
+    let prng = &mut seed.stream("pools come and go, config");
+    let is_wished = themes(seed).contains(&Theme::Pools);
+    let books = match Books::draw(prng, operations, is_wished) {
+        Ok(books) => Rc::new(books),
+        Err(what) => {
+            return Verdict {
+                failure: Some(what),
+                ..Verdict::default()
+            };
+        }
+    };
+    let life = Life {
+        name: "pools",
+        media: books.shelf.media(),
+        failure: &books.failure,
+    };
+    let mut verdict = life.live(
+        (seed, prng),
+        (listener, bug),
+        || books.rounds_left.get() == 0,
+        |world, plan| boot(world, Rc::clone(&books), plan),
+        || books.shelf.bring_back(),
+    );
+    verdict.operations = books.operations.get();
+    verdict
+}
+
+impl Books {
+    fn draw(prng: &mut Prng, operations: Option<u64>, is_wished: bool) -> Result<Books, String> {
+        let shelf = Rc::new(Shelf::new(prng));
+        let rounds = prng.between(4, if is_wished { 40 } else { 20 });
+        let oracle = Oracle::default();
+        let site = start::first_site(prng, &shelf, &oracle)?;
+        Ok(Books {
+            shelf,
+            site,
+            shards: prng.between(1, 3) as usize,
+            records: Records {
+                fail_one_of: *prng.pick(&[0, 0, 0, 6, 20]),
+                ..Records::default()
+            },
+            oracle: RefCell::new(oracle),
+            under_way: RefCell::default(),
+            failure: RefCell::default(),
+            rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
+            next: Cell::new(1),
+            operations: Cell::new(0),
+        })
+    }
+
+    fn fail(&self, world: &SimWorld, what: impl Into<String>) {
+        let what = what.into();
+        world.note(|| format!("WRONG: {what}"));
+        self.failure.borrow_mut().get_or_insert(what);
+    }
+
+    /// Names of the drives that nobody finds.
+    fn away(&self) -> BTreeSet<String> {
+        let away = self.shelf.own().filter(|bay| bay.is_away.get());
+        away.map(|bay| bay.name.clone()).collect()
+    }
+
+    /// Some drives are away when a boot begins: those of a pool, or its first one only, or some that
+    /// no pool has. Files are where the records are, and away with these.
+    fn draw_away(&self, prng: &mut Prng) {
+        let oracle = &mut *self.oracle.borrow_mut();
+        let name = *prng.pick(&NAMES);
+        let (made, gone) = self.unsure_drives(oracle);
+        let of_pool = oracle.pools.get(name);
+        let away: Vec<String> = match (prng.below(7), of_pool) {
+            (0, Some(pool)) => pool.drives.clone(),
+            (1 | 2, Some(pool)) if pool.is_redundant => vec![pool.drives[0].clone()],
+            (3, _) => {
+                let own = self.shelf.own().map(|bay| bay.name.clone());
+                let used = oracle.used();
+                let free = own.filter(|name| !used.contains(name) && !made.contains(name));
+                free.filter(|_| prng.chance(1, 2)).collect()
+            }
+            (4, _) => made.iter().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let left = std::mem::take(&mut oracle.left);
+        for name in away {
+            let Some(bay) = self.shelf.called(&name) else {
+                continue;
+            };
+            let is_touched = made.contains(&name) || gone.contains(&name);
+            bay.is_away.set(!bay.is_file || !is_touched);
+            if !bay.is_away.get() {
+                continue;
+            }
+            if gone.contains(&name) {
+                oracle.marked.insert(name);
+            } else if made.contains(&name) || left.contains(&name) {
+                oracle.left.insert(name);
+            }
+        }
+    }
+
+    /// The drives of pools that may have been made when the power went, and of those that may have
+    /// been destroyed.
+    fn unsure_drives(&self, oracle: &Oracle) -> (BTreeSet<String>, BTreeSet<String>) {
+        let under_way = self.under_way.borrow();
+        let made = under_way.iter().flat_map(|(request, _)| request.drives());
+        let made = made.map(str::to_owned).collect();
+        let gone = under_way.iter().filter_map(|(request, _)| match request {
+            Request::Destroy { pool } => oracle.pools.get(pool),
+            _ => None,
+        });
+        let gone = gone.flat_map(|pool| pool.drives.clone()).collect();
+        (made, gone)
+    }
+}
+
+/// One boot.
+struct Boot {
+    world: SimWorld,
+    books: Rc<Books>,
+    array: Arc<ControlPlane<SimWorld>>,
+    openings: Arc<Openings<SimWorld>>,
+    began_unix_s: u64,
+}
+
+/// What runs inside one boot.
+async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
+    if first {
+        return match start::make_others(&world, &books).await {
+            Ok(()) => {}
+            Err(what) => books.fail(&world, what),
+        };
+    }
+    books.shelf.note_others();
+    let mut prng = world.prng("rounds");
+    if !last {
+        books.draw_away(&mut prng);
+    }
+    let shards = Shards::new(&world, books.shards);
+    let boot = match Boot::start(&world, &books, &shards, last).await {
+        Ok(Some(boot)) => boot,
+        Ok(None) => return,
+        Err(what) => return books.fail(&world, what),
+    };
+    boot.settle("start").await;
+    while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !last {
+        boot.round(&mut prng).await;
+        books.rounds_left.set(books.rounds_left.get() - 1);
+    }
+    if last {
+        boot.make_of_the_rest().await;
+    }
+}
+
+impl Boot {
+    /// Administrators ask for something each, and drives come back.
+    async fn round(&self, prng: &mut Prng) {
+        let books = &self.books;
+        let mut ends = Vec::new();
+        let comes_back = !books.away().is_empty() && prng.chance(1, 2);
+        if comes_back {
+            books.shelf.bring_back();
+            self.world.note(|| "all drives are there".to_owned());
+            ends.push(self.begin_late(prng.below(3_000)));
+        }
+        for _ in 0..prng.between(1, REQUESTS_MAX) {
+            let number = books.next.get();
+            let drawn = request::draw(prng, (&books.oracle.borrow(), &books.shelf), number);
+            if let Some(request) = drawn.filter(|drawn| self.is_free(drawn)) {
+                books.next.set(number + 1);
+                books.oracle.borrow_mut().forget_left(&request);
+                ends.push(self.begin(request, Duration::from_micros(prng.below(5_000))));
+            }
+        }
+        for end in ends {
+            if end.await.is_err() {
+                books.fail(&self.world, "a request was dropped before its end");
+            }
+        }
+        self.settle("round").await;
+    }
+
+    /// Whether nothing under way has to do with its pool and its drives.
+    fn is_free(&self, request: &Request) -> bool {
+        let under_way = self.books.under_way.borrow();
+        let drives = request.drives();
+        under_way.iter().all(|(other, _)| {
+            let mut taken = other.drives().into_iter();
+            other.pool() != request.pool() && !taken.any(|name| drives.contains(&name))
+        })
+    }
+
+    /// Begins a request; its outcome is noted when it has one.
+    fn begin(&self, request: Request, pause: Duration) -> futures_channel::oneshot::Receiver<()> {
+        let (world, books) = (self.world.clone(), Rc::clone(&self.books));
+        let (array, openings) = (Arc::clone(&self.array), Arc::clone(&self.openings));
+        let began_unix_s = self.began_unix_s;
+        books.operations.set(books.operations.get() + 1);
+        let at = {
+            let mut under_way = books.under_way.borrow_mut();
+            under_way.push((request.clone(), Outcome::Open));
+            under_way.len() - 1
+        };
+        small_pool::begin(&self.world, async move {
+            world.sleep(pause).await;
+            world.note(|| request.brief());
+            let asked = request::perform((&array, &openings), request.clone());
+            let Some(done) = array.runtime().in_time(PATIENCE, asked).await else {
+                return books.fail(&world, format!("{} is not answered", request.brief()));
+            };
+            world.note(|| format!("{} ends: {done:?}", request.brief()));
+            if let Some(what) = checks::judge(&request, &done) {
+                books.fail(&world, what);
+            }
+            books.under_way.borrow_mut()[at].1 = match done {
+                Ok(()) => Outcome::Done,
+                // What could not be kept may be on record all the same.
+                Err(_) if books.records.failed_unix_s() >= began_unix_s => {
+                    Outcome::Refused(ArrayErrorKind::Internal)
+                }
+                Err(error) => Outcome::Refused(error.kind),
+            };
+        })
+    }
+
+    /// Looks for pools that are not open, as the server does all the time.
+    fn begin_late(&self, pause_us: u64) -> futures_channel::oneshot::Receiver<()> {
+        let (world, books) = (self.world.clone(), Rc::clone(&self.books));
+        let (array, openings) = (Arc::clone(&self.array), Arc::clone(&self.openings));
+        small_pool::begin(&self.world, async move {
+            world.sleep(Duration::from_micros(pause_us)).await;
+            if let Err(what) = start::look_late(&array, &openings).await {
+                books.fail(&world, what);
+            }
+        })
+    }
+}
