@@ -4,7 +4,7 @@
 //! - A pool is open, or it is known here with the reason, so that nobody is told that there is
 //!   none of that name.
 //! - A volume that is not found while a pool is not open may be in that pool: nothing is made
-//!   in its stead (`bringup::volumes`), and a target that shows it is withheld.
+//!   in its stead, and a target that shows it is withheld.
 
 use super::unlisted::Unlisted;
 use super::{ArrayError, ArrayErrorKind, ControlPlane};
@@ -79,7 +79,7 @@ pub(super) struct Absent {
     closed: BTreeMap<String, ClosedPool>,
     /// By pool.
     missing: BTreeMap<String, Vec<MissingDrive>>,
-    /// Pools that are open, and that the array has not come to terms with yet: `bringup::late`.
+    /// Pools that are open, and that the array has not come to terms with yet: `openings::late`.
     unsettled: BTreeSet<String>,
     /// Pools that were made here and that the settings do not name.
     pub(super) unlisted: Unlisted,

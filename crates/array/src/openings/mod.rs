@@ -10,7 +10,7 @@
 //! - [`old_data`]: drives that an open pool, or its other lanes, have gone on without.
 //! - [`unlisted`]: pools that were made here, and that the settings do not name.
 //! - [`create`], [`destroy`], [`whereabouts`]: pools that come, go and move while the array serves.
-//! - [`start`]: what a start does before anything else.
+//! - [`start`]: what a start does before anything else. [`late`]: what was missing then.
 
 mod bays;
 pub mod blank;
@@ -18,6 +18,7 @@ mod create;
 mod decide;
 mod destroy;
 mod error;
+mod late;
 mod look;
 mod made;
 mod make;
@@ -35,6 +36,7 @@ pub use bays::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
 pub use create::NewPool;
 pub use destroy::check_destroyable;
 pub use error::{OpeningError, OpeningErrorKind};
+pub use late::{LateRounds, LateWork, PAUSE as LATE_PAUSE};
 pub use look::{DriveContent, DrivePlace, Look};
 pub use made::{Made, MadePool, MadePools, MadeRecord};
 pub use plan::{KnownPools, homes};

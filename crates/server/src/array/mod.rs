@@ -17,9 +17,8 @@ mod silent_shards;
 pub(crate) use ::array::control::{
     AddedDrive, AttributeChange, Basis, ClosedPool, ConsistencyGroup, Deleted, Deletion,
     DrivePlaces, DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss,
-    MissingDrive, NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent,
-    Present, ROUTINE, Restoring, Roster, Schedule, Settled, Store, TakeBack, WaitingReplacement,
-    in_brief,
+    NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
+    Restoring, Roster, Schedule, Settled, Store, TakeBack, WaitingReplacement, in_brief,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};

@@ -125,7 +125,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     };
     match furnish(beginning, &data, &handles, (&portals, &limits)).await {
         Ok((array, front, site)) => {
-            let late = Late::begin(site, handles, &array);
+            let late = Late::begin(site, &array);
             Ok(offer(api, (array, front), shards, late, data))
         }
         Err(error) => {
