@@ -1,9 +1,9 @@
 //! What holds when nothing is under way.
 
+use super::Boot;
 use super::oracle::{Outcome, Seen};
 use super::request::{self, NAMES, Request, VOLUME_BYTES, Wanted};
 use super::shelf::Bay;
-use super::{Boot, start};
 use crate::pattern::{self, SectorPlace};
 use array::control::{ArrayError, ArrayErrorKind};
 use array::openings::{DriveContent, DrivePlace};
@@ -85,7 +85,7 @@ impl Boot {
         }
         let away = books.away();
         if away.is_empty() {
-            self.wait_until_open().await?;
+            self.wait_until_open().await;
         }
         let asked = books.under_way.borrow().clone();
         let mut unsure = BTreeSet::new();
@@ -117,21 +117,15 @@ impl Boot {
         }
     }
 
-    /// Pools whose drives are all there open by themselves.
-    async fn wait_until_open(&self) -> Result<(), String> {
+    /// Pools whose drives are all there open by themselves. Whether they have, the oracle says.
+    async fn wait_until_open(&self) {
         for _ in 0..LOOKS {
             let closed = self.array.closed_pools();
             if closed.is_empty() && self.array.unsettled_pools().is_empty() {
-                return Ok(());
+                return;
             }
-            self.world.note(|| format!("closed: {closed:?}"));
-            start::look_late(&self.array, &self.openings).await?;
-            if !self.array.closed_pools().is_empty() {
-                self.world.sleep(LOOK_PAUSE).await;
-            }
+            self.world.sleep(LOOK_PAUSE).await;
         }
-        // Whether that is right, the oracle says.
-        Ok(())
     }
 
     /// What the array says of a pool.
@@ -167,8 +161,10 @@ impl Boot {
                 is == wanted || (!is_known && is.iter().all(|byte| *byte == 0))
             };
             if let Some(sector) = pairs.map(is_right).position(|right| !right) {
+                let at = sector * SECTOR_BYTES;
+                let found = pattern::identify(&bytes[at..at + SECTOR_BYTES]);
                 return Err(format!(
-                    "volume {name} of pool {pool}: sector {sector} is wrong"
+                    "volume {name} of pool {pool}: sector {sector} holds {found:?}"
                 ));
             }
         }

@@ -242,15 +242,16 @@ impl Boot {
         if comes_back {
             books.shelf.bring_back();
             self.world.note(|| "all drives are there".to_owned());
-            ends.push(self.begin_late(prng.below(3_000)));
         }
+        // The array looks for drives now and then: requests come before, after and meanwhile.
+        let pause_us_max = if comes_back { 2_500_000 } else { 5_000 };
         for _ in 0..prng.between(1, REQUESTS_MAX) {
             let number = books.next.get();
             let drawn = request::draw(prng, (&books.oracle.borrow(), &books.shelf), number);
             if let Some(request) = drawn.filter(|drawn| self.is_free(drawn)) {
                 books.next.set(number + 1);
                 books.oracle.borrow_mut().forget_left(&request);
-                ends.push(self.begin(request, Duration::from_micros(prng.below(5_000))));
+                ends.push(self.begin(request, Duration::from_micros(prng.below(pause_us_max))));
             }
         }
         for end in ends {
@@ -301,18 +302,6 @@ impl Boot {
                 }
                 Err(error) => Outcome::Refused(error.kind),
             };
-        })
-    }
-
-    /// Looks for pools that are not open, as the server does all the time.
-    fn begin_late(&self, pause_us: u64) -> futures_channel::oneshot::Receiver<()> {
-        let (world, books) = (self.world.clone(), Rc::clone(&self.books));
-        let (array, openings) = (Arc::clone(&self.array), Arc::clone(&self.openings));
-        small_pool::begin(&self.world, async move {
-            world.sleep(Duration::from_micros(pause_us)).await;
-            if let Err(what) = start::look_late(&array, &openings).await {
-                books.fail(&world, what);
-            }
         })
     }
 }

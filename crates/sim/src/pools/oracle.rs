@@ -99,14 +99,7 @@ impl Oracle {
                 match outcome {
                     Outcome::Done => after.push(changed),
                     _ if outcome.is_unsure() => {
-                        // Its volumes are deleted one by one before.
-                        let emptied = before.clone().map(|mut pool| {
-                            if let Request::Destroy { .. } = request {
-                                pool.volumes.values_mut().for_each(|known| *known = true);
-                            }
-                            pool
-                        });
-                        after.extend([emptied, changed]);
+                        after.extend([before, changed]);
                     }
                     _ => after.push(before),
                 }

@@ -9,20 +9,19 @@ use crate::pool_changes::Door;
 use crate::shards::Shards;
 use array::control::{ArrayError, ArrayErrorKind, Basis, Configuration, ControlPlane};
 use array::offload::Offload;
-use array::openings::{self, KeptRecords, KnownPools, Opened, OpeningError, Openings};
+use array::openings::{
+    self, KeptRecords, KnownPools, LATE_PAUSE, LateRounds, LateWork, Opened, OpeningError, Openings,
+};
 use array::pool::opening::Opening;
 use base::{DriveOffset, Prng};
 use engine::drive::Drive as _;
 use engine::{Level, PoolSpec, World};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use site::Site;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
-
-/// What can't be settled is tried again after this, so often.
-const AGAIN: Duration = Duration::from_secs(2);
-const TRIES: u32 = 100;
 
 /// What the first start finds: a site file with a pool or two.
 ///
@@ -106,6 +105,7 @@ impl Boot {
         let began_unix_s = start.runtime().unix_s();
         match begin((world, books), shards, &start).await {
             Ok((array, openings)) => {
+                begin_rounds(world, &array, &openings);
                 let boot = Boot {
                     world: world.clone(),
                     books: Rc::clone(books),
@@ -214,33 +214,42 @@ impl Books {
     }
 }
 
-/// Opens the pools that can be by now, and settles them.
-///
-/// # Errors
-/// One does not settle in.
-pub(super) async fn look_late(
+/// What a round does beside pools: there are no portals, and nothing else is to be made.
+struct NoWork(Arc<ControlPlane<SimWorld>>);
+
+impl LateWork for NoWork {
+    fn complete(&self) -> BoxFuture<'_, Result<(), String>> {
+        let completed = async {
+            match self.0.closed_names() {
+                None => self.0.settle_configuration(true).await,
+                Some(_) => Ok(()),
+            }
+        };
+        completed
+            .map(|ended| ended.map_err(|error| error.to_string()))
+            .boxed()
+    }
+
+    fn open_portals(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+}
+
+/// Looks for what is missing until the boot ends, as a server does.
+fn begin_rounds(
+    world: &SimWorld,
     array: &Arc<ControlPlane<SimWorld>>,
     openings: &Arc<Openings<SimWorld>>,
-) -> Result<(), String> {
-    for closed in array.closed_pools() {
-        let opened = openings.open_late(&closed.name, array).await;
-        // It is tried again.
-        drop(opened);
-    }
-    for name in array.unsettled_pools() {
-        let mut wrong: Vec<ArrayError> = Vec::new();
-        for _ in 0..TRIES {
-            wrong = array.settle_late(&name).await;
-            wrong.extend(array.show_late().await);
-            if wrong.is_empty() {
-                break;
+) {
+    let work = Arc::new(NoWork(Arc::clone(array)));
+    let mut rounds = LateRounds::new(Arc::clone(openings), array, work);
+    let here = world.clone();
+    world.spawn(async move {
+        loop {
+            here.sleep(LATE_PAUSE).await;
+            if !rounds.look().await {
+                return;
             }
-            array.runtime().sleep(AGAIN).await;
         }
-        if !wrong.is_empty() {
-            return Err(format!("pool {name} does not settle in: {wrong:?}"));
-        }
-        array.pool_is_settled(&name, true);
-    }
-    Ok(())
+    });
 }
