@@ -310,6 +310,7 @@ pub const BUGS: &[&str] = &[
     "account for discovery counts before it is kept",
     "late pool goes by old settings",
     "new drives are part of a pool before they are on record",
+    "another pool of the same name is opened",
     "destruction that was cut short stays so",
     "label of another pool is written over",
     "labels of a first start that was cut short stay",

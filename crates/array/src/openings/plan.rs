@@ -106,7 +106,8 @@ impl<W: World> Openings<W> {
         let name = pool.name.as_str();
         let places = self.places(known, pool);
         let looks = self.look(&shards[index % shards.len()], places).await?;
-        let uuid = known.uuid(name);
+        let planted = "another pool of the same name is opened";
+        let uuid = known.uuid(name).filter(|_| !self.bays.planted(planted));
         let label = label_of(&looks, name, uuid);
         let lanes = label.as_ref().map_or(pool.lanes, |label| label.part.lanes);
         let on = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());

@@ -2,7 +2,7 @@
 //!
 //! Each call takes its time, so that the power goes between any two of them.
 
-use super::shelf::{Bay, Shelf};
+use super::shelf::Shelf;
 use array::openings::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience};
 use array::shard::ShardState;
 use base::Prng;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use world_sim::{SimDrive, SimWorld};
+use world_sim::{Media, SimDrive, SimWorld};
 
 /// The longest that a call takes, nanoseconds.
 const SLOW_NS_MAX: u64 = 200_000;
@@ -28,11 +28,11 @@ pub(super) struct SimBays {
 }
 
 /// A drive that is open.
-struct OpenMedia(SendWrapper<Rc<Bay>>);
+struct OpenMedia(SendWrapper<Rc<Media>>);
 
 impl OpenBay<SimWorld> for OpenMedia {
     fn door(&self, state: &ShardState<SimWorld>) -> SimDrive {
-        SimDrive::adversarial(state.world(), &self.0.media)
+        SimDrive::adversarial(state.world(), &self.0)
     }
 }
 
@@ -45,8 +45,8 @@ impl SimBays {
         }
     }
 
-    fn bay(&self, path: &Path) -> Option<Rc<Bay>> {
-        self.shelf.at(path).filter(|bay| bay.is_there())
+    fn found(&self, path: &Path) -> Option<Rc<Media>> {
+        self.shelf.at(path)?.found()
     }
 
     /// Some time passes.
@@ -75,7 +75,7 @@ impl DriveBays<SimWorld> for SimBays {
         let opened = async move {
             self.pause().await;
             // Whoever has closed it may have writes under way: it is locked as long.
-            let is_kept = || self.bay(path).is_some_and(|bay| bay.media.running() > 0);
+            let is_kept = || self.found(path).is_some_and(|media| media.running() > 0);
             while is_kept() {
                 if !patience.look_again() {
                     let context = format!("{}: in use", path.display());
@@ -88,8 +88,8 @@ impl DriveBays<SimWorld> for SimBays {
                 kind: NotOpenKind::NotFound,
                 context: format!("{}: not found", path.display()),
             };
-            let bay = self.bay(path).ok_or_else(missing)?;
-            Ok(Arc::new(OpenMedia(SendWrapper::new(bay))) as Arc<dyn OpenBay<SimWorld>>)
+            let media = self.found(path).ok_or_else(missing)?;
+            Ok(Arc::new(OpenMedia(SendWrapper::new(media))) as Arc<dyn OpenBay<SimWorld>>)
         };
         opened.boxed()
     }
@@ -124,7 +124,7 @@ impl DriveBays<SimWorld> for SimBays {
     fn remove_file<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), String>> {
         let removing = async move {
             self.pause().await;
-            if let Some(bay) = self.bay(path) {
+            if let Some(bay) = self.shelf.at(path).filter(|bay| bay.is_there()) {
                 bay.remove();
             }
             self.pause().await;

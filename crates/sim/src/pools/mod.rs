@@ -35,7 +35,7 @@ use base::Prng;
 use engine::World;
 use oracle::{Oracle, Outcome};
 use request::{NAMES, Request};
-use shelf::Shelf;
+use shelf::{Bay, Shelf};
 use site::Site;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -144,7 +144,7 @@ impl Books {
     }
 
     /// Some drives are away when a boot begins: those of a pool, or its first one only, or some that
-    /// no pool has. Files are where the records are, and away with these.
+    /// no pool has. Others' drives may be in their places.
     fn draw_away(&self, prng: &mut Prng) {
         let oracle = &mut *self.oracle.borrow_mut();
         let name = *prng.pick(&NAMES);
@@ -162,15 +162,21 @@ impl Books {
             (4, _) => made.iter().cloned().collect(),
             _ => Vec::new(),
         };
+        let is_touched = |name: &String| made.contains(name) || gone.contains(name);
         let left = std::mem::take(&mut oracle.left);
-        for name in away {
-            let Some(bay) = self.shelf.called(&name) else {
-                continue;
-            };
-            let is_touched = made.contains(&name) || gone.contains(&name);
-            bay.is_away.set(!bay.is_file || !is_touched);
-            if !bay.is_away.get() {
-                continue;
+        let bays = away.iter().filter_map(|name| self.shelf.called(name));
+        // Files are where the records are, and away with these.
+        if bays.clone().any(|bay| bay.is_file && is_touched(&bay.name)) {
+            return;
+        }
+        for bay in bays {
+            let name = bay.name.clone();
+            bay.is_away.set(true);
+            // What a making has left there is taken back by the name of its pool.
+            let may_be_wiped = is_touched(&name) || left.contains(&name);
+            if !bay.is_file && !may_be_wiped && prng.chance(1, 3) {
+                let other: &Rc<Bay> = prng.pick(self.shelf.others());
+                bay.replace(other);
             }
             if gone.contains(&name) {
                 oracle.marked.insert(name);
@@ -185,7 +191,12 @@ impl Books {
     fn unsure_drives(&self, oracle: &Oracle) -> (BTreeSet<String>, BTreeSet<String>) {
         let under_way = self.under_way.borrow();
         let made = under_way.iter().flat_map(|(request, _)| request.drives());
-        let made = made.map(str::to_owned).collect();
+        let mut made: BTreeSet<String> = made.map(str::to_owned).collect();
+        if self.records.configuration.kept().settings.is_none() {
+            // Without a record, a pool of others that is called as one of the site file is taken for it.
+            let of_site = self.site.drives.iter();
+            made.extend(of_site.map(|drive| drive.name.clone()));
+        }
         let gone = under_way.iter().filter_map(|(request, _)| match request {
             Request::Destroy { pool } => oracle.pools.get(pool),
             _ => None,

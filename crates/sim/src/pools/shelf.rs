@@ -32,6 +32,8 @@ pub(super) struct Bay {
     exists: Cell<bool>,
     /// Nobody finds it.
     pub(super) is_away: Cell<bool>,
+    /// Where it is away, somebody has put this drive in its place.
+    instead: RefCell<Option<Rc<Media>>>,
     blank: Snapshot,
     /// What is on a drive of others.
     kept: RefCell<Option<Snapshot>>,
@@ -52,6 +54,7 @@ impl Bay {
             is_file,
             exists: Cell::new(!is_file),
             is_away: Cell::new(false),
+            instead: RefCell::default(),
             kept: RefCell::default(),
             name,
         }
@@ -60,6 +63,26 @@ impl Bay {
     /// Whether somebody who looks finds something.
     pub(super) fn is_there(&self) -> bool {
         self.exists.get() && !self.is_away.get()
+    }
+
+    /// What somebody finds who opens it.
+    pub(super) fn found(&self) -> Option<Rc<Media>> {
+        match self.is_there() {
+            true => Some(Rc::clone(&self.media)),
+            false => self.instead.borrow().clone(),
+        }
+    }
+
+    /// It is away, and another drive is in its place.
+    pub(super) fn replace(&self, other: &Bay) {
+        self.is_away.set(true);
+        self.instead.replace(Some(Rc::clone(&other.media)));
+    }
+
+    /// It is back in its place.
+    fn bring_back(&self) {
+        self.is_away.set(false);
+        self.instead.replace(None);
     }
 
     /// Whether the file exists, wherever it is now.
@@ -172,6 +195,6 @@ impl Shelf {
 
     /// Everything that was away is there.
     pub(super) fn bring_back(&self) {
-        self.all.values().for_each(|bay| bay.is_away.set(false));
+        self.all.values().for_each(|bay| bay.bring_back());
     }
 }

@@ -21,7 +21,11 @@ use futures_util::future::BoxFuture;
 use site::Site;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
+
+/// After so long nothing is under way on drives of pools that were closed.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// What the first start finds: a site file with a pool or two.
 ///
@@ -73,7 +77,8 @@ pub(super) async fn make_others(world: &SimWorld, books: &Books) -> Result<(), S
         closed.map_err(|error| format!("the pool of others: {error}"))?;
     }
     write_something(world, &others[3].media).await?;
-    // What is not on media may go with the power, also later.
+    // What is not on media may go with the power, also later; so may what is under way still.
+    world.sleep(QUIET).await;
     for bay in others {
         let drive = SimDrive::adversarial(world, &bay.media);
         let flushed = drive.flush().await;
