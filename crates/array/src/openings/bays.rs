@@ -79,6 +79,9 @@ pub trait OpenBay<W: World>: Send + Sync {
     fn door(&self, state: &ShardState<W>) -> W::Drive;
 }
 
+/// The files that were made for drives, if anybody knows them, and why not all were.
+pub type MadeFiles = (Option<Vec<PathBuf>>, Result<(), String>);
+
 /// The places of drives on a machine.
 pub trait DriveBays<W: World>: Send + Sync {
     /// Opens the drive at `path`; waits for one in use as long as there is `patience`.
@@ -104,10 +107,7 @@ pub trait DriveBays<W: World>: Send + Sync {
 
     /// Makes files of these sizes. Gives those that it has made, also when there is an error, unless
     /// nobody can say.
-    fn make_files(
-        &self,
-        files: Vec<(PathBuf, u64)>,
-    ) -> BoxFuture<'_, (Option<Vec<PathBuf>>, Result<(), String>)>;
+    fn make_files(&self, files: Vec<(PathBuf, u64)>) -> BoxFuture<'_, MadeFiles>;
 
     /// Removes a file. That there is none is no failure.
     ///

@@ -32,7 +32,7 @@ mod taking_back;
 mod unlisted;
 mod whereabouts;
 
-pub use bays::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
+pub use bays::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
 pub use create::NewPool;
 pub use destroy::check_destroyable;
 pub use error::{OpeningError, OpeningErrorKind};

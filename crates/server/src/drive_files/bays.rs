@@ -3,7 +3,7 @@
 use super::{mend_aside, open_while};
 use crate::own_files::foreign;
 use crate::shard::ShardState;
-use ::array::openings::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
+use ::array::openings::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
 use engine::pool::PoolSpec;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -71,10 +71,7 @@ impl DriveBays<RealWorld> for FileBays {
         mend_aside(path.to_owned());
     }
 
-    fn make_files(
-        &self,
-        files: Vec<(PathBuf, u64)>,
-    ) -> BoxFuture<'_, (Option<Vec<PathBuf>>, Result<(), String>)> {
+    fn make_files(&self, files: Vec<(PathBuf, u64)>) -> BoxFuture<'_, MadeFiles> {
         let making = tokio::task::spawn_blocking(move || {
             let mut made = Vec::new();
             let outcome = files.into_iter().try_for_each(|(path, size)| {

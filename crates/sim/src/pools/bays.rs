@@ -3,7 +3,7 @@
 //! Each call takes its time, so that the power goes between any two of them.
 
 use super::shelf::Shelf;
-use array::openings::{DriveBays, NotOpen, NotOpenKind, OpenBay, Patience};
+use array::openings::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience};
 use array::shard::ShardState;
 use base::Prng;
 use engine::{PoolSpec, World};
@@ -102,10 +102,7 @@ impl DriveBays<SimWorld> for SimBays {
         true
     }
 
-    fn make_files(
-        &self,
-        files: Vec<(PathBuf, u64)>,
-    ) -> BoxFuture<'_, (Option<Vec<PathBuf>>, Result<(), String>)> {
+    fn make_files(&self, files: Vec<(PathBuf, u64)>) -> BoxFuture<'_, MadeFiles> {
         let making = async move {
             let mut made = Vec::new();
             for (path, _) in files {

@@ -99,9 +99,8 @@ impl Boot {
             }
             let known = (&asked[..], &away);
             books.oracle.borrow_mut().observe(name, &seen, known)?;
-            let mut under_way = books.under_way.borrow_mut();
-            under_way.retain(|(request, _)| request.pool() != name);
-            drop(under_way);
+            let is_other = |(request, _): &(Request, Outcome)| request.pool() != name;
+            books.under_way.borrow_mut().retain(is_other);
             self.check_volumes(name, &seen).await?;
         }
         books.oracle.borrow_mut().unsure = unsure.clone();
