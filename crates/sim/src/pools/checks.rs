@@ -83,6 +83,7 @@ impl Boot {
         if let Some(changed) = books.shelf.changed() {
             return Err(format!("{changed}, a drive of others, is changed"));
         }
+        self.settle_record().await;
         let away = books.away();
         if away.is_empty() {
             self.wait_until_open().await;
@@ -113,6 +114,15 @@ impl Boot {
         match when {
             START => self.check_free_drives().await,
             _ => Ok(()),
+        }
+    }
+
+    /// A record of pools that could not be written may be what a start finds all the same: it is
+    /// written again, so that there is one truth.
+    async fn settle_record(&self) {
+        while self.openings.made().settle().await.is_err() {
+            self.world
+                .note(|| "the record of pools is not written".to_owned());
         }
     }
 

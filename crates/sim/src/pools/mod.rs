@@ -150,8 +150,8 @@ impl Books {
         let name = *prng.pick(&NAMES);
         let (made, gone) = self.unsure_drives(oracle);
         let of_pool = oracle.pools.get(name);
-        let away: Vec<String> = match (prng.below(7), of_pool) {
-            (0, Some(pool)) => pool.drives.clone(),
+        let away: Vec<String> = match (prng.below(9), of_pool) {
+            (0 | 5 | 6, Some(pool)) => pool.drives.clone(),
             (1 | 2, Some(pool)) if pool.is_redundant => vec![pool.drives[0].clone()],
             (3, _) => {
                 let own = self.shelf.own().map(|bay| bay.name.clone());
@@ -249,7 +249,7 @@ impl Boot {
     async fn round(&self, prng: &mut Prng) {
         let books = &self.books;
         let mut ends = Vec::new();
-        let comes_back = !books.away().is_empty() && prng.chance(1, 2);
+        let comes_back = !books.away().is_empty() && prng.chance(3, 4);
         if comes_back {
             books.shelf.bring_back();
             self.world.note(|| "all drives are there".to_owned());
