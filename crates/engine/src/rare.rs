@@ -46,12 +46,14 @@ pub const MARKS: &[&str] = &[
     "log tail moves",
     "log wraps",
     "log without room for records of sums",
+    "logs wait for sums to be written",
     "lost block moved",
     "no copy while a drive is away",
     "page laid over another",
     "part of the sums written",
     "record of sums made anew",
     "record of sums older than its block",
+    "record of sums on their way",
     "record of sums taken up",
     "opening looks again",
     "page made whole",
@@ -131,6 +133,8 @@ pub const MARKS: &[&str] = &[
 /// simulator checks.
 pub const BUGS: &[&str] = &[
     "old record of sums taken",
+    "record without sums on their way",
+    "sums on their way taken for durable",
     "records of sums not held",
     "sums settled after their records",
     "Q left as it was",

@@ -4,6 +4,7 @@
 //! lie on the drives, a part at a time. What becomes dirty meanwhile is for the next sweep.
 
 use super::block::SUMS;
+use super::held::Held;
 use super::{Cached, Sum};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,6 +30,17 @@ impl Changes {
         is_new
     }
 
+    /// Takes note of all of these, too.
+    fn insert_all(&mut self, others: &Changes) {
+        if let Some(others) = &others.0 {
+            let words = self.0.get_or_insert_with(|| Box::new([0; WORDS]));
+            words
+                .iter_mut()
+                .zip(others.iter())
+                .for_each(|(word, other)| *word |= other);
+        }
+    }
+
     fn len(&self) -> u64 {
         let words = self.0.iter().flat_map(|words| words.iter());
         words.map(|word| u64::from(word.count_ones())).sum()
@@ -42,6 +54,17 @@ impl Changes {
             (0..64).filter(is_set).map(move |bit| number * 64 + bit)
         })
     }
+}
+
+/// A version of a block that is on its way to the drives.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// The version that is durable.
+    pub(super) base: u64,
+    /// What the next one changes.
+    changes: Changes,
+    /// The newest record from before it set out, until there is a newer one.
+    pub(super) record: Option<Held>,
 }
 
 /// Lists of dirty blocks. A block may stand in a list that it no longer belongs to: what the block
@@ -77,11 +100,22 @@ impl Dirty {
         self.fresh.borrow().iter().any(is_of_it) || self.sweep.borrow().iter().any(is_of_it)
     }
 
-    /// All of them, in no order. They stay in the lists.
+    /// All of them, in no order, and some more than once. They stay in the lists.
     pub(super) fn all(&self) -> Vec<Rc<Cached>> {
+        self.those(|_| true)
+    }
+
+    /// Those of a zone, likewise.
+    pub(super) fn of_zone(&self, zone: u32) -> Vec<Rc<Cached>> {
+        self.those(|cached| cached.zone == zone)
+    }
+
+    fn those(&self, is_wanted: impl Fn(&Cached) -> bool) -> Vec<Rc<Cached>> {
         let (fresh, sweep) = (self.fresh.borrow(), self.sweep.borrow());
         let all = sweep.iter().chain(fresh.iter());
-        all.filter(|cached| cached.dirty.get()).cloned().collect()
+        all.filter(|cached| cached.dirty.get() && is_wanted(cached))
+            .cloned()
+            .collect()
     }
 
     /// Drops from the lists who does not belong there any more, where many don't.
@@ -101,6 +135,12 @@ impl Dirty {
         if unrecorded.len() > most {
             unrecorded.retain(|cached| cached.unrecorded.get());
         }
+    }
+
+    /// Whether there are any that records can't speak for.
+    pub(super) fn has_unfit(&self) -> bool {
+        let unfit = self.unfit.borrow();
+        unfit.iter().any(|cached| cached.dirty.get())
     }
 
     /// Those that records can't speak for.
@@ -145,11 +185,16 @@ impl Dirty {
 impl Cached {
     /// The sum at `at` has changed, and the logs have what it changed to.
     pub(super) fn set_changed(self: &Rc<Self>, at: usize, dirty: &Dirty) {
+        self.set_recorded(at, dirty);
+        self.set_unrecorded(dirty);
+    }
+
+    /// The sum at `at` differs from the one on the drives, as the block's record has it.
+    pub(super) fn set_recorded(self: &Rc<Self>, at: usize, dirty: &Dirty) {
         self.changed.set(true);
         if self.changes.borrow_mut().insert(at) {
             dirty.changes.set(dirty.changes.get() + 1);
         }
-        self.set_unrecorded(dirty);
         self.set_dirty(dirty);
     }
 
@@ -188,25 +233,78 @@ impl Cached {
         }
     }
 
-    /// A flush takes it over. What is asked of it from here on is for the next one.
-    pub(super) fn set_clean(&self, dirty: &Dirty) {
-        if self.dirty.replace(false) {
+    /// A flush takes it over, unless another one has. What is asked of it from here on is for the
+    /// next one.
+    pub(super) fn set_clean(&self, dirty: &Dirty) -> bool {
+        let was_dirty = self.dirty.replace(false);
+        if was_dirty {
             dirty.blocks.set(dirty.blocks.get() - 1);
+        }
+        was_dirty
+    }
+
+    /// A version that has all that has changed so far sets out for the drives. Returns whether that
+    /// is anything.
+    pub(super) fn set_out(&self, dirty: &Dirty) -> bool {
+        if !self.changed.replace(false) {
+            return false;
+        }
+        let changes = mem::take(&mut *self.changes.borrow_mut());
+        dirty.changes.set(dirty.changes.get() - changes.len());
+        let record = self.record.take();
+        self.flight
+            .borrow_mut()
+            .get_or_insert_with(|| Flight {
+                base: self.version.get(),
+                changes: Changes::default(),
+                record,
+            })
+            .changes
+            .insert_all(&changes);
+        true
+    }
+
+    /// The newest version is durable on every copy in use.
+    pub(super) fn arrive(&self) {
+        self.flight.take();
+        if !self.changed.get() {
+            // It has all that the record has.
+            self.unrecorded.set(false);
+            self.record.take();
         }
     }
 
-    /// The next version has all that has changed so far. Returns whether that is anything.
-    pub(super) fn take_changes(&self, dirty: &Dirty) -> bool {
-        let changes = mem::take(&mut *self.changes.borrow_mut());
-        dirty.changes.set(dirty.changes.get() - changes.len());
-        self.unrecorded.set(false);
-        self.changed.replace(false)
+    /// The log has a newer record. The one before is of no use any more: it was on top of the same
+    /// version.
+    pub(super) fn set_record(&self, held: Held) {
+        if let Some(flight) = &mut *self.flight.borrow_mut() {
+            flight.record = None;
+        }
+        self.record.replace(Some(held));
     }
 
-    /// What has changed since the version on the drives.
-    pub(super) fn changes(&self) -> Vec<(u16, Sum)> {
+    /// The stamp of its newest record.
+    pub(super) fn record_stamp(&self) -> Option<u64> {
+        let stamp = |held: &Option<Held>| held.as_ref().map(|held| held.stamp);
+        let flight = self.flight.borrow();
+        let before = flight.as_ref().and_then(|flight| stamp(&flight.record));
+        stamp(&self.record.borrow()).or(before)
+    }
+
+    /// Whether some change is not in a version that is durable.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.changed.get() || self.flight.borrow().is_some()
+    }
+
+    /// What has changed since the version that is durable, or, without `flight`, since the one that
+    /// is on its way.
+    pub(super) fn changes(&self, flight: Option<&Flight>) -> Vec<(u16, Sum)> {
         let sums = self.sums.borrow();
-        let places = self.changes.borrow();
+        let mut places = Changes::default();
+        places.insert_all(&self.changes.borrow());
+        if let Some(flight) = flight {
+            places.insert_all(&flight.changes);
+        }
         let change = |at: usize| (at as u16, sums.get(at));
         places.places().map(change).collect()
     }

@@ -40,15 +40,33 @@ impl<W: World> Integrity<W> {
             .await
     }
 
-    /// Others who write blocks, or make records, get their turn between parts: the logs wait for
-    /// them.
     async fn flush_in_parts(&self) -> Result<(), DriveError> {
-        self.load_found(usize::MAX).await;
-        let mut all = {
+        loop {
+            let some = self.load_found(self.part_blocks()).await;
+            if some.is_empty() {
+                break;
+            }
+            self.flush_parts(some).await?;
+        }
+        let all = {
             // What somebody is writing now is not dirty any more, and not durable yet.
             let _alone = self.write_alone().await;
             self.dirty.all()
         };
+        self.flush_parts(all).await
+    }
+
+    /// Makes durable what has changed in a zone. Where records are kept, much of it stays in RAM for
+    /// long otherwise.
+    ///
+    /// # Errors
+    /// What a drive said that can't be done without.
+    pub async fn flush_zone(&self, zone: u32) -> Result<(), DriveError> {
+        self.flush_parts(self.dirty.of_zone(zone)).await
+    }
+
+    /// Makes these blocks durable. Others who write blocks get their turn between parts.
+    async fn flush_parts(&self, mut all: Vec<Rc<Cached>>) -> Result<(), DriveError> {
         all.sort_by_cached_key(|cached| self.place_in_sweep(cached));
         for part in all.chunks(self.part_blocks()) {
             let _alone = self.write_alone().await;
@@ -59,14 +77,14 @@ impl<W: World> Integrity<W> {
     }
 
     /// Makes these blocks durable on every copy in use. The caller holds `writing`.
-    pub(super) async fn flush_all(&self, dirty: Vec<Rc<Cached>>) -> Result<(), DriveError> {
-        for cached in &dirty {
-            // What is asked of a block from here on is for the next flush: this one may be
-            // past it already.
-            if !self.world.planted(FORGOTTEN) {
-                cached.set_clean(&self.dirty);
-            }
+    pub(super) async fn flush_all(&self, mut dirty: Vec<Rc<Cached>>) -> Result<(), DriveError> {
+        // What is asked of a block from here on is for the next flush: this one may be past it
+        // already. A block may be named twice.
+        if !self.world.planted(FORGOTTEN) {
+            dirty.retain(|cached| cached.set_clean(&self.dirty));
         }
+        let is_unfit = |c: &Rc<Cached>| c.anew.get() || !c.behind.borrow().is_empty();
+        self.is_mending.set(dirty.iter().any(is_unfit));
         for some in dirty.chunks(BLOCKS_AT_ONCE) {
             let copies = some.iter().map(|cached| self.put_right(cached));
             let outcomes = join_all(copies).await;
@@ -80,8 +98,8 @@ impl<W: World> Integrity<W> {
             let outcomes = join_all(flushes).await;
             outcomes.into_iter().collect::<Result<(), _>>()?;
         }
-        // What the log has of them is older than what the drives have now.
-        dirty.iter().for_each(|cached| drop(cached.record.take()));
+        self.is_mending.set(false);
+        dirty.iter().for_each(|cached| cached.arrive());
         Ok(())
     }
 
@@ -172,7 +190,7 @@ impl<W: World> Integrity<W> {
     /// other, and each slot by itself. Both slots are new afterwards.
     async fn flush_apart(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
         cached.anew.set(false);
-        cached.take_changes(&self.dirty);
+        cached.set_out(&self.dirty);
         let Some(zone) = self.drives.zone(cached.zone) else {
             return Ok(());
         };
@@ -265,17 +283,16 @@ impl<W: World> Integrity<W> {
         if self.world.planted(FORGOTTEN) {
             cached.set_clean(&self.dirty);
         }
-        if !cached.take_changes(&self.dirty) {
+        if !cached.set_out(&self.dirty) {
             return Vec::new();
+        }
+        if self.world.planted("sums on their way taken for durable") {
+            cached.unrecorded.set(false);
         }
         let Some(zone) = self.drives.zone(cached.zone) else {
             return Vec::new();
         };
-        cached.version.set(cached.version.get() + 1);
-        let number = cached.version.get();
-        let id = self.block_id(&zone, u64::from(cached.index));
-        let up_to = self.up_to_of(cached);
-        let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
+        let (number, data) = self.next_version(cached, &zone);
         let slot = match self.world.planted("integrity slot not alternated") {
             true => 0,
             false => number,
@@ -298,6 +315,16 @@ impl<W: World> Integrity<W> {
             })
         });
         join_all(writes).await.into_iter().flatten().collect()
+    }
+
+    /// The number of a block's next version, and its bytes.
+    fn next_version(&self, cached: &Cached, zone: &Zone<W>) -> (u64, Slice) {
+        cached.version.set(cached.version.get() + 1);
+        let number = cached.version.get();
+        let id = self.block_id(zone, u64::from(cached.index));
+        let up_to = self.up_to_of(cached);
+        let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
+        (number, data)
     }
 
     /// Writes all sums of a zone as unwritten, to every copy, durably.

@@ -1,6 +1,7 @@
 //! Loading blocks of sums into RAM, and evicting them.
 
 use super::block::{self, BlockId, SUMS, Version};
+use super::held::Held;
 use super::kept::Kept;
 use super::record::Found;
 use super::sums::Sums;
@@ -167,7 +168,7 @@ impl<W: World> Integrity<W> {
             // More may have been laid out there meanwhile.
             found.sums = self.kept_pair(&zone, index).sums;
         }
-        let record = self.newer_record(key(number, index), found.as_ref());
+        let (record, old) = self.found_of(key(number, index), found.as_ref());
         let base = record.as_ref().map(|found| found.record.base);
         let block = match found {
             Some(found) => self.judge(&zone, index, found, base),
@@ -179,20 +180,29 @@ impl<W: World> Integrity<W> {
                 (version, lost(), Todo::Anew)
             }
         };
-        self.insert(number, index, block, record)
+        let cached = self.insert(number, index, block, record);
+        if let Some(old) = old.filter(|_| cached.dirty.get()) {
+            // Some copy may have only what the record is on top of, until it is put right.
+            cached.set_record(old);
+        }
+        cached
     }
 
-    /// The record that a replay has found of a block, unless the drives have all of it.
-    fn newer_record(&self, key: u64, on_drives: Option<&FoundSums>) -> Option<Found> {
-        let found = self.records.take_found(key)?;
-        let base = found.record.base;
-        if on_drives.is_none_or(|block| block.version.number <= base) {
-            return Some(found);
+    /// The record that a replay has found of a block, and, where the drives have all of it, what
+    /// holds it in the log.
+    fn found_of(&self, key: u64, on_drives: Option<&FoundSums>) -> (Option<Found>, Option<Held>) {
+        let Some(found) = self.records.take_found(key) else {
+            return (None, None);
+        };
+        let newest = found.record.newest;
+        if on_drives.is_none_or(|block| block.version.number <= newest) {
+            return (Some(found), None);
         }
         self.world.reached("record of sums older than its block");
-        self.world
-            .planted("old record of sums taken")
-            .then_some(found)
+        match self.world.planted("old record of sums taken") {
+            true => (Some(found), None),
+            false => (None, Some(found.held)),
+        }
     }
 
     /// What counts of what the drives have of a block, beside a record on top of version `base`.

@@ -21,6 +21,7 @@
 pub mod block;
 mod dirty;
 mod flush;
+mod held;
 mod kept;
 mod load;
 mod record;
@@ -28,7 +29,7 @@ mod sum;
 mod sums;
 mod watermark;
 
-pub use record::{RecordError, SUMS_ITEM, SumRecord};
+pub use record::{RecordError, SUMS_ITEM, SUMS_ON_THEIR_WAY_ITEM, SumRecord};
 pub use sum::Sum;
 pub use watermark::Watermark;
 
@@ -38,10 +39,12 @@ use crate::group_commit::GroupCommit;
 use crate::range_lock::RangeLock;
 use crate::world::World;
 use block::SUMS;
-use dirty::{Changes, Dirty};
+use dirty::{Changes, Dirty, Flight};
 use futures_channel::oneshot;
+use futures_util::lock::Mutex;
+use held::Held;
 use kept::KeptSums;
-use record::{Held, Records};
+use record::Records;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -89,6 +92,8 @@ struct Cached {
     unrecorded: Cell<bool>,
     /// What of it is in the log, in one entry.
     record: RefCell<Option<Held>>,
+    /// What is on its way to the drives. `version` is that version then.
+    flight: RefCell<Option<Flight>>,
     /// To be written for a reason that the logs do not have: one copy after the other.
     anew: Cell<bool>,
     /// Places whose copy is to become what a whole one is.
@@ -115,8 +120,12 @@ pub struct Integrity<W: World> {
     clock: RefCell<VecDeque<u64>>,
     dirty: Rc<Dirty>,
     flushing: GroupCommit<Result<(), DriveError>>,
-    /// Whoever writes blocks, or makes records of them, has it.
+    /// Whoever writes blocks has it.
     writing: RangeLock,
+    /// Whoever makes records has it.
+    recording: Mutex<()>,
+    /// Blocks are being written that records can't speak for.
+    is_mending: Cell<bool>,
     records: Records,
     /// What is not in RAM, where drives keep no bytes.
     kept: RefCell<KeptSums>,
@@ -155,6 +164,8 @@ impl<W: World> Integrity<W> {
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
             writing: RangeLock::default(),
+            recording: Mutex::new(()),
+            is_mending: Cell::new(false),
             records: Records::default(),
             kept: RefCell::default(),
             may_be_torn: RefCell::default(),
@@ -330,6 +341,7 @@ impl Cached {
             changes: RefCell::default(),
             unrecorded: Cell::new(false),
             record: RefCell::default(),
+            flight: RefCell::default(),
             anew: Cell::new(false),
             behind: RefCell::default(),
             used: Cell::new(true),

@@ -8,8 +8,9 @@
 //! Invariants:
 //! - A record has all changes of its block since the version that is durable on the drives: the
 //!   newest one of a block, on top of that version, is the block.
-//! - A record is made while no block is being written, and held until its block is durable or a
-//!   newer record of the block is.
+//! - A record may be made while its block is being written. It has what that version changes, too:
+//!   so it is right on top of the version that is durable, and of the one on its way.
+//! - A record is held until its block is durable or a newer record of the block is.
 //! - A record on top of an older version than the drives have is of no use, and does no harm: what
 //!   it says is in the newer version.
 //! - The room that records take in the log is bounded, and so is the RAM of what they are about.
@@ -17,6 +18,7 @@
 
 use super::block::{self, SUMS};
 use super::dirty::Dirty;
+use super::held::Held;
 use super::{Cached, Integrity, Slot, Sum};
 use crate::codec::{Reader, Writer};
 use crate::drive::DriveError;
@@ -25,7 +27,7 @@ use crate::ring::{Entry, Hold, Ring, RingError};
 use crate::world::World;
 use base::BLOCK_BYTES;
 use futures_util::StreamExt;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use futures_util::stream;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -39,17 +41,20 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// The kind of item that a record is in the data log.
 pub const SUMS_ITEM: u8 = 4;
 
-/// Records may take one in so many parts of the log.
+/// The kind of a record that was made while its block was being written.
+pub const SUMS_ON_THEIR_WAY_ITEM: u8 = 5;
+
+/// Beyond one in so many parts of the log that records take, blocks are written.
 const LOG_PARTS: u64 = 16;
+
+/// Beyond one in so many parts of it, the logs wait for that.
+const LOG_PARTS_MOST: u64 = 10;
 
 /// The log keeps one in so many parts of itself for records that are due.
 const RESERVE_PARTS: u64 = 32;
 
 /// Records that lie in the first of so many parts of the log, from its tail on, are made anew.
-const TAIL_PARTS: u64 = 12;
-
-/// Entries whose records are made anew at once: less than the log keeps for them.
-const RENEWED_MAX: usize = 8;
+const TAIL_PARTS: u64 = 8;
 
 /// An entry of records ends with the first one beyond so many bytes, or beyond one in so many parts
 /// of the log.
@@ -93,8 +98,10 @@ pub struct SumRecord {
     pub zone: u32,
     pub incarnation: u32,
     pub index: u32,
-    /// The version that these are changes of.
+    /// The version that these are changes of, which is durable.
     pub base: u64,
+    /// They are right on top of versions up to this one, too, which is on its way to the drives.
+    pub newest: u64,
     /// Of the log entries up to this stamp, all changes of sums are in.
     pub up_to: u64,
     /// Places in the block, in their order, and the sums there.
@@ -109,12 +116,19 @@ impl SumRecord {
 
     /// The whole item.
     pub(crate) fn encode(&self, w: &mut Writer) {
-        w.u8(SUMS_ITEM);
+        let ahead = self.newest - self.base;
+        w.u8(match ahead {
+            0 => SUMS_ITEM,
+            _ => SUMS_ON_THEIR_WAY_ITEM,
+        });
         w.u64(self.key());
         w.u32(self.changes.len() as u32);
         w.u32(self.incarnation);
         w.u64(self.base);
         w.u64(self.up_to);
+        if ahead > 0 {
+            w.u64(self.newest);
+        }
         for (at, sum) in &self.changes {
             w.u16(*at);
             w.u32(sum.0);
@@ -123,8 +137,12 @@ impl SumRecord {
 
     /// The item's rest, after its kind, the block and how many changes there are; `None` when it is
     /// none.
-    pub(crate) fn decode(key: u64, changes: u32, r: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(kind: u8, key: u64, changes: u32, r: &mut Reader<'_>) -> Option<Self> {
         let (incarnation, base, up_to) = (r.u32()?, r.u64()?, r.u64()?);
+        let newest = match kind {
+            SUMS_ON_THEIR_WAY_ITEM => r.u64().filter(|newest| *newest > base)?,
+            _ => base,
+        };
         let mut change = || Some((r.u16()?, Sum(r.u32()?)));
         let changes: Vec<(u16, Sum)> = (0..changes).map(|_| change()).collect::<Option<_>>()?;
         let is_of_block = |(at, _): &(u16, Sum)| usize::from(*at) < SUMS;
@@ -133,24 +151,18 @@ impl SumRecord {
             incarnation,
             index: key as u32,
             base,
+            newest,
             up_to,
             changes,
         })
     }
 }
 
-/// The newest record of a block, in the log.
-#[derive(Clone, Debug)]
-pub(super) struct Held {
-    stamp: u64,
-    _hold: Rc<Hold>,
-}
-
 /// A record that a replay has found, of a block that is not in RAM.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) record: SumRecord,
-    held: Held,
+    pub(super) held: Held,
 }
 
 /// The records that lie in the log.
@@ -185,11 +197,21 @@ impl Records {
         self.found.borrow_mut().remove(&key)
     }
 
-    /// Takes off the blocks whose records are older than `stamp`, with the stamps, of some entries.
-    fn take_older(&self, stamp: u64) -> Vec<(u64, Vec<u64>)> {
+    /// Blocks have a record with that stamp.
+    fn note(&self, stamp: u64, keys: impl IntoIterator<Item = u64>) {
         let mut by_stamp = self.by_stamp.borrow_mut();
-        let older = by_stamp.partition_point(|(at, _)| *at < stamp);
-        by_stamp.drain(..older.min(RENEWED_MAX)).collect()
+        let at = by_stamp.partition_point(|(at, _)| *at < stamp);
+        match by_stamp.get_mut(at).filter(|(at, _)| *at == stamp) {
+            Some((_, of_entry)) => of_entry.extend(keys),
+            None => by_stamp.insert(at, (stamp, keys.into_iter().collect())),
+        }
+    }
+
+    /// Takes off the blocks of the oldest entry, with its stamp, if that is lower than `stamp`.
+    fn take_oldest(&self, stamp: u64) -> Option<(u64, Vec<u64>)> {
+        let mut by_stamp = self.by_stamp.borrow_mut();
+        by_stamp.front().filter(|(at, _)| *at < stamp)?;
+        by_stamp.pop_front()
     }
 
     /// Forgets entries that are not in the log any more.
@@ -198,26 +220,19 @@ impl Records {
         let gone = by_stamp.partition_point(|(at, _)| *at < tail_stamp);
         by_stamp.drain(..gone);
     }
-
-    /// They are made anew later.
-    fn put_back(&self, older: impl DoubleEndedIterator<Item = (u64, Vec<u64>)>) {
-        let mut by_stamp = self.by_stamp.borrow_mut();
-        older.rev().for_each(|entry| by_stamp.push_front(entry));
-    }
 }
 
 impl Cached {
-    fn key(&self) -> u64 {
-        super::key(self.zone, u64::from(self.index))
-    }
-
     /// Changes what a record says; nothing has changed since the record but what follows.
     pub(super) fn take_up(self: &Rc<Self>, found: Found, dirty: &Dirty) {
         for (at, sum) in &found.record.changes {
             self.sums.borrow_mut().set(usize::from(*at), *sum);
-            self.set_changed(usize::from(*at), dirty);
+            self.set_recorded(usize::from(*at), dirty);
         }
-        self.record.replace(Some(found.held));
+        // A record of nothing would stay in the log for ever.
+        if self.is_ahead() {
+            self.set_record(found.held);
+        }
     }
 }
 
@@ -278,90 +293,135 @@ impl<W: World> Integrity<W> {
             stamp,
             _hold: Rc::clone(hold),
         };
-        self.records
-            .by_stamp
-            .borrow_mut()
-            .push_back((stamp, vec![key]));
+        // It may have been on its way to the drives, or was written anew at an opening before.
+        self.may_be_torn.borrow_mut().insert(key);
+        self.records.note(stamp, [key]);
         let found = Found { record, held };
         self.records.found.borrow_mut().insert(key, found);
     }
 
-    /// Writes blocks until what is dirty is within its bounds, in that log, too; a part at least
-    /// when the drives are idle. What records can't speak for is written first.
+    /// Writes the next part of what is dirty; a smaller one when the drives are idle. The log may
+    /// take records meanwhile.
     ///
     /// # Errors
     /// What a drive said that can't be done without.
-    pub async fn flush_due(&self, log: &Ring<W>, is_idle: bool) -> Result<(), DriveError> {
+    pub async fn write_part(&self, is_idle: bool) -> Result<(), DriveError> {
         let _alone = self.write_alone().await;
-        let part = self.part_blocks();
-        if !self.keeps_records() {
-            drop((self.dirty.take_unfit(), self.dirty.take_unrecorded()));
+        // Nothing urges what is written at rest, and reads may go on.
+        let part = match is_idle {
+            true => self.part_blocks().div_ceil(REST_PARTS),
+            false => self.part_blocks(),
+        };
+        let mut some = self.next_of_sweep(part);
+        if some.is_empty() {
             self.load_found(part).await;
-            return self.flush_all(self.dirty.all()).await;
+            some = self.next_of_sweep(part);
         }
-        self.flush_all(self.dirty.take_unfit()).await?;
+        if some.len() < self.dirty.blocks() {
+            self.world.reached("part of the sums written");
+        }
+        self.flush_all(some).await
+    }
+
+    /// Writes blocks while records would take too much of the log.
+    async fn write_while_far_over(&self, log: &Ring<W>) -> Result<(), DriveError> {
         // What becomes dirty meanwhile is for the next call: the logs wait for this one.
         let mut most = self.dirty.blocks() + self.records.found();
-        let mut is_due = is_idle;
-        while most > 0 && (is_due || self.is_over(log)) {
-            // Nothing urges what is written at rest, and reads may go on.
-            let part = match mem::take(&mut is_due) {
-                true => part.div_ceil(REST_PARTS),
-                false => part,
-            };
-            let mut some = self.next_of_sweep(part);
-            if some.is_empty() {
-                self.load_found(part).await;
-                some = self.next_of_sweep(part);
-            }
-            most = most.saturating_sub(some.len().max(1));
-            if some.len() < self.dirty.blocks() {
-                self.world.reached("part of the sums written");
-            }
-            self.flush_all(some).await?;
+        while most > 0 && self.is_far_over(log) {
+            self.world.reached("logs wait for sums to be written");
+            self.write_part(false).await?;
+            most = most.saturating_sub(self.part_blocks());
         }
         Ok(())
     }
 
-    /// Makes durable in that log what has changed since the last records, and makes those anew that
-    /// keep the log's tail from moving, when it `is_short`. Returns the bytes that this took.
+    /// Writes all that is dirty, where no records are kept.
+    async fn write_all(&self) -> Result<(), DriveError> {
+        let _alone = self.write_alone().await;
+        drop((self.dirty.take_unfit(), self.dirty.take_unrecorded()));
+        self.load_found(self.part_blocks()).await;
+        self.flush_all(self.dirty.all()).await
+    }
+
+    /// Writes what records can't speak for, and ends when others have written such blocks, too.
+    async fn mend(&self) -> Result<(), DriveError> {
+        while self.dirty.has_unfit() || self.is_mending.get() {
+            let _alone = self.write_alone().await;
+            self.flush_all(self.dirty.take_unfit()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what has changed: in that log, where records are kept. It makes those anew that
+    /// keep the log's tail from moving, when it `wants_room`. Returns the bytes that this took.
     /// Where the log has no room, blocks are written.
     ///
     /// # Errors
     /// What the log said, or a drive that can't be done without.
-    pub async fn record(&self, log: &Rc<Ring<W>>, is_short: bool) -> Result<usize, RecordError> {
-        let _alone = self.write_alone().await;
+    pub async fn record(&self, log: &Rc<Ring<W>>, wants_room: bool) -> Result<usize, RecordError> {
+        self.records.forget_before(log.tail_stamp());
         if !self.keeps_records() {
-            self.flush_all(self.dirty.all()).await?;
+            self.write_all().await?;
             return Ok(0);
         }
-        self.records.forget_before(log.tail_stamp());
-        let renewed_up_to = match is_short {
-            true => log.stamp_behind_tail(log.capacity_bytes() / TAIL_PARTS),
-            false => 0,
-        };
+        self.write_while_far_over(log).await?;
+        let _alone = self.recording.lock().await;
+        self.mend().await?;
         let changed = self.dirty.take_unrecorded();
-        let mut older = self.records.take_older(renewed_up_to);
-        let records = self.records_of(&changed, &older);
+        let of_changed: Vec<_> = changed.iter().filter_map(|c| self.record_of(c)).collect();
+        let made: FxHashSet<u64> = of_changed.iter().map(SumRecord::key).collect();
+        let of_older = match wants_room {
+            true => self.made_anew(log, &made),
+            false => Vec::new(),
+        };
+        let changed_keys: Vec<u64> = of_changed.iter().map(SumRecord::key).collect();
+        let older_keys: Vec<u64> = of_older.iter().map(SumRecord::key).collect();
+        let both = join(self.put_down(log, of_changed), self.put_down(log, of_older));
+        let (changed_bytes, older_bytes) = both.await;
+        let (changed_bytes, older_bytes) = (changed_bytes?, older_bytes?);
+        if changed_bytes.is_none() {
+            self.write_instead(&changed_keys).await?;
+        }
+        if older_bytes.is_none() {
+            let (now, later) = older_keys.split_at(older_keys.len().min(self.part_blocks()));
+            later.iter().for_each(|key| self.note_again(*key));
+            self.write_instead(now).await?;
+        }
+        Ok(changed_bytes.unwrap_or(0) + older_bytes.unwrap_or(0))
+    }
+
+    /// Puts records down in that log. Returns the bytes that they take there; `None` where the log
+    /// has no room.
+    async fn put_down(
+        &self,
+        log: &Rc<Ring<W>>,
+        records: Vec<SumRecord>,
+    ) -> Result<Option<usize>, RecordError> {
         if records.is_empty() {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let Entries { keys, entries } = entries_of(records, log.capacity_bytes());
         let bytes = entries.iter().map(|entry| entry.head.len()).sum();
         let Some(appended) = log.append_with_reserve(entries).await else {
             self.world.reached("log without room for records of sums");
-            let rest = older.split_off(older.len().min(1));
-            self.records.put_back(rest.into_iter());
-            let oldest = older.into_iter().flat_map(|(_, keys)| keys);
-            let changed = changed.iter().map(|cached| cached.key());
-            self.write_instead(&changed.chain(oldest).collect::<Vec<_>>())
-                .await?;
-            return Ok(0);
+            return Ok(None);
         };
         for (keys, appended) in keys.into_iter().zip(appended?) {
             self.hold(keys, appended.stamp, appended.hold);
         }
-        Ok(bytes)
+        Ok(Some(bytes))
+    }
+
+    /// The record of a block is made anew later.
+    fn note_again(&self, key: u64) {
+        let of_found = self.records.found.borrow().get(&key).map(|f| f.held.stamp);
+        let of_cached = match self.slots.borrow().get(&key) {
+            Some(Slot::Loaded(cached)) => cached.record_stamp(),
+            _ => None,
+        };
+        if let Some(stamp) = of_found.or(of_cached) {
+            self.records.note(stamp, [key]);
+        }
     }
 
     /// Whether records that could be made anew keep the log's tail from moving.
@@ -373,52 +433,63 @@ impl<W: World> Integrity<W> {
             .front()
             .map(|(stamp, _)| *stamp);
         let behind = log.stamp_behind_tail(log.capacity_bytes() / TAIL_PARTS);
-        oldest.is_some_and(|stamp| stamp < behind)
+        self.keeps_records() && oldest.is_some_and(|stamp| stamp < behind)
     }
 
-    /// Records of blocks that have changed, and of those with old ones.
-    fn records_of(&self, changed: &[Rc<Cached>], older: &[(u64, Vec<u64>)]) -> Vec<SumRecord> {
-        let mut records: Vec<SumRecord> = Vec::with_capacity(changed.len());
-        records.extend(changed.iter().filter_map(|cached| self.record_of(cached)));
-        if older.is_empty() {
-            return records;
+    /// Records in the place of those that lie at the log's tail, but for the blocks of which some are
+    /// `made`: as many as half of what the log keeps for them takes.
+    fn made_anew(&self, log: &Ring<W>, made: &FxHashSet<u64>) -> Vec<SumRecord> {
+        let most_bytes = log.capacity_bytes() / RESERVE_PARTS / 2;
+        let up_to = log.stamp_behind_tail(log.capacity_bytes() / TAIL_PARTS);
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while bytes < most_bytes
+            && let Some((stamp, keys)) = self.records.take_oldest(up_to)
+        {
+            let others = keys.iter().filter(|key| !made.contains(key));
+            for record in others.filter_map(|key| self.old_record(stamp, *key)) {
+                bytes += HEAD_BYTES + CHANGE_BYTES * record.changes.len() as u64;
+                records.push(record);
+            }
         }
-        let made: FxHashSet<u64> = records.iter().map(SumRecord::key).collect();
-        let (slots, found) = (self.slots.borrow(), self.records.found.borrow());
-        let old = |stamp: u64, key: &u64| {
-            if made.contains(key) {
-                return None;
-            }
-            if let Some(found) = found.get(key) {
-                return (found.held.stamp == stamp).then(|| found.record.clone());
-            }
-            let Some(Slot::Loaded(cached)) = slots.get(key) else {
-                return None;
-            };
-            let record = cached.record.borrow();
-            let is_it = record.as_ref().is_some_and(|held| held.stamp == stamp);
-            is_it.then(|| self.record_of(cached))?
-        };
-        let of_entry = older
-            .iter()
-            .flat_map(|(stamp, keys)| keys.iter().filter_map(|key| old(*stamp, key)));
-        let before = records.len();
-        records.extend(of_entry);
-        if records.len() > before {
+        if !records.is_empty() {
             self.world.reached("record of sums made anew");
         }
         records
     }
 
+    /// The record of a block as it is now, if its newest one has that stamp.
+    fn old_record(&self, stamp: u64, key: u64) -> Option<SumRecord> {
+        if let Some(found) = self.records.found.borrow().get(&key) {
+            return (found.held.stamp == stamp).then(|| found.record.clone());
+        }
+        match self.slots.borrow().get(&key) {
+            Some(Slot::Loaded(cached)) if cached.record_stamp() == Some(stamp) => {
+                self.record_of(cached)
+            }
+            _ => None,
+        }
+    }
+
     fn record_of(&self, cached: &Rc<Cached>) -> Option<SumRecord> {
         let zone = self.drives.zone(cached.zone)?;
+        if !cached.is_ahead() {
+            return None;
+        }
+        let flight = cached.flight.borrow();
+        let flight = flight.as_ref();
+        let base = flight.map_or(cached.version.get(), |flight| flight.base);
+        if flight.is_some() {
+            self.world.reached("record of sums on their way");
+        }
+        let is_planted = self.world.planted("record without sums on their way");
         Some(SumRecord {
             zone: cached.zone,
             incarnation: zone.shape.incarnation,
             index: cached.index,
-            base: cached.version.get(),
+            base,
+            newest: cached.version.get(),
             up_to: self.up_to_of(cached),
-            changes: cached.changes(),
+            changes: cached.changes(flight.filter(|_| !is_planted)),
         })
     }
 
@@ -437,18 +508,19 @@ impl<W: World> Integrity<W> {
         for key in &keys {
             match (all_found.get_mut(key), slots.get(key)) {
                 (Some(found), _) => found.held = held.clone(),
-                (None, Some(Slot::Loaded(cached))) if cached.changed.get() => {
-                    cached.record.replace(Some(held.clone()));
+                (None, Some(Slot::Loaded(cached))) if cached.is_ahead() => {
+                    cached.set_record(held.clone());
                 }
                 // What the log had of it turned out to be old meanwhile.
                 _ => {}
             }
         }
-        self.records.by_stamp.borrow_mut().push_back((stamp, keys));
+        self.records.note(stamp, keys);
     }
 
     /// Writes these blocks, of which the log has no room for records.
     async fn write_instead(&self, keys: &[u64]) -> Result<(), DriveError> {
+        let _alone = self.write_alone().await;
         for part in keys.chunks(self.part_blocks()) {
             // Others are on the drives as they are.
             let known = part.iter().filter(|key| self.is_known(**key));
@@ -470,30 +542,40 @@ impl<W: World> Integrity<W> {
     }
 
     /// Brings blocks into RAM of which a replay has found records, so many.
-    pub(super) async fn load_found(&self, most: usize) {
+    pub(super) async fn load_found(&self, most: usize) -> Vec<Rc<Cached>> {
         let keys: Vec<u64> = {
             let found = self.records.found.borrow();
             found.keys().copied().take(most).collect()
         };
-        let loads = keys
-            .into_iter()
-            .map(async |key| drop(self.cached_of(key).await));
+        let loads = keys.into_iter().map(|key| self.cached_of(key));
         stream::iter(loads)
             .buffer_unordered(LOADS_AT_ONCE)
-            .collect::<()>()
-            .await;
+            .collect()
+            .await
     }
 
-    /// Whoever has this writes blocks, or makes records of them, alone.
+    /// Whoever has this writes blocks alone.
     pub(super) async fn write_alone(&self) -> Guard {
         self.writing.exclusive(0, 1).await
     }
 
-    /// Whether records take more of the log than they may, or dirty blocks more RAM.
-    fn is_over(&self, log: &Ring<W>) -> bool {
+    /// Whether records take so much of the log, or dirty blocks of the RAM, that blocks are to be
+    /// written.
+    pub fn wants_part(&self, log: &Ring<W>) -> bool {
+        self.keeps_records()
+            && (self.recorded_bytes() * LOG_PARTS > log.capacity_bytes() || self.wants_flush())
+    }
+
+    /// Whether they take more than they may.
+    fn is_far_over(&self, log: &Ring<W>) -> bool {
+        self.recorded_bytes() * LOG_PARTS_MOST > log.capacity_bytes()
+            || self.dirty.blocks() * 4 > self.budget_blocks.get() * 3
+    }
+
+    /// Bytes that records of all that is dirty take, about.
+    fn recorded_bytes(&self) -> u64 {
         let blocks = (self.dirty.blocks() + self.records.found()) as u64;
-        let bytes = blocks * HEAD_BYTES + self.dirty.changes() * CHANGE_BYTES;
-        bytes * LOG_PARTS > log.capacity_bytes() || self.wants_flush()
+        blocks * HEAD_BYTES + self.dirty.changes() * CHANGE_BYTES
     }
 
     pub(super) fn part_blocks(&self) -> usize {

@@ -2,8 +2,9 @@
 //!
 //! A log that runs full frees its room in lumps: as much as a sweep puts in place. So a write
 //! waits earlier, for its turn: while what waits to go in place takes more than
-//! [`WAITING_LOG_PARTS`] of the log. Each stripe that is in place lets the next writes in. The
-//! rest takes what is in place and not let go of yet, so the log itself stays short of full.
+//! [`WAITING_LOG_PARTS`] of the log. Each stripe that is in place lets the next writes in: fewer and
+//! fewer beyond that, none beyond [`RISING_LOG_PARTS`] more. The rest takes what is in place and not
+//! let go of yet, so the log itself stays short of full.
 //!
 //! Invariants:
 //! - Writes are admitted in the order in which they come.
@@ -25,8 +26,15 @@ const WAITING_LOG_PARTS: (u64, u64) = (3, 4);
 /// The same, where records of sums take their part of the log.
 const WAITING_BESIDE_RECORDS_PARTS: (u64, u64) = (5, 8);
 
-/// Over about so many blocks is the mean of the bytes that the log takes for a block.
-const LATELY_BLOCKS: u64 = 4096;
+/// Over one in so many parts of the log the back-pressure rises, until no write is let in.
+const RISING_LOG_PARTS: u64 = 16;
+
+/// A block that may come for one that went in place, in parts: so small stripes count, too.
+const EXCHANGED_BLOCK: u64 = 1 << 10;
+
+/// Over about so many blocks is the mean of the bytes that the log takes for a block. What is
+/// believed to wait would jump with each large batch of writes otherwise, and writes would stop.
+const LATELY_BLOCKS: u64 = 16384;
 
 /// A write that waits for its turn.
 struct Waiting {
@@ -39,6 +47,8 @@ struct Waiting {
 pub(super) struct Admission {
     waiting: RefCell<VecDeque<Waiting>>,
     admitted_blocks: Rc<Cell<usize>>,
+    /// What may come for blocks that went in place lately, though much waits.
+    exchanged: Cell<u64>,
     /// Bytes that the log has taken, of which [`Store::note_logged`] knows.
     noted_bytes: Cell<u64>,
     /// Bytes that it took lately, and blocks.
@@ -87,25 +97,53 @@ impl<W: World> Store<W> {
     }
 
     fn admitted(&self, blocks: usize) -> Admitted {
+        let exchanged = &self.admission.exchanged;
+        let taken = blocks as u64 * EXCHANGED_BLOCK;
+        exchanged.set(exchanged.get().saturating_sub(taken));
         let all_blocks = Rc::clone(&self.admission.admitted_blocks);
         all_blocks.set(all_blocks.get() + blocks);
         Admitted { all_blocks, blocks }
     }
 
     fn takes_more(&self) -> bool {
+        self.admission.exchanged.get() >= EXCHANGED_BLOCK
+            || self.waiting_bytes() < self.free_bytes()
+    }
+
+    /// Below so many bytes that wait, writes are let in freely.
+    fn free_bytes(&self) -> u64 {
         let (parts, of) = match self.integrity.keeps_records() {
             true => WAITING_BESIDE_RECORDS_PARTS,
             false => WAITING_LOG_PARTS,
         };
-        self.waiting_bytes() * of < self.log.capacity_bytes() * parts
+        self.log.capacity_bytes() * parts / of
+    }
+
+    /// So many blocks went in place: others may come for them, fewer the more wait.
+    pub(super) fn exchange(&self, blocks: usize) {
+        let over = self.waiting_bytes().saturating_sub(self.free_bytes());
+        let rising = (self.log.capacity_bytes() / RISING_LOG_PARTS).max(1);
+        let exchanged = &self.admission.exchanged;
+        let nobody_waits = self.admission.waiting.borrow().is_empty();
+        exchanged.set(match over == 0 || nobody_waits {
+            true => 0,
+            false => {
+                let share = rising - over.min(rising);
+                exchanged.get() + blocks as u64 * EXCHANGED_BLOCK * share / rising
+            }
+        });
     }
 
     /// Bytes of the log that are to go in place still, about: blocks differ in what they take.
     pub(super) fn waiting_bytes(&self) -> u64 {
         let admitted = self.admission.admitted_blocks.get();
-        let waiting = self.index.borrow().blocks() + admitted;
-        let (bytes, blocks) = self.admission.lately.get();
-        waiting as u64 * (bytes / blocks.max(1))
+        self.bytes_of(self.index.borrow().blocks() + admitted)
+    }
+
+    /// Bytes that the log takes for so many blocks, about.
+    pub(super) fn bytes_of(&self, blocks: usize) -> u64 {
+        let (bytes, all_blocks) = self.admission.lately.get();
+        blocks as u64 * (bytes / all_blocks.max(1))
     }
 
     /// Has an entry without blocks that wait not count for those of others.

@@ -154,6 +154,7 @@ impl<W: World> Store<W> {
     fn settle(&self, job: Job<W>) {
         let now = self.world.now();
         let settled = self.index.borrow_mut().settle(job.stripe, job.entries, now);
+        self.exchange(settled.len());
         self.admit_next();
         self.settled.borrow_mut().extend(settled);
         self.keeper.set();

@@ -8,7 +8,7 @@
 
 use super::address::StripeRef;
 use crate::codec::{Reader, Writer};
-use crate::integrity::{SUMS_ITEM, Sum, SumRecord};
+use crate::integrity::{SUMS_ITEM, SUMS_ON_THEIR_WAY_ITEM, Sum, SumRecord};
 
 /// A change of a run of blocks, in the data log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,9 @@ pub fn decode_items(head: &[u8]) -> Option<Vec<Item>> {
                     .collect::<Option<_>>()?;
                 Item::InPlace { at, sums }
             }
-            SUMS_ITEM => Item::Sums(SumRecord::decode(at, blocks, &mut r)?),
+            SUMS_ITEM | SUMS_ON_THEIR_WAY_ITEM => {
+                Item::Sums(SumRecord::decode(code, at, blocks, &mut r)?)
+            }
             _ => return None,
         });
     }
@@ -154,8 +156,18 @@ mod tests {
                 incarnation: 2,
                 index: 9,
                 base: 1 << 33,
+                newest: 1 << 33,
                 up_to: 77,
                 changes: vec![(0, Sum(5)), (1007, Sum::LOST)],
+            }),
+            Item::Sums(SumRecord {
+                zone: 7,
+                incarnation: 2,
+                index: 10,
+                base: 1 << 33,
+                newest: (1 << 33) + 1,
+                up_to: 78,
+                changes: vec![(3, Sum(6))],
             }),
         ];
         let head = encode_items(&items);

@@ -1,7 +1,8 @@
 //! Keeping the logs short: sums of what is in place are made durable, and then the logs let go of it.
 //!
-//! While the pool is busy, most sums become durable as records in the data log, and a part of them in
-//! their blocks ([`crate::integrity`], `record`). Who drains the log writes all blocks by itself.
+//! Pools with disks make sums durable as records in the data log ([`crate::integrity`], `record`).
+//! Another task writes their blocks meanwhile, a part at a time: the logs do not wait for the arms.
+//! Who drains the log writes all blocks by itself.
 //!
 //! The keeper is a task of its own, because stripes on their way in place may wait for room in the
 //! intent log, which the keeper makes.
@@ -13,11 +14,15 @@ use crate::integrity::RecordError;
 use crate::ring::Ring;
 use crate::world::World;
 use futures_util::future::{Either, join, select};
+use std::fmt::Display;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// The log is let go of once one in so many parts of it is in place, or is all that is left of it.
+/// Where records are made, the log is let go of once so many parts of it, of so many, are in use,
+/// and one in [`TRIM_PARTS`] has been put in place since it was let go of last. So what takes time
+/// on busy disks is done before writes wait for room.
+const USED_BESIDE_RECORDS_PARTS: (u64, u64) = (1, 2);
 const TRIM_PARTS: u64 = 16;
 
 impl<W: World> Store<W> {
@@ -37,20 +42,25 @@ impl<W: World> Store<W> {
 
     fn wants_trim(&self) -> bool {
         self.draining.get() > 0
-            || self.integrity.wants_flush()
-            || (is_short(&self.log) && self.would_trim_enough())
+            || (self.integrity.wants_flush() && !self.integrity.keeps_records())
+            || self.log_wants_trim()
             || is_short(&self.intents)
     }
 
-    /// Whether enough of the log is in place that it pays to let go of it, or the log is nearly full.
-    /// Where no records are made, blocks are written, and that takes its time.
-    fn would_trim_enough(&self) -> bool {
-        let (used, all) = (self.log.used_bytes(), self.log.capacity_bytes());
-        let in_place = used.saturating_sub(self.waiting_bytes());
-        !self.integrity.keeps_records()
-            || self.log.waits_for_room()
-            || used > all - all / TRIM_PARTS
-            || in_place > all / TRIM_PARTS
+    fn log_wants_trim(&self) -> bool {
+        if !self.integrity.keeps_records() {
+            return is_short(&self.log);
+        }
+        let all = self.log.capacity_bytes();
+        let settled = self.settled.borrow().len();
+        self.log.waits_for_room()
+            || (self.log_wants_room() && self.bytes_of(settled) * TRIM_PARTS > all)
+    }
+
+    /// Whether records that lie at the log's tail are to be made anew, so that it can move.
+    fn log_wants_room(&self) -> bool {
+        let (parts, of) = USED_BESIDE_RECORDS_PARTS;
+        self.log.used_bytes() * of > self.log.capacity_bytes() * parts || is_short(&self.log)
     }
 
     /// Calls the keeper when `ring` is short of room.
@@ -67,16 +77,36 @@ impl<W: World> Store<W> {
     /// When the pool has stopped, or stops now.
     pub(crate) async fn trim(&self) -> Result<(), PoolError> {
         let flush = async || self.integrity.flush().await.map_err(RecordError::Drive);
-        self.let_go(flush).await
+        if !self.integrity.keeps_records() {
+            return self.let_go(flush).await;
+        }
+        // That takes long, and the keeper lets go of entries meanwhile.
+        flush()
+            .await
+            .map_err(|error| self.stop(cant_write(error)))?;
+        self.relieve().await
+    }
+
+    /// Reads all copies of a zone's sums again and puts stale ones right, but for blocks that are in
+    /// use now.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub(crate) async fn scrub_sums(&self, zone: u32) -> Result<(), PoolError> {
+        if self.integrity.keeps_records() {
+            let flushed = self.integrity.flush_zone(zone).await;
+            flushed.map_err(|error| self.stop(cant_write(error)))?;
+        }
+        self.integrity.scrub_zone(zone).await;
+        Ok(())
     }
 
     /// Makes the sums of everything that is in place durable, in their blocks or in the log, and
     /// lets it go in the logs.
-    pub(super) async fn relieve(&self, is_idle: bool) -> Result<(), PoolError> {
+    pub(super) async fn relieve(&self) -> Result<(), PoolError> {
         let make_durable = async || {
-            self.integrity.flush_due(&self.log, is_idle).await?;
-            let is_short = is_short(&self.log);
-            let head_bytes = self.integrity.record(&self.log, is_short).await?;
+            let wants_room = self.log_wants_room();
+            let head_bytes = self.integrity.record(&self.log, wants_room).await?;
             self.note_logged_sums(head_bytes);
             Ok(())
         };
@@ -94,8 +124,7 @@ impl<W: World> Store<W> {
             .planted("log trimmed before the sums are flushed")
         {
             let durable = make_durable().await;
-            durable
-                .map_err(|error| self.stop(format!("the checksums can't be written: {error}")))?;
+            durable.map_err(|error| self.stop(cant_write(error)))?;
         }
         if self.world.planted("sums settled after their records") {
             settled.append(&mut self.settled.borrow_mut());
@@ -111,6 +140,41 @@ impl<W: World> Store<W> {
             .borrow_mut()
             .retain(|_, stamp| *stamp >= tail);
         Ok(())
+    }
+
+    /// Whether the log has entries that a block may have let go of when it was written.
+    fn may_let_go_of_records(&self) -> bool {
+        self.integrity.keeps_records() && self.log.used_bytes() > 0
+    }
+
+    /// Has blocks of sums be written beside the logs' work: where records of them take much of the
+    /// log, until they do not, and a part at rest.
+    fn write_sums(self: &Rc<Self>, is_idle: bool) {
+        let may_rest = !(is_idle && self.integrity.has_unflushed());
+        if !self.integrity.keeps_records()
+            || self.writes_sums.get()
+            || (may_rest && !self.integrity.wants_part(&self.log))
+        {
+            return;
+        }
+        self.writes_sums.set(true);
+        let store = Rc::clone(self);
+        self.world.spawn(async move {
+            let mut is_idle = !may_rest;
+            while is_idle || store.integrity.wants_part(&store.log) {
+                if store.check().is_err() || store.ended.get() {
+                    break;
+                }
+                if let Err(error) = store.integrity.write_part(is_idle).await {
+                    // Everybody hears of that.
+                    let _ = store.stop(cant_write(error));
+                    break;
+                }
+                is_idle = false;
+            }
+            store.writes_sums.set(false);
+            store.keeper.set();
+        });
     }
 
     /// Ends when all that was in the log at the call is in place and both logs are
@@ -138,6 +202,10 @@ impl<W: World> Store<W> {
     }
 }
 
+fn cant_write(error: impl Display) -> String {
+    format!("the checksums can't be written: {error}")
+}
+
 /// Whether a log is to be let go as far as may be. Late: the more is in place by then,
 /// the more of it shares a block of sums.
 fn is_short<W: World>(ring: &Ring<W>) -> bool {
@@ -153,9 +221,14 @@ async fn keep<W: World>(world: W, store: Weak<Store<W>>) {
         }
         store.integrity.choose_records(&store.log);
         // A copy of sums that is put right was told of: it does not wait for writes.
-        let something = !store.settled.borrow().is_empty() || store.integrity.has_unflushed();
+        let something = !store.settled.borrow().is_empty()
+            || store.integrity.has_unflushed()
+            || store.may_let_go_of_records()
+            || store.log.waits_for_room()
+            || store.intents.waits_for_room();
+        store.write_sums(idle);
         if something && (idle || store.wants_trim()) {
-            if store.relieve(idle).await.is_err() {
+            if store.relieve().await.is_err() {
                 return;
             }
             if store.log.waits_for_room() && store.integrity.keeps_tail(&store.log) {

@@ -89,6 +89,8 @@ pub struct Store<W: World> {
     told_lost: RefCell<FxHashSet<u64>>,
     /// In place, but for the sums: let go once they are flushed.
     settled: RefCell<Vec<Rc<Hold>>>,
+    /// A task writes blocks of sums.
+    writes_sums: Cell<bool>,
     /// There may be something to destage.
     pub(crate) destager: Signal,
     /// There may be something to let go in the logs.
@@ -141,6 +143,7 @@ impl<W: World> Store<W> {
             freed: RefCell::default(),
             told_lost: RefCell::default(),
             settled: RefCell::default(),
+            writes_sums: Cell::new(false),
             destager: Signal::default(),
             keeper: Signal::default(),
             lifeline: Signal::default(),

@@ -70,7 +70,7 @@ impl<W: World> Store<W> {
         self.settled.borrow_mut().extend(holds);
         // Blocks that the log has records of are not read for that.
         self.integrity.choose_records(&self.log);
-        self.relieve(false).await
+        self.relieve().await
     }
 
     /// What an entry of the data log has to be done again, with what holds it in the log.

@@ -30,6 +30,7 @@ mod shrink;
 mod snapshots;
 mod space;
 mod stops;
+mod sum_cuts;
 mod sum_records;
 mod sums;
 mod twins;

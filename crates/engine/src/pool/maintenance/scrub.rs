@@ -103,7 +103,7 @@ impl<'a, W: World> Scrubbing<'a, W> {
         let mut found = Healed::default();
         for zone in zones {
             if drives.is_in_use(&zone) {
-                store.integrity.scrub_zone(zone.shape.zone).await;
+                store.scrub_sums(zone.shape.zone).await?;
                 found = found.and(self.scrub_zone(&zone, task).await?);
             }
             Lending::of(self.lane).lend().await?;

@@ -187,7 +187,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
             _ => 0,
         };
         let mended_sums = match done {
-            0 => self.scrub_sums(number).await,
+            0 => self.scrub_sums(number).await?,
             _ => 0,
         };
         let stripes: Vec<StripeRef> = self.lane.store().stripes(zone).collect();
@@ -219,10 +219,10 @@ impl<'a, W: World> ScrubRounds<'a, W> {
     }
 
     /// Compares the copies of a zone's sums, and says how many were repaired.
-    async fn scrub_sums(&self, zone: u32) -> u64 {
+    async fn scrub_sums(&self, zone: u32) -> Result<u64, PoolError> {
         let before = self.lane.store().integrity.stats().mended;
-        self.lane.store().integrity.scrub_zone(zone).await;
-        self.lane.store().integrity.stats().mended - before
+        self.lane.store().scrub_sums(zone).await?;
+        Ok(self.lane.store().integrity.stats().mended - before)
     }
 
     /// All zones were looked through.
