@@ -24,8 +24,8 @@ pub(super) const WIPE_TIME: Duration = Duration::from_secs(10);
 /// Drives that are in use are tried so many times more in all.
 const IN_USE_LOOKS: u32 = 40;
 
-/// How long there is to wait for drives that are in use: one for all that are opened together, so that
-/// many of them don't take many times as long to be refused.
+/// How long there is to wait for drives that are in use. All that are opened together share one:
+/// otherwise many of them take many times as long to be refused.
 #[derive(Debug)]
 pub struct Patience {
     looks_left: u32,

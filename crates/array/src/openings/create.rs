@@ -11,7 +11,6 @@ use super::Openings;
 use super::error::OpeningError;
 use super::look::DrivePlace;
 use super::made::MadePool;
-use super::plan::KnownPools;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use engine::World;
 use site::Site;
@@ -106,17 +105,9 @@ impl<W: World> Openings<W> {
 
     /// Makes a pool that the settings name.
     async fn make_named(&self, array: &Arc<ControlPlane<W>>, name: &str) -> Result<(), ArrayError> {
-        let (settings, made) = (array.settings(), self.made.now());
-        let added = array.places().added().clone();
-        let known = KnownPools {
-            site: &settings,
-            made: &made,
-            added: &added,
-            failed: &BTreeMap::new(),
-        };
         let invalid =
             |lines: Vec<String>| ArrayError::new(ArrayErrorKind::Invalid, lines.join("\n"));
-        let plan = self.plan_one(&known, array.shards(), name).await?;
+        let plan = self.plan_one(array, name, &BTreeMap::new()).await?;
         let plan = plan.ok_or_else(|| ArrayError::no_pool(name))?;
         let plan = plan.map_err(invalid).inspect_err(|_| {
             self.bays.reached("pool refused for what is on a drive");

@@ -8,7 +8,6 @@ use super::bays::{OpenedDrive, Patience};
 use super::error::OpeningError;
 use super::look::DrivePlace;
 use super::made::MadePool;
-use super::plan::KnownPools;
 use super::pool_plan::{Action, PoolPlan};
 use super::{Openings, old_data};
 use crate::control::{ControlPlane, MissingDrive, PlacedVolume};
@@ -90,15 +89,8 @@ impl<W: World> Openings<W> {
         name: &str,
         array: &Arc<ControlPlane<W>>,
     ) -> Result<(), OpeningError> {
-        let (settings, made) = (array.settings(), self.made.now());
-        let added = array.places().added().clone();
-        let known = KnownPools {
-            site: &settings,
-            made: &made,
-            added: &added,
-            failed: &array.failed_by_uuid(),
-        };
-        let plan = match self.plan_one(&known, array.shards(), name).await? {
+        let failed = array.failed_by_uuid();
+        let plan = match self.plan_one(array, name, &failed).await? {
             Some(Ok(plan)) => plan,
             None => return Ok(()),
             Some(Err(why)) => {

@@ -10,7 +10,7 @@ use super::look::{DriveContent, DrivePlace, Look};
 use super::made::{Made, MadePool};
 use super::pool_plan::{Action, PoolPlan};
 use super::{Openings, old_data};
-use crate::control::AddedDrive;
+use crate::control::{AddedDrive, ControlPlane};
 use crate::shard::{ShardGone, ShardHandle};
 use engine::World;
 use engine::pool::LabelSummary;
@@ -79,20 +79,27 @@ impl<W: World> Openings<W> {
         }
     }
 
-    /// Looks at the drives of one pool and decides; nothing where the site has none of that
-    /// name.
+    /// Looks at the drives of one pool and decides; nothing where the settings have none of that
+    /// name. `failed` says why drives are out of use, by the identity of the drive.
     ///
     /// # Errors
     /// A shard has stopped; inside, every drive that stands in the way of making it.
     pub(super) async fn plan_one(
         &self,
-        known: &KnownPools<'_>,
-        shards: &[ShardHandle<W>],
+        array: &ControlPlane<W>,
         name: &str,
+        failed: &BTreeMap<String, String>,
     ) -> Result<Option<Planned>, ShardGone> {
-        let mut pools = known.site.pools.iter().enumerate();
+        let (settings, made) = (array.settings(), self.made.now());
+        let known = KnownPools {
+            site: &settings,
+            made: &made,
+            added: &array.places().added().clone(),
+            failed,
+        };
+        let mut pools = settings.pools.iter().enumerate();
         match pools.find(|(_, pool)| pool.name == name) {
-            Some(pool) => Ok(Some(self.plan_pool(known, shards, pool).await?)),
+            Some(pool) => Ok(Some(self.plan_pool(&known, array.shards(), pool).await?)),
             None => Ok(None),
         }
     }

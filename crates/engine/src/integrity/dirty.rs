@@ -46,13 +46,17 @@ impl Changes {
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The places of those sums, in order.
-    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
-        let words = self.0.iter().flat_map(|words| words.iter());
-        words.enumerate().flat_map(|(number, word)| {
+    /// The places of those sums and of `others`, in order.
+    fn places_with(&self, others: Option<&Changes>) -> impl Iterator<Item = usize> {
+        (0..WORDS).flat_map(move |number| {
+            let word = self.word(number) | others.map_or(0, |others| others.word(number));
             let is_set = move |bit: &usize| word >> bit & 1 == 1;
             (0..64).filter(is_set).map(move |bit| number * 64 + bit)
         })
+    }
+
+    fn word(&self, number: usize) -> u64 {
+        self.0.as_ref().map_or(0, |words| words[number])
     }
 }
 
@@ -299,13 +303,8 @@ impl Cached {
     /// What has changed since the version that is durable, or, without `flight`, since the one that
     /// is on its way.
     pub(super) fn changes(&self, flight: Option<&Flight>) -> Vec<(u16, Sum)> {
-        let sums = self.sums.borrow();
-        let mut places = Changes::default();
-        places.insert_all(&self.changes.borrow());
-        if let Some(flight) = flight {
-            places.insert_all(&flight.changes);
-        }
-        let change = |at: usize| (at as u16, sums.get(at));
-        places.places().map(change).collect()
+        let (sums, changes) = (self.sums.borrow(), self.changes.borrow());
+        let places = changes.places_with(flight.map(|flight| &flight.changes));
+        places.map(|at| (at as u16, sums.get(at))).collect()
     }
 }

@@ -243,6 +243,15 @@ struct Entries {
     entries: Vec<Entry>,
 }
 
+/// What came of putting records down.
+#[derive(Default)]
+struct PutDown {
+    /// What they take in the log.
+    bytes: usize,
+    /// The blocks of those for which the log has no room.
+    without_room: Vec<u64>,
+}
+
 impl<W: World> Integrity<W> {
     /// Has blocks be written in parts of so many.
     pub fn set_part_blocks(&self, blocks: Option<usize>) {
@@ -374,53 +383,59 @@ impl<W: World> Integrity<W> {
             true => self.made_anew(log, &made),
             false => Vec::new(),
         };
-        let changed_keys: Vec<u64> = of_changed.iter().map(SumRecord::key).collect();
-        let older_keys: Vec<u64> = of_older.iter().map(SumRecord::key).collect();
         let both = join(self.put_down(log, of_changed), self.put_down(log, of_older));
-        let (changed_bytes, older_bytes) = both.await;
-        let (changed_bytes, older_bytes) = (changed_bytes?, older_bytes?);
-        if changed_bytes.is_none() {
-            self.write_instead(&changed_keys).await?;
-        }
-        if older_bytes.is_none() {
-            let (now, later) = older_keys.split_at(older_keys.len().min(self.part_blocks()));
-            later.iter().for_each(|key| self.note_again(*key));
-            self.write_instead(now).await?;
-        }
-        Ok(changed_bytes.unwrap_or(0) + older_bytes.unwrap_or(0))
+        let (changed, older) = both.await;
+        let (changed, older) = (changed?, older?);
+        self.write_instead(&changed.without_room).await?;
+        let older_keys = &older.without_room;
+        let (now, later) = older_keys.split_at(older_keys.len().min(self.part_blocks()));
+        later.iter().for_each(|key| self.note_again(*key));
+        self.write_instead(now).await?;
+        Ok(changed.bytes + older.bytes)
     }
 
-    /// Puts records down in that log. Returns the bytes that they take there; `None` where the log
-    /// has no room.
+    /// Puts records down in that log, all of them or none.
     async fn put_down(
         &self,
         log: &Rc<Ring<W>>,
         records: Vec<SumRecord>,
-    ) -> Result<Option<usize>, RecordError> {
+    ) -> Result<PutDown, RecordError> {
         if records.is_empty() {
-            return Ok(Some(0));
+            return Ok(PutDown::default());
         }
         let Entries { keys, entries } = entries_of(records, log.capacity_bytes());
         let bytes = entries.iter().map(|entry| entry.head.len()).sum();
         let Some(appended) = log.append_with_reserve(entries).await else {
             self.world.reached("log without room for records of sums");
-            return Ok(None);
+            return Ok(PutDown {
+                bytes: 0,
+                without_room: keys.concat(),
+            });
         };
         for (keys, appended) in keys.into_iter().zip(appended?) {
             self.hold(keys, appended.stamp, appended.hold);
         }
-        Ok(Some(bytes))
+        Ok(PutDown {
+            bytes,
+            without_room: Vec::new(),
+        })
     }
 
     /// The record of a block is made anew later.
     fn note_again(&self, key: u64) {
-        let of_found = self.records.found.borrow().get(&key).map(|f| f.held.stamp);
-        let of_cached = match self.slots.borrow().get(&key) {
+        if let Some(stamp) = self.record_stamp(key) {
+            self.records.note(stamp, [key]);
+        }
+    }
+
+    /// The stamp of a block's newest record in the log.
+    fn record_stamp(&self, key: u64) -> Option<u64> {
+        if let Some(found) = self.records.found.borrow().get(&key) {
+            return Some(found.held.stamp);
+        }
+        match self.slots.borrow().get(&key) {
             Some(Slot::Loaded(cached)) => cached.record_stamp(),
             _ => None,
-        };
-        if let Some(stamp) = of_found.or(of_cached) {
-            self.records.note(stamp, [key]);
         }
     }
 
@@ -459,13 +474,14 @@ impl<W: World> Integrity<W> {
 
     /// The record of a block as it is now, if its newest one has that stamp.
     fn old_record(&self, stamp: u64, key: u64) -> Option<SumRecord> {
+        if self.record_stamp(key) != Some(stamp) {
+            return None;
+        }
         if let Some(found) = self.records.found.borrow().get(&key) {
-            return (found.held.stamp == stamp).then(|| found.record.clone());
+            return Some(found.record.clone());
         }
         match self.slots.borrow().get(&key) {
-            Some(Slot::Loaded(cached)) if cached.record_stamp() == Some(stamp) => {
-                self.record_of(cached)
-            }
+            Some(Slot::Loaded(cached)) => self.record_of(cached),
             _ => None,
         }
     }
@@ -520,6 +536,9 @@ impl<W: World> Integrity<W> {
 
     /// Writes these blocks, of which the log has no room for records.
     async fn write_instead(&self, keys: &[u64]) -> Result<(), DriveError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
         let _alone = self.write_alone().await;
         for part in keys.chunks(self.part_blocks()) {
             // Others are on the drives as they are.

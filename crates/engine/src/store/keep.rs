@@ -19,21 +19,27 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Where records are made, the log is let go of once so many parts of it, of so many, are in use,
-/// and one in [`TRIM_PARTS`] has been put in place since it was let go of last. So what takes time
-/// on busy disks is done before writes wait for room.
-const USED_BESIDE_RECORDS_PARTS: (u64, u64) = (1, 2);
+/// A log is short of room once so many parts of it, of so many, are in use. Late: the more is in
+/// place by then, the more of it shares a block of sums.
+const SHORT_PARTS: (u64, u64) = (3, 4);
+
+/// The same, where records are made: what takes time on busy disks is done before writes wait for
+/// room.
+const SHORT_BESIDE_RECORDS_PARTS: (u64, u64) = (1, 2);
+
+/// Where records are made, a log that is short of room is let go of each time one in so many parts of
+/// it has been put in place.
 const TRIM_PARTS: u64 = 16;
 
 impl<W: World> Store<W> {
-    /// Starts both tasks; they end with the store, or when the pool stops.
+    /// Starts the tasks; they end with the store, or when the pool stops.
     pub fn start(self: &Rc<Self>) {
         let world = self.world.clone();
         world.spawn(destage(world.clone(), Rc::downgrade(self)));
         world.spawn(keep(world.clone(), Rc::downgrade(self)));
     }
 
-    /// Ends both tasks: nobody uses the store any more.
+    /// Ends the tasks: nobody uses the store any more.
     pub fn end(&self) {
         self.ended.set(true);
         self.destager.set();
@@ -44,12 +50,12 @@ impl<W: World> Store<W> {
         self.draining.get() > 0
             || (self.integrity.wants_flush() && !self.integrity.keeps_records())
             || self.log_wants_trim()
-            || is_short(&self.intents)
+            || is_short(&self.intents, SHORT_PARTS)
     }
 
     fn log_wants_trim(&self) -> bool {
         if !self.integrity.keeps_records() {
-            return is_short(&self.log);
+            return is_short(&self.log, SHORT_PARTS);
         }
         let all = self.log.capacity_bytes();
         let settled = self.settled.borrow().len();
@@ -59,13 +65,12 @@ impl<W: World> Store<W> {
 
     /// Whether records that lie at the log's tail are to be made anew, so that it can move.
     fn log_wants_room(&self) -> bool {
-        let (parts, of) = USED_BESIDE_RECORDS_PARTS;
-        self.log.used_bytes() * of > self.log.capacity_bytes() * parts || is_short(&self.log)
+        is_short(&self.log, SHORT_BESIDE_RECORDS_PARTS)
     }
 
     /// Calls the keeper when `ring` is short of room.
     pub(super) fn see_to_room(&self, ring: &Ring<W>) {
-        if is_short(ring) {
+        if is_short(ring, SHORT_PARTS) {
             self.keeper.set();
         }
     }
@@ -206,10 +211,9 @@ fn cant_write(error: impl Display) -> String {
     format!("the checksums can't be written: {error}")
 }
 
-/// Whether a log is to be let go as far as may be. Late: the more is in place by then,
-/// the more of it shares a block of sums.
-fn is_short<W: World>(ring: &Ring<W>) -> bool {
-    ring.waits_for_room() || ring.used_bytes() * 4 > ring.capacity_bytes() * 3
+/// Whether a log is to be let go as far as may be.
+fn is_short<W: World>(ring: &Ring<W>, (parts, of): (u64, u64)) -> bool {
+    ring.waits_for_room() || ring.used_bytes() * of > ring.capacity_bytes() * parts
 }
 
 async fn keep<W: World>(world: W, store: Weak<Store<W>>) {

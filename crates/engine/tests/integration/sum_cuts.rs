@@ -8,8 +8,7 @@ use engine::{Lane, Level, PoolSpec, World};
 use futures_util::future::join_all;
 use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
-use world_sim::{Media, MediaSpec, Outcome, SimWorld};
+use world_sim::{Outcome, SimWorld};
 
 const BLOCK: usize = 4096;
 const DISK_BYTES: u64 = 40 << 20;
@@ -25,21 +24,9 @@ const POLLS: Range<u64> = 1_000..40_000;
 /// since without an answer.
 struct Expected(RefCell<Vec<Vec<u64>>>);
 
-fn disks(count: usize) -> Shelf {
-    let mut shelf = Shelf::new(count);
-    for (name, media) in &mut shelf.media {
-        let spec = MediaSpec {
-            rotational: true,
-            ..MediaSpec::new(name.as_str(), DISK_BYTES)
-        };
-        *media = Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)));
-    }
-    shelf
-}
-
 /// A pool with a full volume, which is closed.
 fn made(level: Level, count: usize) -> Shelf {
-    let shelf = disks(count);
+    let shelf = Shelf::of_disks(count, DISK_BYTES);
     let spec = PoolSpec {
         zone_bytes: Some(1 << 20),
         log_bytes: Some(192 << 10),
@@ -58,14 +45,6 @@ fn made(level: Level, count: usize) -> Shelf {
     });
     made.unwrap();
     shelf
-}
-
-fn copied(of: &Shelf, seed: u64) -> Shelf {
-    let mut copy = of.copied(seed);
-    for ((name, media), (_, of)) in copy.media.iter_mut().zip(&of.media) {
-        *media = Rc::new(of.copied(DISK_BYTES, Prng::from_seed(seed).stream(name)));
-    }
-    copy
 }
 
 /// Writes blocks for ever, most of them few ones: the log has records of all others.
@@ -96,7 +75,7 @@ async fn write_on(pool: &Lane<SimWorld>, expected: &Expected, seed: u64) {
 /// Opens, writes, and has the power go, several times. Returns how many blocks are wrong after that,
 /// and how often records were made of blocks on their way.
 fn wrong_after_cuts(base: &Shelf, seed: u64, bug: Option<&str>) -> (usize, u64) {
-    let shelf = copied(base, seed);
+    let shelf = base.copied(seed);
     let expected = Expected(RefCell::new((0..BLOCKS).map(|block| vec![block]).collect()));
     let mut prng = Prng::from_seed(seed).stream("cuts");
     let mut on_their_way = 0;

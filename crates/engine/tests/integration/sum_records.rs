@@ -1,29 +1,15 @@
 //! Records of sums in the log: blocks of sums wait for many changes, and a crash loses none of them.
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thin};
-use base::{Prng, VolumeOffset};
+use base::VolumeOffset;
 use engine::store::counts::IoCounts;
 use engine::{Lane, Level, World};
-use std::rc::Rc;
 use std::time::Duration;
-use world_sim::{Media, MediaSpec, SimWorld};
+use world_sim::SimWorld;
 
 const BLOCK: usize = 4096;
 const PAGES: usize = 48;
 const ROUNDS: usize = 12;
-
-/// Four disks: pools of flash keep no records.
-fn disks() -> Shelf {
-    let mut shelf = Shelf::new(4);
-    for (name, media) in &mut shelf.media {
-        let spec = MediaSpec {
-            rotational: true,
-            ..MediaSpec::new(name.as_str(), DRIVE_BYTES)
-        };
-        *media = Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)));
-    }
-    shelf
-}
 
 /// The block of each page that a round writes.
 fn place(page: usize, round: usize) -> VolumeOffset {
@@ -49,7 +35,7 @@ async fn write_busily(pool: &Lane<SimWorld>) -> (IoCounts, IoCounts) {
 
 /// A pool whose last owner ended while its log had records; `bug` was planted there.
 fn ended_busily(level: Level, bug: Option<&str>) -> Shelf {
-    let shelf = disks();
+    let shelf = Shelf::of_disks(4, DRIVE_BYTES);
     let size = PAGES * PAGE;
     shelf
         .create(spec("pool", level), async |pool| {

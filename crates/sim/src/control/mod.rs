@@ -176,38 +176,26 @@ impl<'a> Start<'a> {
 
     /// The jobs that it finds.
     fn jobs(&self) -> Jobs {
-        let prng = &mut self.world.prng("record of jobs");
-        let kept = self.records.jobs.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let store = Writer::new(&self.records.jobs, &self.runtime, writes, fails_one_of);
+        let (kept, store) = self.kept("record of jobs", &self.records.jobs);
         Jobs::new(Arc::clone(&self.runtime), Arc::new(store), kept)
     }
 
     /// The roster that it finds.
     pub(crate) fn roster(&self) -> Roster {
-        let prng = &mut self.world.prng("record of the roster");
-        let known = self.records.roster.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let record = Writer::new(&self.records.roster, &self.runtime, writes, fails_one_of);
+        let (known, record) = self.kept("record of the roster", &self.records.roster);
         Roster::new(known, Arc::new(record))
     }
 
     /// The events that it finds, and what adds to them.
     fn recorder(&self) -> Recorder {
-        let prng = &mut self.world.prng("record of events");
-        let earlier = self.records.events.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let record = Writer::new(&self.records.events, &self.runtime, writes, fails_one_of);
+        let (earlier, record) = self.kept("record of events", &self.records.events);
         let record = EventWriter::new(record, earlier.clone());
         Recorder::new(earlier, Arc::new(record))
     }
 
     /// How far it finds that scrubs were, and what keeps that.
     pub(crate) fn scrubs(&self) -> (Arc<dyn ScrubRecord>, Vec<ScrubNote>) {
-        let prng = &mut self.world.prng("record of scrubs");
-        let notes = self.records.scrubs.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let record = Writer::new(&self.records.scrubs, &self.runtime, writes, fails_one_of);
+        let (notes, record) = self.kept("record of scrubs", &self.records.scrubs);
         (Arc::new(record), notes)
     }
 
@@ -219,19 +207,24 @@ impl<'a> Start<'a> {
 
     /// The drives that it finds were added, and what keeps them.
     pub(crate) fn added(&self) -> (Vec<AddedDrive>, Writer<Vec<AddedDrive>>) {
-        let prng = &mut self.world.prng("record of drives");
-        let added = self.records.drives.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let record = Writer::new(&self.records.drives, &self.runtime, writes, fails_one_of);
-        (added, record)
+        self.kept("record of drives", &self.records.drives)
     }
 
     /// The pools that it finds were made.
     pub(crate) fn made(&self) -> MadePools {
-        let prng = &mut self.world.prng("record of pools");
-        let made = self.records.made.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
-        let record = Writer::new(&self.records.made, &self.runtime, writes, fails_one_of);
+        let (made, record) = self.kept("record of pools", &self.records.made);
         MadePools::new(made, Arc::new(record))
+    }
+
+    /// What it finds on a record, and what writes that; `name` is that of their stream of chances.
+    fn kept<T>(&self, name: &str, record: &Record<T>) -> (T, Writer<T>)
+    where
+        T: Clone + Default + Send + 'static,
+    {
+        let prng = &mut self.world.prng(name);
+        let kept = record.read(prng);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let writer = Writer::new(record, &self.runtime, writes, fails_one_of);
+        (kept, writer)
     }
 }

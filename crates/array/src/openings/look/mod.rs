@@ -1,8 +1,8 @@
 //! Looks at the drives of a site before any is opened or made.
 //!
 //! Invariants:
-//! - Whatever is wrong at a place is found there, and never an error of the look: what is not
-//!   a drive, whole, is a drive that is missing, and its pool may do without it.
+//! - Whatever is wrong at a place is found there, and never an error of the look. What is not a whole
+//!   drive counts as missing, and its pool may do without it.
 //! - A look ends, whatever it looks at: nobody waits for what does not answer.
 //! - A look writes nothing.
 

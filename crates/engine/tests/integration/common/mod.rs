@@ -53,6 +53,19 @@ impl Shelf {
         }
     }
 
+    /// Disks of so many bytes: pools of flash keep no records of sums.
+    pub fn of_disks(count: usize, capacity_bytes: u64) -> Shelf {
+        let mut shelf = Shelf::new(count);
+        for (name, media) in &mut shelf.media {
+            let spec = MediaSpec {
+                rotational: true,
+                ..MediaSpec::new(name.as_str(), capacity_bytes)
+            };
+            *media = Rc::new(Media::new(spec, Prng::from_seed(1).stream(name)));
+        }
+        shelf
+    }
+
     /// A new world; its time and streams go on from the last.
     pub fn world(&self) -> SimWorld {
         self.worlds.set(self.worlds.get() + 1);
@@ -124,7 +137,10 @@ impl Shelf {
     pub fn copied(&self, seed: u64) -> Shelf {
         let copy = |(name, media): &(String, Rc<Media>)| {
             let whims = Prng::from_seed(seed).stream(name);
-            (name.clone(), Rc::new(media.copied(DRIVE_BYTES, whims)))
+            (
+                name.clone(),
+                Rc::new(media.copied(media.spec().capacity_bytes, whims)),
+            )
         };
         Shelf {
             media: self.media.iter().map(copy).collect(),
