@@ -124,6 +124,7 @@ pub const MARKS: &[&str] = &[
     "change gives its turn away",
     "destruction of a pool ended at a start",
     "making of a pool taken back at a start",
+    "pool in use that was on record as being made",
     "pool opened late",
     "pool refused for what is on a drive",
     "pool that can't be made taken back",
@@ -316,8 +317,9 @@ pub const BUGS: &[&str] = &[
     "new drives are part of a pool before they are on record",
     "another pool of the same name is opened",
     "destruction that was cut short stays so",
-    "label of another pool is written over",
     "labels of a first start that was cut short stay",
+    "making is taken back by the name of its pool",
+    "pool in use is taken back as being made",
     "pool is made before that is on record",
     "settings name a pool that is gone",
 ];

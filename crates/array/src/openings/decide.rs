@@ -12,15 +12,13 @@ use crate::control::MissingDrive;
 use std::collections::BTreeMap;
 
 /// Whether a pool is opened or made, and of which drives, given what is at their places and
-/// the identity that it was made with here, if it was. One that `is_blind`, as a planted bug, sees no
-/// labels.
+/// the identity that it was made with here, if it was.
 pub(super) fn decide(
     name: &str,
     looks: Vec<Look>,
     uuid: Option<&str>,
-    is_blind: bool,
 ) -> Result<(Vec<DrivePlace>, Action), Vec<String>> {
-    let is_labelled = |look: &Look| !is_blind && matches!(look.found, DriveContent::Labelled(_));
+    let is_labelled = |look: &Look| matches!(look.found, DriveContent::Labelled(_));
     if uuid.is_none() && !looks.iter().any(is_labelled) {
         return decide_make(looks);
     }

@@ -7,12 +7,12 @@
 
 use super::Openings;
 use super::create::without;
-use super::error::{OpeningError, OpeningErrorKind};
+use super::error::OpeningError;
 use super::made::MadePool;
+use super::taking_back::LabelOwner;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use crate::pool::opening::Opening;
 use crate::shard::ShardHandle;
-use base::Uuid;
 use engine::World;
 use engine::pool::PoolInfo;
 use std::sync::Arc;
@@ -94,12 +94,9 @@ impl<W: World> Openings<W> {
         let Some(MadePool::BeingDestroyed { uuid, drives }) = self.made.pool(name) else {
             return Ok(());
         };
-        let Ok(uuid) = Uuid::parse_str(&uuid) else {
-            let context = format!("the record of pools: the identity of pool {name} is none");
-            return Err(OpeningError::new(OpeningErrorKind::Record, context));
-        };
+        let owner = LabelOwner::on_record(name, Some(&uuid))?;
         // The pool is gone all the same: one that keeps its label may be away for good.
-        self.unlabel(shard, (name, Some(uuid)), drives).await?;
+        self.unlabel(shard, owner, drives).await?;
         Ok(())
     }
 }

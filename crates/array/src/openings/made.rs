@@ -44,6 +44,9 @@ pub enum MadePool {
         /// Drives that were there before, and empty.
         #[serde(default)]
         of_before: Vec<PathBuf>,
+        /// The identity that it is to have. Builds of before did not put that on record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uuid: Option<String>,
     },
     /// It is there.
     Made {
@@ -67,6 +70,7 @@ impl MadePool {
         MadePool::BeingMade {
             new_files: Vec::new(),
             of_before: Vec::new(),
+            uuid: None,
         }
     }
 
@@ -75,12 +79,27 @@ impl MadePool {
         matches!(self, MadePool::BeingMade { .. })
     }
 
+    /// What a making has left of a pool whose identity is not known: new files, and drives that were
+    /// there before.
+    pub(super) fn without_identity(self) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let is_left = !self.left_by_making().is_empty();
+        match self {
+            MadePool::BeingMade {
+                new_files,
+                of_before,
+                uuid: None,
+            } if is_left => Some((new_files, of_before)),
+            _ => None,
+        }
+    }
+
     /// The drives on which a making that did not end may have left something.
     pub fn left_by_making(&self) -> Vec<PathBuf> {
         match self {
             MadePool::BeingMade {
                 new_files,
                 of_before,
+                uuid: _,
             } => [&new_files[..], of_before].concat(),
             MadePool::Made { .. } | MadePool::BeingDestroyed { .. } => Vec::new(),
         }
@@ -106,6 +125,7 @@ impl Made {
                 MadePool::BeingMade {
                     new_files,
                     of_before,
+                    uuid: _,
                 } => {
                     name(new_files);
                     name(of_before);

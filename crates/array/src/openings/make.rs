@@ -10,11 +10,13 @@ use super::error::{OpeningError, OpeningErrorKind};
 use super::made::MadePool;
 use super::open::lanes_of;
 use super::pool_plan::{Action, PoolPlan};
+use super::taking_back::LabelOwner;
 use super::{Openings, blank};
 use crate::pool::opening::{Opening, doors};
 use crate::shard::{ShardHandle, ShardState};
+use base::Uuid;
 use engine::World;
-use engine::pool::{Lane, PoolSpec};
+use engine::pool::{Lane, PoolSpec, draw_uuid};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -44,27 +46,31 @@ impl<W: World> Openings<W> {
         new_files: &[(PathBuf, u64)],
         shards: &[ShardHandle<W>],
     ) -> Result<(), OpeningError> {
-        let (spec, lanes) = (&plan.spec, lanes_of(plan, shards));
+        let (pool, lanes) = (&plan.spec, lanes_of(plan, shards));
         let files: Vec<PathBuf> = new_files.iter().map(|(path, _)| path.clone()).collect();
         let of_before = paths_of_before(plan, &files);
+        let (spec, uuid) = self.identified(pool, &shards[plan.shards[0]]).await?;
         let being_made = MadePool::BeingMade {
             new_files: files.clone(),
             of_before: of_before.clone(),
+            uuid: Some(uuid.to_string()),
         };
         if !self.bays.planted("pool is made before that is on record") {
-            let noted = self.made.set(&spec.name, Some(being_made)).await;
+            let noted = self.made.set(&pool.name, Some(being_made)).await;
             noted.map_err(OpeningError::record)?;
         }
-        let drives: Vec<String> = spec.drives().cloned().collect();
+        let drives: Vec<String> = pool.drives().cloned().collect();
         let (created, filled) = self.bays.make_files(new_files.to_vec()).await;
         // Without it, any of them may be there.
         let created = created.unwrap_or(files);
         let recorded = async {
             filled.map_err(|why| OpeningError::new(OpeningErrorKind::Drive, why))?;
-            let uuid = self.make_one(plan, &lanes, shards).await?;
-            let drives = drives.clone();
-            let made = MadePool::Made { uuid, drives };
-            let kept = self.made.set(&spec.name, Some(made)).await;
+            self.make_one(plan, &spec, &lanes, shards).await?;
+            let made = MadePool::Made {
+                uuid: uuid.to_string(),
+                drives: drives.clone(),
+            };
+            let kept = self.made.set(&pool.name, Some(made)).await;
             kept.map_err(OpeningError::record)
         };
         if let Err(error) = recorded.await {
@@ -72,24 +78,43 @@ impl<W: World> Openings<W> {
             let _ = lanes.close().await;
             // Those of before were empty.
             self.bays.reached("pool that can't be made taken back");
-            self.unmake(&shards[0], &spec.name, (created, of_before))
-                .await;
+            let owner = LabelOwner::new(&pool.name, Some(uuid));
+            self.unmake(&shards[0], owner, (created, of_before)).await;
             return Err(error);
         }
-        tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
+        tracing::info!("made pool {} of {}", pool.name, drives.join(", "));
         Ok(())
+    }
+
+    /// What a pool of the settings is to be, with the identity that it is to have: that is on record
+    /// before anything is written, and what a making leaves is known by it.
+    async fn identified(
+        &self,
+        pool: &site::Pool,
+        shard: &ShardHandle<W>,
+    ) -> Result<(PoolSpec, Uuid), OpeningError> {
+        let spec = self.bays.suit(spec_of(pool)).map_err(OpeningError::pool)?;
+        let asked = spec.clone();
+        let draw = move |state: Rc<ShardState<W>>| async move { draw_uuid(state.world(), &asked) };
+        let uuid = shard.call(draw).await?;
+        let spec = PoolSpec {
+            uuid: Some(uuid),
+            ..spec
+        };
+        Ok((spec, uuid))
     }
 
     /// Takes back what there is of a pool that could not be made, and notes what is left.
     async fn unmake(
         &self,
         shard: &ShardHandle<W>,
-        name: &str,
+        owner: LabelOwner,
         paths: (Vec<PathBuf>, Vec<PathBuf>),
     ) {
-        let left = self.take_back(shard, name, paths).await;
+        let name = owner.name.clone();
+        let left = self.take_back(shard, owner, paths).await;
         let noted = match left {
-            Ok(left) => self.made.set(name, Some(left)).await,
+            Ok(left) => self.made.set(&name, Some(left)).await,
             Err(gone) => Err(gone.to_string()),
         };
         if let Err(why) = noted {
@@ -97,19 +122,19 @@ impl<W: World> Openings<W> {
         }
     }
 
-    /// Makes one pool, whose files are there, and gives its identity.
+    /// Makes one pool, whose files are there.
     async fn make_one(
         &self,
         plan: &PoolPlan,
+        spec: &PoolSpec,
         lanes: &Opening<W>,
         shards: &[ShardHandle<W>],
-    ) -> Result<String, OpeningError> {
+    ) -> Result<(), OpeningError> {
         let (mut drives, missing) = self.open_those_there(&plan.places).await;
         if let Some(missing) = missing.first() {
             return Err(OpeningError::pool(missing.to_string()));
         }
         let pool = &plan.spec;
-        let spec = self.bays.suit(spec_of(pool)).map_err(OpeningError::pool)?;
         let looked_at = drives.clone();
         let visit =
             move |state: Rc<ShardState<W>>| async move { check_blank(&state, &looked_at).await };
@@ -121,9 +146,11 @@ impl<W: World> Openings<W> {
             groups.push((group.level, std::mem::replace(&mut drives, rest)));
         }
         let (groups, spares) = (groups, drives);
-        let created = lanes.create(&spec, &groups, &spares).await;
+        let created = lanes.create(spec, &groups, &spares).await;
         let info = created.map_err(|why| OpeningError::not_made(&pool.name, why))?;
-        Ok(info.uuid.to_string())
+        // Nothing else is on record.
+        assert_eq!(Some(info.uuid), spec.uuid, "a pool of another identity");
+        Ok(())
     }
 }
 

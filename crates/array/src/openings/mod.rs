@@ -7,6 +7,7 @@
 //! - [`made`]: the record of pools that were made here.
 //! - [`pool_plan`]: what is to become of a pool; [`decide`] decides that of one pool, [`plan`] of all.
 //! - [`open`] opens pools, [`make`] makes them, [`taking_back`] takes back what did not end.
+//! - [`old_makings`]: whether a pool is in use that a build of before has on record as being made.
 //! - [`old_data`]: drives that an open pool, or its other lanes, have gone on without.
 //! - [`unlisted`]: pools that were made here, and that the settings do not name.
 //! - [`create`], [`destroy`], [`whereabouts`]: pools that come, go and move while the array serves.
@@ -23,6 +24,7 @@ mod look;
 mod made;
 mod make;
 mod old_data;
+mod old_makings;
 mod open;
 mod plan;
 mod pool_plan;

@@ -9,7 +9,7 @@ use super::error::{OpeningError, OpeningErrorKind};
 use super::look::{DriveContent, DrivePlace, Look};
 use super::made::{Made, MadePool};
 use super::pool_plan::{Action, PoolPlan};
-use super::{Openings, old_data};
+use super::{Openings, old_data, old_makings};
 use crate::control::{AddedDrive, ControlPlane};
 use crate::shard::{ShardGone, ShardHandle};
 use engine::World;
@@ -59,7 +59,7 @@ impl<W: World> Openings<W> {
         let mut wrong = Vec::new();
         for (index, pool) in known.site.pools.iter().enumerate() {
             let planned = self.plan_pool(known, shards, (index, pool)).await?;
-            match planned.and_then(|plan| not_half_made(known.made, plan)) {
+            match planned.and_then(|plan| self.not_half_made(plan)) {
                 Ok(plan) => plans.push(plan),
                 // Others were served before, and are: it keeps down itself only.
                 Err(why) if known.made.is_configured => plans.push(PoolPlan {
@@ -121,10 +121,7 @@ impl<W: World> Openings<W> {
         let failed = old_data::failed(&looks, known.failed);
         let decided = match old_data::refusal(name, &looks, uuid, known.failed) {
             Some(why) => Ok((Vec::new(), Action::Refuse { why })),
-            None => {
-                let is_blind = self.bays.planted("label of another pool is written over");
-                decide(name, looks, uuid, is_blind)
-            }
+            None => decide(name, looks, uuid),
         };
         let decided = match decided {
             Ok((places, Action::Make { .. })) if known.is_forgotten(name) => {
@@ -140,6 +137,30 @@ impl<W: World> Openings<W> {
             label,
             action,
         }))
+    }
+
+    /// A pool that is not on record as being made, or that has no label.
+    ///
+    /// # Errors
+    /// The drives on which its making has left labels: they could not be taken back.
+    pub(super) fn not_half_made(&self, plan: PoolPlan) -> Planned {
+        let name = &plan.spec.name;
+        let state = self.made.pool(name).filter(MadePool::is_being_made);
+        let (Action::Open { .. }, Some(state)) = (&plan.action, state) else {
+            return Ok(plan);
+        };
+        if state.without_identity().is_some() {
+            return Err(vec![format!("pool {name}: {}", old_makings::REMEDY)]);
+        }
+        let drive = |place: &DrivePlace| {
+            format!(
+                "drive {}: {} has a label of the making of pool {name}, which was cut short: start \
+                 again, or wipe it",
+                place.name,
+                place.path.display(),
+            )
+        };
+        Err(plan.places.iter().map(drive).collect())
     }
 
     /// The places of a pool's drives: the site's, and those that the API added.
@@ -169,29 +190,6 @@ impl<W: World> Openings<W> {
             }
         }
         places
-    }
-}
-
-/// A pool that is not on record as being made, or that has no label.
-///
-/// # Errors
-/// The drives on which its making has left labels: they could not be taken back.
-fn not_half_made(made: &Made, plan: PoolPlan) -> Planned {
-    let state = made.pools.get(&plan.spec.name);
-    match (&plan.action, state) {
-        (Action::Open { .. }, Some(state)) if state.is_being_made() => {
-            let drive = |place: &DrivePlace| {
-                format!(
-                    "drive {}: {} has a label of the making of pool {}, which was cut short: start \
-                     again, or wipe it",
-                    place.name,
-                    place.path.display(),
-                    plan.spec.name
-                )
-            };
-            Err(plan.places.iter().map(drive).collect())
-        }
-        _ => Ok(plan),
     }
 }
 

@@ -6,11 +6,11 @@
 //! - It is tried again by each start, and before a pool of that name is made.
 //! - Nothing is taken from another pool, or from another array.
 
-use super::Openings;
 use super::bays::{DriveBays, NotOpenKind, Patience, WIPE_TIME, in_time};
 use super::error::OpeningError;
 use super::look::{DriveContent, DrivePlace};
 use super::made::MadePool;
+use super::{Openings, old_makings};
 use crate::error::{ArrayError, ArrayErrorKind};
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use base::Uuid;
@@ -19,6 +19,41 @@ use engine::pool::Lane;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// The pool that labels may be of.
+#[derive(Clone, Debug)]
+pub(super) struct LabelOwner {
+    pub(super) name: String,
+    /// Nothing, where a build of before has put the making of a pool on record: then it is any pool of
+    /// that name.
+    uuid: Option<Uuid>,
+}
+
+impl LabelOwner {
+    pub(super) fn new(name: &str, uuid: Option<Uuid>) -> Self {
+        LabelOwner {
+            name: name.to_owned(),
+            uuid,
+        }
+    }
+
+    /// One whose identity a record says.
+    ///
+    /// # Errors
+    /// It is no identity.
+    pub(super) fn on_record(name: &str, uuid: Option<&str>) -> Result<Self, OpeningError> {
+        let uuid = uuid.map(Uuid::parse_str).transpose().map_err(|_| {
+            OpeningError::record(format!(
+                "the record of pools: the identity of pool {name} is none"
+            ))
+        })?;
+        Ok(LabelOwner::new(name, uuid))
+    }
+
+    fn has(&self, name: &str, uuid: Uuid) -> bool {
+        self.uuid.map_or(name == self.name, |own| own == uuid)
+    }
+}
 
 impl<W: World> Openings<W> {
     /// Removes the files that the making of a pool has made, and takes its labels off the drives that
@@ -29,34 +64,44 @@ impl<W: World> Openings<W> {
     pub(super) async fn take_back(
         &self,
         shard: &ShardHandle<W>,
-        name: &str,
+        owner: LabelOwner,
         (new_files, before): (Vec<PathBuf>, Vec<PathBuf>),
     ) -> Result<MadePool, ShardGone> {
         Ok(MadePool::BeingMade {
+            uuid: owner.uuid.map(|uuid| uuid.to_string()),
             of_before: {
-                let (away, there) = self.unlabel(shard, (name, None), before).await?;
+                let (away, there) = self.unlabel(shard, owner.clone(), before).await?;
                 [away, there].concat()
             },
-            new_files: self.remove_unfinished(shard, name, new_files).await?,
+            new_files: self.remove_unfinished(shard, owner, new_files).await?,
         })
     }
 
-    /// The same for a pool that the record says is being made; nothing for any other.
+    /// The same for a pool that the record says is being made; nothing for any other. Whether the array
+    /// has no such pool.
     async fn take_back_on_record(
         &self,
         shard: &ShardHandle<W>,
         name: &str,
-    ) -> Result<(), OpeningError> {
+    ) -> Result<bool, OpeningError> {
+        if !self.settle_without_identity(shard, name).await? {
+            return Ok(false);
+        }
         let Some(MadePool::BeingMade {
             new_files,
             of_before,
+            uuid,
         }) = self.made.pool(name)
         else {
-            return Ok(());
+            return Ok(false);
         };
-        let left = self.take_back(shard, name, (new_files, of_before)).await?;
+        let planted = "making is taken back by the name of its pool";
+        let uuid = uuid.filter(|_| !self.bays.planted(planted));
+        let owner = LabelOwner::on_record(name, uuid.as_deref())?;
+        let left = self.take_back(shard, owner, (new_files, of_before)).await?;
         let noted = self.made.set(name, Some(left)).await;
-        noted.map_err(OpeningError::record)
+        noted.map_err(OpeningError::record)?;
+        Ok(true)
     }
 
     /// Takes back the makings of pools that a crash has cut short, or that failed, and gives the names
@@ -75,11 +120,13 @@ impl<W: World> Openings<W> {
             return Ok(Vec::new());
         }
         let unfinished = made.pools.iter().filter(|(_, state)| state.is_being_made());
-        let names: Vec<String> = unfinished.map(|(name, _)| name.clone()).collect();
-        for name in &names {
-            self.take_back_on_record(shard, name).await?;
-            self.bays.reached("making of a pool taken back at a start");
-            tracing::info!("pool {name}: its making was cut short, and is taken back");
+        let mut names = Vec::new();
+        for (name, _) in unfinished {
+            if self.take_back_on_record(shard, name).await? {
+                self.bays.reached("making of a pool taken back at a start");
+                tracing::info!("pool {name}: its making was cut short, and is taken back");
+                names.push(name.clone());
+            }
         }
         Ok(if made.is_configured {
             names
@@ -98,14 +145,15 @@ impl<W: World> Openings<W> {
         shard: &ShardHandle<W>,
         name: &str,
     ) -> Result<(), ArrayError> {
-        if !self
-            .made
-            .pool(name)
-            .is_some_and(|state| state.is_being_made())
-        {
+        let is_none = self.take_back_on_record(shard, name).await?;
+        let state = self.made.pool(name);
+        if !state.is_some_and(|state| state.is_being_made()) {
             return Ok(());
         }
-        self.take_back_on_record(shard, name).await?;
+        if !is_none {
+            let context = format!("pool {name}: {}", old_makings::REMEDY);
+            return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+        }
         let forgotten = self.made.forget(name).await;
         forgotten.map_err(OpeningError::record)?;
         let left = self.made.pool(name).map(|state| state.left_by_making());
@@ -132,26 +180,26 @@ impl<W: World> Openings<W> {
         Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
-    /// Takes the labels of a pool that is no more off the drives at `paths`; without its identity, of
-    /// any pool of that name. Leaves those of another array alone. Warns of a drive that can't be
-    /// wiped, for it may still say that it is of that pool; gives those that are away, and the others.
+    /// Takes the labels of a pool that is no more off the drives at `paths`. Leaves those of another
+    /// array alone. Warns of a drive that can't be wiped, for it may still say that it is of that pool;
+    /// gives those that are away, and the others.
     ///
     /// # Errors
     /// The shard has stopped.
     pub(super) async fn unlabel(
         &self,
         shard: &ShardHandle<W>,
-        (pool, uuid): (&str, Option<Uuid>),
+        owner: LabelOwner,
         paths: Vec<PathBuf>,
     ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ShardGone> {
-        let (pool, bays) = (pool.to_owned(), Arc::clone(&self.bays));
+        let bays = Arc::clone(&self.bays);
         let visit = move |state: Rc<ShardState<W>>| async move {
             let (mut away, mut there) = (Vec::new(), Vec::new());
             for path in paths {
-                let Err((why, is_away)) = wipe(&state, &*bays, &path, (&pool, uuid)).await else {
+                let Err((why, is_away)) = wipe(&state, &*bays, &path, &owner).await else {
                     continue;
                 };
-                let shown = path.display();
+                let (pool, shown) = (&owner.name, path.display());
                 tracing::warn!("pool {pool} is no more, and {shown} may keep its label: {why}");
                 match is_away {
                     true => away.push(path),
@@ -172,14 +220,14 @@ impl<W: World> Openings<W> {
     async fn remove_unfinished(
         &self,
         shard: &ShardHandle<W>,
-        pool: &str,
+        owner: LabelOwner,
         files: Vec<PathBuf>,
     ) -> Result<Vec<PathBuf>, ShardGone> {
-        let (name, bays) = (pool.to_owned(), Arc::clone(&self.bays));
+        let (pool, bays) = (owner.name.clone(), Arc::clone(&self.bays));
         let visit = move |state: Rc<ShardState<W>>| async move {
             let mut found = Vec::new();
             for path in files {
-                let user = user_of(&state, &*bays, &path, &name).await;
+                let user = user_of(&state, &*bays, &path, &owner).await;
                 found.push((path, user));
             }
             found
@@ -218,7 +266,7 @@ async fn wipe<W: World>(
     state: &ShardState<W>,
     bays: &dyn DriveBays<W>,
     path: &Path,
-    (pool, uuid): (&str, Option<Uuid>),
+    owner: &LabelOwner,
 ) -> Result<(), (String, bool)> {
     let opened = bays.open(path, &mut Patience::default()).await;
     let open = opened.map_err(|error| {
@@ -228,8 +276,8 @@ async fn wipe<W: World>(
     if bays.foreign(path).await.is_some() {
         return Ok(());
     }
-    let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
     let drive = Rc::new(open.door(state));
+    let is_its = |name: &str, uuid: Uuid| owner.has(name, uuid);
     let wiping = Lane::unlabel(state.world(), drive, is_its);
     match in_time(state.world(), WIPE_TIME, wiping).await {
         Some(Ok(_)) => Ok(()),
@@ -246,12 +294,12 @@ enum FileUser {
     Another(String),
 }
 
-/// Who uses a file that was made for `pool`, if anybody does.
+/// Who else uses a file that was made for the pool `owner`, if anybody does.
 async fn user_of<W: World>(
     state: &ShardState<W>,
     bays: &dyn DriveBays<W>,
     path: &Path,
-    pool: &str,
+    owner: &LabelOwner,
 ) -> Option<FileUser> {
     let open = match bays.open(path, &mut Patience::default()).await {
         Ok(open) => open,
@@ -265,7 +313,7 @@ async fn user_of<W: World>(
     }
     let label = Lane::probe(state.world(), &open.door(state)).await;
     let label = label.ok().flatten();
-    let other = label.filter(|label| label.pool_name != pool)?;
+    let other = label.filter(|label| !owner.has(&label.pool_name, label.pool_uuid))?;
     let why = format!("it is a drive of pool {}", other.pool_name);
     Some(FileUser::Another(why))
 }

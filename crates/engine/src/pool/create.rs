@@ -183,17 +183,28 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
     Ok(bytes)
 }
 
-/// The identity of a lane, and what is known to it alone.
-fn names<W: World>(world: &W, lane: &LaneSlot, spec: &PoolSpec) -> (Uuid, u64) {
-    let stream = match spec.nonce {
+/// Where the identity of a pool comes from.
+fn identity_stream<W: World>(world: &W, spec: &PoolSpec) -> Prng {
+    world.prng(&match spec.nonce {
         0 => format!("pool {}", spec.name),
         nonce => format!("pool {} made as {nonce}", spec.name),
-    };
+    })
+}
+
+/// Draws the identity of a pool that is to be made so.
+pub fn draw_uuid<W: World>(world: &W, spec: &PoolSpec) -> Uuid {
+    identity_stream(world, spec).uuid()
+}
+
+/// The identity of a lane, and what is known to it alone.
+fn names<W: World>(world: &W, lane: &LaneSlot, spec: &PoolSpec) -> (Uuid, u64) {
     if lane.registry.lanes() == 1 {
-        let mut prng = world.prng(&stream);
-        return (prng.uuid(), prng.next_u64());
+        let mut prng = identity_stream(world, spec);
+        let drawn = prng.uuid();
+        return (spec.uuid.unwrap_or(drawn), prng.next_u64());
     }
-    let uuid = lane.registry.pool_uuid_or(|| world.prng(&stream).uuid());
+    let known = || spec.uuid.unwrap_or_else(|| draw_uuid(world, spec));
+    let uuid = lane.registry.pool_uuid_or(known);
     let mut prng = world.prng(&format!("lane {} of {uuid}", lane.index));
     (uuid, prng.next_u64())
 }

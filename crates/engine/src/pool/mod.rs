@@ -27,7 +27,7 @@ pub use crate::error::{PoolError, PoolErrorKind};
 pub use crate::label::{GroupRole, LabelSummary, MemberState};
 pub use crate::raid::Level;
 pub use attributes::{AttributesChange, SNAPSHOT_MARK};
-pub use create::{METADATA_COPIES, planned_capacity_bytes};
+pub use create::{METADATA_COPIES, draw_uuid, planned_capacity_bytes};
 pub use holdings::Holdings;
 pub use moves::{OtherPool, Settling, There};
 pub use provision::VolumeChange;
@@ -80,6 +80,9 @@ pub struct PoolSpec {
     /// Tells pools of one name apart that are made in one world, one after the other: their
     /// identities, and those of their volumes, have to differ. Random in the real world.
     pub nonce: u64,
+    /// Its identity, where the caller has to know that before anything is written
+    /// ([`draw_uuid`]); drawn at its creation for `None`.
+    pub uuid: Option<Uuid>,
 }
 
 /// The smallest journal area.
@@ -102,6 +105,7 @@ impl PoolSpec {
             layout: Layout::default(),
             spacing: Spacing::default(),
             nonce: 0,
+            uuid: None,
         }
     }
 }

@@ -54,6 +54,11 @@ impl<T: Clone + Default> Record<T> {
         media.kept.clone().unwrap_or_default()
     }
 
+    /// Something else is on media from now on: not in a boot.
+    pub(crate) fn put(&self, content: T) {
+        self.media().kept = Some(content);
+    }
+
     /// What is on media now.
     pub(crate) fn kept(&self) -> T {
         self.media().kept.clone().unwrap_or_default()

@@ -30,12 +30,12 @@ use crate::seed::Seed;
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::{ArrayErrorKind, ControlPlane};
-use array::openings::Openings;
+use array::openings::{MadePool, Openings};
 use base::Prng;
 use engine::World;
 use oracle::{Oracle, Outcome};
 use request::{NAMES, Request};
-use shelf::{Bay, Shelf};
+use shelf::{Bay, NAMESAKES, Shelf};
 use site::Site;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -49,6 +49,9 @@ const ONE_OF: u64 = 8;
 
 /// Requests of a round.
 const REQUESTS_MAX: u64 = 2;
+
+/// In one start of so many, the record of a pool is as a build of before has left it.
+const OLD_RECORD_ONE_OF: u64 = 3;
 
 /// A request has ended by then.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -149,8 +152,12 @@ impl Books {
         let oracle = &mut *self.oracle.borrow_mut();
         let name = *prng.pick(&NAMES);
         let (made, gone) = self.unsure_drives(oracle);
+        let is_first = self.is_first_start();
         let of_pool = oracle.pools.get(name);
-        let away: Vec<String> = match (prng.below(9), of_pool) {
+        // What a making has left is away more often.
+        let is_of_making = !is_first && !made.is_empty() && prng.chance(1, 2);
+        let drawn = if is_of_making { 4 } else { prng.below(9) };
+        let away: Vec<String> = match (drawn, of_pool) {
             (0 | 5 | 6, Some(pool)) => pool.drives.clone(),
             (1 | 2, Some(pool)) if pool.is_redundant => vec![pool.drives[0].clone()],
             (3, _) => {
@@ -172,18 +179,59 @@ impl Books {
         for bay in bays {
             let name = bay.name.clone();
             bay.is_away.set(true);
-            // What a making has left there is taken back by the name of its pool.
-            let may_be_wiped = is_touched(&name) || left.contains(&name);
-            if !bay.is_file && !may_be_wiped && prng.chance(1, 3) {
-                let other: &Rc<Bay> = prng.pick(self.shelf.others());
+            // Without a record, a pool of others is taken for one of the site file.
+            let may_be_taken = is_first && made.contains(&name);
+            let is_left = made.contains(&name) || left.contains(&name);
+            let is_replaced = !bay.is_file && !may_be_taken && prng.chance(1, 3);
+            if is_replaced {
+                let others = self.shelf.others();
+                let of_one_name = if is_left { NAMESAKES } else { others.len() };
+                let other: &Rc<Bay> = prng.pick(&others[..of_one_name]);
                 bay.replace(other);
             }
-            if gone.contains(&name) {
+            // Where another drive is found, nothing of the array is known to be left.
+            if gone.contains(&name) || is_replaced && is_left {
                 oracle.marked.insert(name);
-            } else if made.contains(&name) || left.contains(&name) {
+            } else if is_left {
                 oracle.left.insert(name);
             }
         }
+    }
+
+    /// Whether no start has ended.
+    fn is_first_start(&self) -> bool {
+        self.records.configuration.kept().settings.is_none()
+    }
+
+    /// A build of before has pools on record as being made that it uses.
+    fn forget_identities(&self, prng: &mut Prng) {
+        let oracle = self.oracle.borrow();
+        let under_way = self.under_way.borrow();
+        let mut made = self.records.made.kept();
+        for (name, pool) in &oracle.pools {
+            let is_quiet = under_way.iter().all(|(request, _)| request.pool() != name);
+            let is_made = matches!(made.pools.get(name), Some(MadePool::Made { .. }));
+            let is_used = pool.volumes.values().any(|is_known| *is_known);
+            let bays = pool.drives.iter();
+            let bays = bays.filter_map(|name| self.shelf.called(name));
+            // Nobody knows a pool of others from one that such a build uses, nor a file that is away
+            // from one that was not made.
+            let is_unknown = |bay: &Rc<Bay>| bay.is_replaced() || bay.is_file && bay.is_away.get();
+            let is_own = !bays.clone().any(is_unknown);
+            let is_drawn = prng.chance(1, OLD_RECORD_ONE_OF);
+            if !(is_quiet && is_made && is_used && is_own && is_drawn) {
+                continue;
+            }
+            let (files, devices): (Vec<_>, Vec<_>) = bays.partition(|bay| bay.is_file);
+            let paths = |bays: Vec<&Rc<Bay>>| bays.iter().map(|bay| bay.path.clone()).collect();
+            let old = MadePool::BeingMade {
+                new_files: paths(files),
+                of_before: paths(devices),
+                uuid: None,
+            };
+            made.pools.insert(name.clone(), old);
+        }
+        self.records.made.put(made);
     }
 
     /// The drives of pools that may have been made when the power went, and of those that may have
@@ -192,8 +240,8 @@ impl Books {
         let under_way = self.under_way.borrow();
         let made = under_way.iter().flat_map(|(request, _)| request.drives());
         let mut made: BTreeSet<String> = made.map(str::to_owned).collect();
-        if self.records.configuration.kept().settings.is_none() {
-            // Without a record, a pool of others that is called as one of the site file is taken for it.
+        if self.is_first_start() {
+            // They are made now.
             let of_site = self.site.drives.iter();
             made.extend(of_site.map(|drive| drive.name.clone()));
         }
@@ -227,6 +275,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     let mut prng = world.prng("rounds");
     if !last {
         books.draw_away(&mut prng);
+        books.forget_identities(&mut world.prng("old records"));
     }
     let shards = Shards::new(&world, books.shards);
     let boot = match Boot::start(&world, &books, &shards, last).await {

@@ -22,6 +22,9 @@ const DEVICES: usize = 7;
 const FILES: usize = 4;
 const OTHERS: usize = 4;
 
+/// The first of the others, which are of a pool that is called as one of this array.
+pub(super) const NAMESAKES: usize = 2;
+
 /// A place of a drive.
 pub(super) struct Bay {
     pub(super) name: String,
@@ -77,6 +80,10 @@ impl Bay {
     pub(super) fn replace(&self, other: &Bay) {
         self.is_away.set(true);
         self.instead.replace(Some(Rc::clone(&other.media)));
+    }
+
+    pub(super) fn is_replaced(&self) -> bool {
+        self.instead.borrow().is_some()
     }
 
     /// It is back in its place.

@@ -2,7 +2,7 @@
 
 use super::bays::SimBays;
 use super::request::{Wanted, free, wanted};
-use super::shelf::{DATA, Shelf};
+use super::shelf::{DATA, NAMESAKES, Shelf};
 use super::{Books, Boot, NAMES, Oracle, Outcome, Request};
 use crate::control::{PORTAL, Start, settings};
 use crate::pool_changes::Door;
@@ -55,8 +55,8 @@ pub(super) async fn make_others(world: &SimWorld, books: &Books) -> Result<(), S
         others[range].iter().map(door).collect::<Vec<Door>>()
     };
     let pools = [
-        ("p", Level::Raid10 { copies: 2 }, 0..2),
-        ("x", Level::Simple, 2..3),
+        ("p", Level::Raid10 { copies: 2 }, 0..NAMESAKES),
+        ("x", Level::Simple, NAMESAKES..3),
     ];
     for (name, level, range) in pools {
         let spec = PoolSpec {

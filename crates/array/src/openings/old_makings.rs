@@ -1,0 +1,127 @@
+//! Pools that a build of before has on record as being made, without their identity.
+//!
+//! Such a build opened a pool whose first start was cut off, and left the record as it was: the pool may
+//! be in use. Builds of now put the identity on record, and do not open such a pool.
+//!
+//! Invariants:
+//! - A pool that holds volumes is on record as made from then on.
+//! - No label is wiped: of a pool without volumes, nobody knows whether it is of another array.
+
+use super::Openings;
+use super::error::OpeningError;
+use super::look::{DriveContent, DrivePlace, Look};
+use super::made::MadePool;
+use crate::pool::opening::doors;
+use crate::shard::{ShardGone, ShardHandle, ShardState};
+use base::Uuid;
+use engine::fsck::{self, Options, Report};
+use engine::{PoolError, World};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What is wrong with a pool of which nobody knows whether it is in use.
+pub(super) const REMEDY: &str = "an earlier version of Ashlar has it on record as being made, and its \
+    drives may hold data: bring them all back and start again; if nobody needs them, wipe them";
+
+/// What a look at the drives of such a pool says.
+enum Found {
+    /// It holds volumes.
+    InUse {
+        uuid: Uuid,
+        drives: Vec<String>,
+    },
+    /// No drive has a label of it.
+    Nothing,
+    Unknown,
+}
+
+impl<W: World> Openings<W> {
+    /// Whether what is on record of a pool says what becomes of it. A pool that is in use, and that a
+    /// build of before has on record as being made, is on record as made after this.
+    ///
+    /// # Errors
+    /// The shard has stopped, or the record can't be written.
+    pub(super) async fn settle_without_identity(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+    ) -> Result<bool, OpeningError> {
+        let Some(paths) = self.made.pool(name).and_then(MadePool::without_identity) else {
+            return Ok(true);
+        };
+        let planted = "pool in use is taken back as being made";
+        if self.bays.planted(planted) {
+            return Ok(true);
+        }
+        match self.look_into(shard, name, paths).await? {
+            Found::Nothing => Ok(true),
+            Found::Unknown => {
+                tracing::error!("pool {name}: {REMEDY}");
+                Ok(false)
+            }
+            Found::InUse { uuid, drives } => {
+                let uuid = uuid.to_string();
+                let made = MadePool::Made { uuid, drives };
+                let noted = self.made.set(name, Some(made)).await;
+                noted.map_err(OpeningError::record)?;
+                tracing::warn!(
+                    "pool {name} was on record as being made, and is in use: it is kept"
+                );
+                self.bays
+                    .reached("pool in use that was on record as being made");
+                Ok(true)
+            }
+        }
+    }
+
+    /// Looks at the drives that the record names, and changes nothing.
+    async fn look_into(
+        &self,
+        shard: &ShardHandle<W>,
+        name: &str,
+        (new_files, of_before): (Vec<PathBuf>, Vec<PathBuf>),
+    ) -> Result<Found, OpeningError> {
+        let place = |path: &PathBuf| DrivePlace::at(path.display().to_string(), path.clone());
+        let all = new_files.iter().chain(&of_before).map(place);
+        let looks = self.look(shard, all.collect()).await?;
+        let is_away = |look: &Look| match look.found {
+            // A file may not have been made.
+            DriveContent::Nothing(_) => of_before.contains(&look.place.path),
+            DriveContent::Unusable(_) => true,
+            _ => false,
+        };
+        let is_whole = !looks.iter().any(is_away);
+        let is_its = |look: &&Look| match &look.found {
+            DriveContent::Labelled(label) => label.pool_name == name,
+            _ => false,
+        };
+        let labelled = looks.iter().filter(is_its);
+        let labelled: Vec<DrivePlace> = labelled.map(|look| look.place.clone()).collect();
+        let report = match labelled.is_empty() {
+            true => None,
+            false => Some(self.check_drives(shard, &labelled).await?),
+        };
+        Ok(match report {
+            None if is_whole => Found::Nothing,
+            Some(Ok(report)) if report.counts.volumes > 0 => Found::InUse {
+                uuid: report.uuid,
+                drives: labelled.into_iter().map(|place| place.name).collect(),
+            },
+            _ => Found::Unknown,
+        })
+    }
+
+    /// What a check says of the pool on these drives.
+    async fn check_drives(
+        &self,
+        shard: &ShardHandle<W>,
+        places: &[DrivePlace],
+    ) -> Result<Result<Report, PoolError>, ShardGone> {
+        let (drives, _) = self.open_those_there(places).await;
+        let check = move |state: Rc<ShardState<W>>| async move {
+            let options = Options { deep: false };
+            fsck::check(state.world(), doors(&state, &drives), options).await
+        };
+        shard.call(check).await
+    }
+}
