@@ -17,7 +17,11 @@
 //! - [`front`]: logins and discovery.
 //! - [`control`]: volumes, exports, hosts, snapshots and schedules over all shards.
 //! - [`openings`]: which pools are opened, made and destroyed, and of which drives.
+//! - [`site_file`]: a site file against an array that serves.
+//! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
+//! - [`bring_up`]: the order of a start.
 
+pub mod bring_up;
 pub mod calendar;
 pub mod connection;
 pub mod control;
@@ -27,7 +31,9 @@ pub mod front;
 pub mod memory;
 pub mod offload;
 pub mod openings;
+pub mod overcommitment;
 pub mod pool;
 pub mod shard;
+pub mod site_file;
 pub mod stream;
 pub mod wake;

@@ -2,8 +2,8 @@
 
 use crate::record::RecordError;
 use crate::shard::ShardGone;
+use ::array::bring_up::{StartError, StartErrorKind};
 use ::array::control::ArrayError;
-use ::array::openings::{OpeningError, OpeningErrorKind};
 
 /// What callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +102,15 @@ impl From<ArrayError> for BringUpError {
     }
 }
 
-impl From<OpeningError> for BringUpError {
-    fn from(error: OpeningError) -> Self {
+impl From<StartError> for BringUpError {
+    fn from(error: StartError) -> Self {
         let kind = match error.kind {
-            OpeningErrorKind::Record => BringUpErrorKind::Data,
-            OpeningErrorKind::Drive => BringUpErrorKind::Drive,
-            OpeningErrorKind::Pool => BringUpErrorKind::Pool,
-            OpeningErrorKind::Machine => BringUpErrorKind::System,
+            StartErrorKind::Record => BringUpErrorKind::Data,
+            StartErrorKind::Drive => BringUpErrorKind::Drive,
+            StartErrorKind::Pool => BringUpErrorKind::Pool,
+            StartErrorKind::Machine => BringUpErrorKind::System,
+            StartErrorKind::Volume => BringUpErrorKind::Volume,
+            StartErrorKind::Export => BringUpErrorKind::Export,
         };
         Self::new(kind, error.context)
     }

@@ -4,9 +4,8 @@
 //! - [`shard`]: one thread each, with its pools and connections. Data path.
 //! - [`front`]: portals, and the thread that logins run on.
 //! - [`::array`]: the part that needs no thread or socket: logins, connections, directory, shard
-//!   state, copies, which pools to open and to make.
+//!   state, copies, which pools to open and to make, what a start and a site file make of them.
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
-//! - `apply`: a site file against an array that serves.
 //! - `data_dir`: the data directory, and the lock that keeps a second server out.
 //! - `drive_files`: opens files and devices as drives.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
@@ -16,7 +15,6 @@
 //! - `machine_memory`: how much memory there is for this process.
 //! - [`offline`]: the engine's work on drives that no array uses.
 //! - [`offload`]: copies that initiators have the array make.
-//! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - `own_files`: which files are of which data directory.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
@@ -28,7 +26,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod api;
-mod apply;
 pub mod array;
 mod bring_up_error;
 pub mod bringup;
@@ -40,7 +37,6 @@ mod jobs;
 mod machine_memory;
 pub mod offline;
 pub mod offload;
-pub mod overcommitment;
 mod own_files;
 pub mod panics;
 mod private;
@@ -49,7 +45,7 @@ mod runtime;
 pub mod shard;
 mod wall_clock;
 
-pub use ::array::{calendar, directory};
+pub use ::array::{calendar, directory, overcommitment};
 
 // What tests from outside stand on, for those from inside.
 #[cfg(test)]

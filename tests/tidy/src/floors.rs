@@ -61,6 +61,10 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "front",
             "control",
             "openings",
+            // A site file, and the start of the whole.
+            "overcommitment",
+            "site_file",
+            "bring_up",
         ],
     ),
     ("iscsi", &["pdu", "text", "chap", "login", "connection"]),
@@ -80,7 +84,6 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "offline",
             "wall_clock",
             "machine_memory",
-            "overcommitment",
             // The threads of the data path.
             "shard",
             "offload",
@@ -97,7 +100,6 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "array",
             // Those that work on the array.
             "images",
-            "apply",
             "api",
             // Starts and stops all of them.
             "bringup",

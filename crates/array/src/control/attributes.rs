@@ -172,9 +172,9 @@ impl<W: World> ControlPlane<W> {
     /// describes it. An array that was started without a file can't tell, and notes it.
     fn site_name(&self, there: &PlacedVolume, new: &str) -> Option<(String, String)> {
         let noted = there.properties.attributes.get(SITE_NAME);
-        let may_describe = |name: &String| self.of_site.is_empty() || self.of_site.contains(name);
-        let now = Some(&there.info.name).filter(|name| may_describe(name));
-        let old = noted.or(now).filter(|_| !there.is_snapshot())?;
+        // Any file may have described it, also one that was applied since the start.
+        let old = noted.or(Some(&there.info.name));
+        let old = old.filter(|_| !there.is_snapshot())?;
         let value = if old == new { "" } else { old };
         Some((SITE_NAME.to_owned(), value.to_owned()))
     }

@@ -37,6 +37,15 @@ pub struct Configuration {
     pub unfinished: Vec<TakeBack>,
 }
 
+impl Configuration {
+    /// What hosts and targets ask for.
+    pub(super) fn accounts(&self) -> Vec<Arc<Account>> {
+        let hosts = self.known.hosts.values().map(|host| &host.account);
+        let exports = self.exports.values().map(|export| &export.access.account);
+        hosts.chain(exports).flatten().cloned().collect()
+    }
+}
+
 /// Where a configuration is kept.
 pub trait Store: Send + Sync {
     /// Keeps it, durably, also when nobody waits for that any more.
@@ -120,13 +129,9 @@ impl<W: World> ControlPlane<W> {
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let mut configuration = array.configuration();
-            let of_hosts = configuration.known.hosts.values();
-            let of_exports = configuration.exports.values();
-            let accounts = of_hosts
-                .filter_map(|host| host.account.clone())
-                .chain(of_exports.filter_map(|export| export.access.account.clone()))
-                .chain(account.clone());
-            array.check_secrets(accounts.collect())?;
+            let mut accounts = configuration.accounts();
+            accounts.extend(account.clone());
+            array.check_secrets(accounts)?;
             configuration.discovery = account.clone();
             if array
                 .runtime

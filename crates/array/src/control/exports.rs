@@ -2,6 +2,7 @@
 //!
 //! Those that the array makes are kept before the target takes logins, and so is each change.
 
+use super::adoption::check_admits;
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use crate::directory::{Access, TargetEntry};
 use crate::shard::remote_volume::RemoteVolume;
@@ -244,16 +245,9 @@ impl<W: World> ControlPlane<W> {
             array.keep(configuration).await?;
             array.export_map().insert(target.clone(), export.clone());
             array.publish_access(&export);
-            // Those who are not admitted any more get nothing that they could not do before.
-            let narrowed = array.permit(&target, export.traits.both(traits)).await;
-            let planted = "host withdrawn from an export keeps its sessions";
-            if !array.runtime.planted(planted) {
-                array.end_not_admitted().await;
-            }
-            // Who makes copies, or has tokens, may not be admitted any more.
-            let ended = array.end_offload(&export.uuids).await;
-            narrowed.and(ended)?;
-            array.permit(&target, export.traits).await?;
+            let uuids = export.uuids.clone();
+            let changed = [(export.clone(), traits)];
+            array.follow_access(&changed, &uuids).await?;
             Ok(export)
         })
         .await
@@ -274,7 +268,7 @@ impl<W: World> ControlPlane<W> {
     ///
     /// # Errors
     /// Its shard has stopped.
-    async fn permit(&self, target: &str, traits: UnitTraits) -> Result<(), ArrayError> {
+    pub(super) async fn permit(&self, target: &str, traits: UnitTraits) -> Result<(), ArrayError> {
         let entry = self.directory.target(target);
         let Some(shard) = entry.and_then(|entry| self.shards.get(entry.shard)) else {
             return Ok(());
@@ -391,27 +385,15 @@ impl<W: World> ControlPlane<W> {
 
     /// Whether what an export says of who may log in can be so.
     fn check_access(&self, export: &Export) -> Result<(), ArrayError> {
-        let (target, access) = (&export.target, &export.access);
-        let wrong =
-            |kind, why: String| Err(ArrayError::new(kind, format!("target {target}: {why}")));
-        if access.is_closed() {
-            let why = "nobody may log in; name initiators, hosts or host groups, or admit any";
-            return wrong(ArrayErrorKind::Invalid, why.to_owned());
-        }
-        if let Some(missing) = self.known_hosts().missing(access) {
-            return wrong(ArrayErrorKind::NotFound, missing);
-        }
-        let others = self.exports_by_target();
-        let others = others.values().filter(|other| other.target != *target);
-        let others = others.filter_map(|other| other.access.account.clone());
-        let hosts = self.known_hosts().hosts.clone();
-        let hosts = hosts.into_values().filter_map(|host| host.account);
-        let all = others.chain(hosts).chain(access.account.clone());
-        self.check_secrets(all.collect())
+        let mut configuration = self.configuration();
+        check_admits(export, &configuration.known)?;
+        let exports = &mut configuration.exports;
+        exports.insert(export.target.clone(), export.clone());
+        self.check_secrets(configuration.accounts())
     }
 
     /// Whether the portals that an export names are there.
-    fn check_portals(&self, export: &Export) -> Result<(), ArrayError> {
+    pub(super) fn check_portals(&self, export: &Export) -> Result<(), ArrayError> {
         match self.missing_portal(&export.access) {
             None => Ok(()),
             Some(portal) => {

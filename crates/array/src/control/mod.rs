@@ -1,8 +1,8 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Ten traits are its
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Eleven traits are its
 //! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Placing`] finds
-//! new drives, [`Machine`] has what else settings are about. Six keep records: [`Store`] exports,
+//! new drives, [`Sockets`] opens portals, [`Machine`] has what else settings are about. Six keep records: [`Store`] exports,
 //! hosts and settings, [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added,
 //! [`RosterRecord`] those that pools have and that failed, [`EventRecord`] events, [`ScrubRecord`]
 //! how far scrubs are.
@@ -17,6 +17,7 @@
 //! - A change of several volumes is whole after a crash, or has not begun ([`unfinished`]).
 
 pub mod absent;
+mod adoption;
 mod answers;
 pub mod attributes;
 mod checksum_memory;
@@ -38,6 +39,7 @@ mod new_names;
 mod one_thread;
 mod paces;
 mod pools;
+mod portals;
 mod restore;
 mod roster;
 mod runtime;
@@ -61,6 +63,7 @@ mod volumes;
 
 pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
+pub use adoption::NewAccess;
 pub use attributes::NewAttributes;
 pub use configuration::{Configuration, Store};
 pub use consistency::ConsistencyGroup;
@@ -78,6 +81,7 @@ pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use new_names::{Renamed, by_name, renamed};
 pub use one_thread::OneThread;
+pub use portals::Sockets;
 pub use roster::{Failure, KnownDrive, Roster, RosterRecord};
 pub use runtime::Runtime;
 pub use schedule::Schedule;
@@ -99,7 +103,7 @@ use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The array, as far as it needs no threads, files and sockets. Shared by all who ask it; a change
@@ -134,6 +138,8 @@ pub struct ArrayState<W: World> {
     roster: Roster,
     recorder: Recorder,
     machine: Arc<dyn Machine>,
+    /// Opens and closes portals, once there is a front.
+    sockets: OnceLock<Arc<dyn Sockets>>,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<Site>>,
     /// Names of the volumes that the site file describes; none without a file.
@@ -192,6 +198,7 @@ impl<W: World> ControlPlane<W> {
             roster: roster.begun(&*runtime),
             recorder,
             machine,
+            sockets: OnceLock::new(),
             settings: Mutex::new(Arc::new(site.settings())),
             of_site: described.collect(),
             schedules: Mutex::default(),

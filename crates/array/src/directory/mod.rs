@@ -125,14 +125,24 @@ impl Directory {
         self.read().portals.clone()
     }
 
-    /// Says which hosts there are, and which of them are in which group.
-    pub fn set_hosts(
+    /// Says which hosts there are, and which of them are in which group; and at the same instant who
+    /// may log in to these targets, as far as they are there.
+    pub fn set_hosts<'a>(
         &self,
         hosts: BTreeMap<String, AdmittedHost>,
         host_groups: BTreeMap<String, BTreeSet<String>>,
+        targets: impl Iterator<Item = (&'a str, &'a Access)>,
     ) {
         let mut state = self.write();
         (state.hosts, state.host_groups) = (hosts, host_groups);
+        for (name, access) in targets {
+            let name = canonical(name);
+            if let Some(entry) = state.targets.get_mut(&name) {
+                entry.access = access.clone();
+            } else if let Some(withheld) = state.withheld.get_mut(&name) {
+                withheld.clone_from(access);
+            }
+        }
     }
 
     /// Says what initiators have to prove before they may ask which targets there are.

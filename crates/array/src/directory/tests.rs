@@ -82,7 +82,7 @@ fn with_hosts() -> Directory {
     ];
     let hosts = hosts.map(|(name, host)| (name.to_owned(), host)).into();
     let groups = [("both".to_owned(), set(&["safe", "plain"]))].into();
-    directory.set_hosts(hosts, groups);
+    directory.set_hosts(hosts, groups, std::iter::empty());
     let target = |name: &str, access| {
         let shard = 0;
         directory.set_target(name, TargetEntry { shard, access });
@@ -213,7 +213,7 @@ fn a_session_reaches_another_target_with_what_it_came_with_only() {
         !directory.admits(&with("iqn.h:1", old), "iqn.t:safe"),
         "the secret is another"
     );
-    directory.set_hosts(BTreeMap::new(), BTreeMap::new());
+    directory.set_hosts(BTreeMap::new(), BTreeMap::new(), std::iter::empty());
     assert!(
         !directory.admits(&with("iqn.h:1", safe()), "iqn.t:safe"),
         "the host is gone"

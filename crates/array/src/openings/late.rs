@@ -49,9 +49,6 @@ pub trait LateWork: Send + Sync {
     /// # Errors
     /// Why it can't be made.
     fn complete(&self) -> BoxFuture<'_, Result<(), String>>;
-
-    /// Opens portals that could not be opened so far.
-    fn open_portals(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What is under way, and what came of it before.
@@ -104,7 +101,7 @@ impl<W: World> LateRounds<W> {
         self.settle(&array).await;
         self.show_again(&array).await;
         // A change that does not end was told of elsewhere.
-        let opened = self.work.open_portals();
+        let opened = array.open_closed_portals();
         let _ = array.runtime().in_time(SETTLE_TIME, opened).await;
         // A shard that has stopped was told of elsewhere.
         let Ok(open) = array.pools().await else {

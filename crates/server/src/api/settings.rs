@@ -3,8 +3,8 @@
 use super::caller::Caller;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
-use crate::apply;
 use crate::array::Array;
+use ::array::site_file;
 use api::{
     ChapCreate, DiscoveryChap, Portal, PortalAdd, PortalChange, Problem, ProblemKind, Settings,
     SettingsChange, SiteText,
@@ -69,7 +69,7 @@ pub(super) fn edit(
         let (table, key) = whole.split_once('.')?;
         change.get(table)?.get(key)
     };
-    let of_files = apply::OF_FILES.iter().find(|key| says(key).is_some());
+    let of_files = site_file::OF_FILES.iter().find(|key| says(key).is_some());
     if let Some(key) = of_files.filter(|_| !caller.is_owner()) {
         let message = format!("{caller} may not change {key}: root may, and the server's user");
         return Err(Refusal::new(ProblemKind::Forbidden, message));
@@ -222,10 +222,10 @@ fn address(text: &str) -> Result<SocketAddr, Refusal> {
     responses((status = 200, description = "The text of a site file", body = SiteText))
 )]
 pub(super) async fn get_site(State(array): State<Arc<Array>>) -> Result<Json<SiteText>, Refusal> {
-    let site = apply::site_of(&array).await?;
+    let site = site_file::site_of(&array).await?;
     Ok(Json(SiteText {
         file: format!("{}.toml", site.name),
-        text: apply::left_out(&array) + &site::text(&site),
+        text: site_file::left_out(&array) + &site::text(&site),
     }))
 }
 

@@ -3,8 +3,8 @@
 use super::caller::Caller;
 use super::problem::Body;
 use super::problem::Refusal;
-use crate::apply::{self, Action, Difference};
 use crate::array::Array;
+use ::array::site_file::{self, Action, Difference};
 use api::{Problem, SiteAction, SiteDifference, SiteText};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
@@ -24,8 +24,8 @@ pub(super) async fn diff_site(
     Body(text): Body<SiteText>,
 ) -> Result<Json<Vec<SiteDifference>>, Refusal> {
     let site = parsed(&text)?;
-    let renamed = apply::renamed(&site, &array).await?;
-    let found = apply::differences(&apply::follow(&site, &renamed), &array).await?;
+    let renamed = site_file::renamed(&site, &array).await?;
+    let found = site_file::differences(&site_file::follow(&site, &renamed), &array).await?;
     let renamed = renamed.into_iter().map(|(was, now)| SiteDifference {
         action: SiteAction::Keep,
         what: format!("volume {was}"),
@@ -47,7 +47,9 @@ pub(super) async fn apply_site(
     ConnectInfo(caller): ConnectInfo<Caller>,
     Body(text): Body<SiteText>,
 ) -> Result<Json<Vec<SiteDifference>>, Refusal> {
-    let outcome = apply::apply(&parsed(&text)?, &array, caller.is_owner()).await?;
+    let site = parsed(&text)?;
+    let of_array = (array.control(), array.openings());
+    let outcome = site_file::apply(&site, of_array, caller.is_owner()).await?;
     let done = outcome.done.into_iter().map(|one| difference(one, None));
     let left = outcome.left.into_iter();
     let left = left.map(|one| difference(one.difference, Some(one.why)));

@@ -8,7 +8,6 @@ mod history;
 mod made;
 mod places;
 mod placing;
-mod portals;
 mod roster;
 mod scrubs;
 #[cfg(test)]
@@ -33,7 +32,6 @@ pub(crate) use scrubs::scrubs;
 
 use crate::data_dir::DataDir;
 use crate::directory::Directory;
-use crate::front::Portals;
 use crate::jobs::{ImagePlaces, JobFile};
 use crate::machine_memory;
 use crate::offload::Offload;
@@ -42,12 +40,11 @@ use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, JobRecord, Jobs};
 use ::array::control::{ControlPlane, Machine, Recorder, Runtime};
 use ::array::openings::Openings;
-use engine::pool::{MemberInfo, PoolInfo};
 use site::Site;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use world_real::RealWorld;
 
 /// What an array has to do with jobs.
@@ -86,8 +83,6 @@ pub struct Array {
     /// Where its records are. Gone when the array has ended.
     data: Weak<DataDir>,
     openings: Arc<Openings<RealWorld>>,
-    /// Opens and closes portals, once there is a front.
-    portals: Arc<OnceLock<Portals>>,
 }
 
 impl Deref for Array {
@@ -138,7 +133,6 @@ impl Array {
             image_places: jobs.image_places,
             data,
             openings,
-            portals: Arc::default(),
         })
     }
 
@@ -207,20 +201,4 @@ impl Array {
             tracing::error!("{error}");
         }
     }
-}
-
-/// Where a description is not what a pool is by now; for people, one line each.
-pub(crate) fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String> {
-    let names = |members: &[MemberInfo]| -> Vec<String> {
-        members.iter().map(|member| member.name.clone()).collect()
-    };
-    let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
-        index: group.index,
-        level: group.level,
-        role: group.role,
-        drives: names(&group.members),
-        leaves: group.leaving,
-    });
-    let groups: Vec<_> = groups.collect();
-    site::diff::pool(site, &groups, &names(&info.spares))
 }

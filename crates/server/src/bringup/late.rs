@@ -1,16 +1,13 @@
 //! Runs the rounds that look for pools and drives which were missing at the start
-//! ([`LateRounds`]), and does what they ask of this server.
+//! ([`::array::bring_up::late_rounds`]).
 //!
 //! Invariant: what waits for a drive does not hold up the end of the array.
 
-use super::{BringUpError, make_volumes};
-use crate::apply;
 use crate::array::Array;
-use ::array::openings::{LATE_PAUSE, LateRounds, LateWork};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use ::array::bring_up::late_rounds;
+use ::array::openings::LATE_PAUSE;
 use site::Site;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,23 +23,11 @@ pub(super) struct Late {
     task: JoinHandle<()>,
 }
 
-/// What the server does in a round.
-struct ServerWork {
-    /// For the volumes that the first start could not make.
-    site: Site,
-    array: Weak<Array>,
-}
-
 impl Late {
     /// Looks from now on.
     pub(super) fn begin(site: Site, array: &Arc<Array>) -> Self {
         let (stop, mut stopped) = watch::channel(false);
-        let work = ServerWork {
-            site,
-            array: Arc::downgrade(array),
-        };
-        let openings = Arc::clone(array.openings());
-        let mut rounds = LateRounds::new(openings, array.control(), Arc::new(work));
+        let mut rounds = late_rounds(array.openings(), array.control(), site);
         let task = tokio::spawn(async move {
             loop {
                 // Ends also when nobody could stop it any more.
@@ -73,41 +58,4 @@ impl Late {
             }
         }
     }
-}
-
-impl LateWork for ServerWork {
-    fn complete(&self) -> BoxFuture<'_, Result<(), String>> {
-        let completed = async {
-            match self.array.upgrade() {
-                Some(array) => complete(&self.site, &array).await,
-                None => Ok(()),
-            }
-        };
-        completed
-            .map(|ended| ended.map_err(|error| error.to_string()))
-            .boxed()
-    }
-
-    fn open_portals(&self) -> BoxFuture<'_, ()> {
-        let opened = async {
-            if let Some(array) = self.array.upgrade() {
-                // It was told of elsewhere.
-                let _ = array.open_closed_portals().await;
-            }
-        };
-        opened.boxed()
-    }
-}
-
-/// Makes what the first start could not make.
-async fn complete(site: &Site, array: &Arc<Array>) -> Result<(), BringUpError> {
-    apply::forget(site, array).await?;
-    let renamed = apply::renamed(site, array).await?;
-    let site = apply::follow(site, &renamed);
-    let plan = apply::plan(&site, array).await?;
-    make_volumes(plan, &site, array).await?;
-    if array.closed_names().is_none() {
-        array.settle_configuration(true).await?;
-    }
-    Ok(())
 }

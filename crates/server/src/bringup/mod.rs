@@ -13,7 +13,6 @@
 //!   it is there ([`late`]).
 
 mod budget;
-mod configuration;
 mod descriptors;
 mod error;
 mod late;
@@ -22,10 +21,9 @@ pub use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 pub use crate::drive_files::Patience;
 
 use crate::api::{self, ApiListener};
-use crate::apply;
 use crate::array::Store;
-use crate::array::configuration::{Configuration, InFile};
-use crate::array::{self, Array, ArrayErrorKind, Basis, DrivePlaces, History, JobEdges, Roster};
+use crate::array::configuration::{Configuration, InFile, before};
+use crate::array::{self, AddedDrive, Array, DriveRecord, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::drive_files::FileBays;
@@ -33,17 +31,14 @@ use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
 use crate::offload::{self, Offload};
-use crate::overcommitment::{Sizes, warnings};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
-use ::array::control::AddedDrive;
-use ::array::openings::{self, KeptRecords, KnownPools, MadePools, Opened, Openings};
+use ::array::bring_up::{self, BeforeStart, PoolsOpen, RecordFiles};
+use ::array::openings::{MadePools, Openings};
 use futures_util::future::join_all;
 use late::Late;
-use site::diff::VolumePlan;
 use site::{ApiAddress, Site};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -103,7 +98,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     let store = Arc::new(InFile::new(data.configuration_file()));
     let kept = store.read()?;
     let made = array::made_pools(&data)?;
-    let described = configuration::described(site.as_ref(), kept.as_ref(), (&data, &made))?;
+    let described = bring_up::described(site.as_ref(), kept.as_ref(), (data.path(), &made))?;
     let portals = portals(&described, portal);
     let api = api.or_else(|| described.api.listen.clone());
     let api = api.or(usual_api).ok_or_else(no_api_address)?;
@@ -115,7 +110,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
-    let beginning = KnownBeforeStart {
+    let known = KnownBeforeStart {
         file: site,
         described,
         store,
@@ -123,7 +118,7 @@ async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, Br
         openings: openings_in(&data, made),
         added: array::added(data.path())?,
     };
-    match furnish(beginning, &data, &handles, (&portals, &limits)).await {
+    match furnish(known, &data, &handles, (&portals, &limits)).await {
         Ok((array, front, site)) => {
             let late = Late::begin(site, &array);
             Ok(offer(api, (array, front), shards, late, data))
@@ -162,48 +157,49 @@ struct KnownBeforeStart {
 }
 
 impl KnownBeforeStart {
-    /// Ends the destroying of pools that was cut short, and takes back the making of others; nothing
-    /// says any more that the array has them. Gives which pools are gone.
-    ///
-    /// # Errors
-    /// A record can't be written, or a shard has stopped.
-    async fn forget_gone(
-        &mut self,
+    /// The same, with what versions of before have kept, and the `record` of drives.
+    fn in_order<'a>(
+        &'a self,
         data: &DataDir,
-        shard: &ShardHandle,
-    ) -> Result<Vec<String>, BringUpError> {
-        let drives = array::drive_record(data.path());
-        let kept = KeptRecords {
-            described: &mut self.described,
-            configuration: self.kept.as_mut(),
+        record: &'a dyn DriveRecord,
+        (configuration, hosts): (&'a Path, &'a Path),
+    ) -> BeforeStart<'a> {
+        // Versions of before had files of their own.
+        let was_kept = self.kept.is_none() && (data.exports_file().exists() || hosts.exists());
+        let of_before = || before(&data.exports_file(), hosts).map_err(|error| error.to_string());
+        BeforeStart {
+            file: self.file.clone(),
+            described: self.described.clone(),
+            kept: self.kept.clone(),
+            of_before: was_kept.then(of_before),
             store: &*self.store,
-            added: &mut self.added,
-            drives: &*drives,
-        };
-        Ok(self.openings.forget_gone(shard, kept).await?)
+            added: (self.added.clone(), record),
+            files: RecordFiles {
+                configuration,
+                hosts,
+            },
+        }
     }
 
-    /// The array, whose pools are on the shards that `homes` says.
+    /// The array over pools that are open.
     fn array(
         &self,
         (data, shards): (&Arc<DataDir>, &[ShardHandle]),
-        homes: BTreeMap<String, Vec<usize>>,
+        pools: &PoolsOpen<'_>,
         shared: (Arc<Directory>, Arc<Offload>),
-        of_drives: (DrivePlaces, Roster, JobEdges),
+        (roster, jobs): (Roster, JobEdges),
     ) -> Arc<Array> {
+        let site = &pools.described;
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let drives = array::drive_places(data.path(), site, pools.added.clone());
         Array::new(
-            self.described.name.clone(),
+            site.name.clone(),
             shards.to_vec(),
-            homes,
+            pools.homes(),
             shared,
             (store, History::read(data.events_file())),
-            of_drives,
-            (
-                &self.described,
-                Arc::downgrade(data),
-                Arc::clone(&self.openings),
-            ),
+            (drives, roster, jobs),
+            (site, Arc::downgrade(data), Arc::clone(&self.openings)),
         )
     }
 }
@@ -211,126 +207,37 @@ impl KnownBeforeStart {
 /// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
 /// described.
 async fn furnish(
-    mut before: KnownBeforeStart,
+    known: KnownBeforeStart,
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
-    let gone = before.forget_gone(data, &shards[0]).await?;
     let shared = (Arc::new(Directory::new()), offload::begin());
-    shared.0.allow_algorithms(&before.described.chap);
-    let (array, opened) = open_pools(&before, gone, (data, shards), shared.clone()).await?;
-    configure(&mut before, (&array, opened), data, shards).await?;
+    shared.0.allow_algorithms(&known.described.chap);
+    let (array, described) = bring_up_array(&known, (data, shards), shared.clone()).await?;
     array.keep_by_itself(array::scrubs(data.path())).await?;
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
-    array.attach_portals(front.changes());
+    array.attach_sockets(Arc::new(front.changes()));
     tell_unseen(&array);
     array.resume_jobs();
-    Ok((array, front, before.described))
+    Ok((array, front, described))
 }
 
-/// Opens the pools, and gives the array over those that could be. `gone` are pools that are no more.
-async fn open_pools(
-    before: &KnownBeforeStart,
-    gone: Vec<String>,
+/// The array over its pools, as its records and the site file say; and what it was to be.
+async fn bring_up_array(
+    known: &KnownBeforeStart,
     (data, shards): (&Arc<DataDir>, &[ShardHandle]),
     shared: (Arc<Directory>, Arc<Offload>),
-) -> Result<(Arc<Array>, Opened), BringUpError> {
-    let (site, openings) = (&before.described, &before.openings);
+) -> Result<(Arc<Array>, Site), BringUpError> {
+    let (record, openings) = (array::drive_record(data.path()), &known.openings);
+    let (configuration, hosts) = (data.configuration_file(), data.hosts_file());
+    let before = known.in_order(data, &*record, (&configuration, &hosts));
     let roster = array::roster(data.path());
-    let jobs = jobs_of(site, data)?;
-    let known = KnownPools {
-        site,
-        made: &openings.made().now(),
-        added: &before.added,
-        failed: &roster.failed(),
-    };
-    // Versions of before had files of their own.
-    let was_kept = data.exports_file().exists() || data.hosts_file().exists();
-    let is_kept = (before.kept.is_some(), was_kept);
-    let opened = openings.open_all(&known, (&roster, &gone), shards, is_kept);
-    let mut opened = opened.await?;
-    let homes = openings::homes(&opened.plans);
-    let added = before.added.clone();
-    let of_drives = (array::drive_places(data.path(), site, added), roster, jobs);
-    let array = before.array((data, shards), homes, shared, of_drives);
-    let noted = openings.take_note_of_all(&mut opened, array.control());
-    noted.await?;
-    Ok((array, opened))
-}
-
-/// Has the array be what its configuration and the site file say.
-async fn configure(
-    before: &mut KnownBeforeStart,
-    (array, opened): (&Arc<Array>, Opened),
-    data: &Arc<DataDir>,
-    shards: &[ShardHandle],
-) -> Result<(), BringUpError> {
-    let openings = Arc::clone(&before.openings);
-    let made = openings.made();
-    let (file, kept) = (&before.file, before.kept.take());
-    let settled = array.settle().await?;
-    array.keep_events();
-    if file.is_some() {
-        apply::forget(&before.described, array).await?;
-    }
-    let renamed = apply::renamed(&before.described, array).await?;
-    tell_renamed(&renamed);
-    let site = &apply::follow(&before.described, &renamed);
-    note_pools(&openings, &opened, (array, kept.is_none())).await?;
-    let beginning = configuration::begin(site, data, kept, opened.is_lost)?;
-    let is_first = beginning.basis == Basis::New;
-    let is_complete = beginning.configuration.is_complete;
-    let volumes = apply::plan(site, array).await?;
-    openings.make(opened.plans, shards).await?;
-    array.note_drives_and_warn().await;
-    if file.is_some() {
-        apply::tell(&volumes);
-    }
-    if !is_complete {
-        make_volumes(volumes, site, array).await?;
-    }
-    if is_first {
-        tell_overcommitted(array).await?;
-    }
-    configuration::take_over(beginning, settled).await?;
-    let configured = made.set_configured((site, opened.was_cut)).await;
-    configured.map_err(unwritten)?;
-    if let Some(file) = file {
-        tell_differences(&apply::follow(file, &renamed), array).await?;
-    }
-    Ok(())
-}
-
-/// Puts on record what was found of pools: that the configuration `is_gone`, where there was one, and
-/// pools that were made elsewhere.
-async fn note_pools(
-    openings: &Openings<RealWorld>,
-    opened: &Opened,
-    (array, is_gone): (&Array, bool),
-) -> Result<(), BringUpError> {
-    if opened.is_lost && is_gone {
-        openings.made().note_lost().await.map_err(unwritten)?;
-    }
-    for plan in &opened.plans {
-        openings.remember(&plan.spec.name, array).await?;
-    }
-    Ok(())
-}
-
-/// A record of pools that can't be written.
-fn unwritten(context: String) -> BringUpError {
-    BringUpError::new(BringUpErrorKind::Data, context)
-}
-
-/// Says in the log which volumes the site file calls by an earlier name.
-fn tell_renamed(renamed: &BTreeMap<String, String>) {
-    for (was, now) in renamed {
-        tracing::warn!(
-            "volume {was} of the site file is called {now} now: write that name there, also in \
-             exports and groups"
-        );
-    }
+    let pools = before.open_pools(openings, shards, &roster).await?;
+    let jobs = jobs_of(&pools.described, data)?;
+    let array = known.array((data, shards), &pools, shared, (roster, jobs));
+    let described = pools.configure((array.control(), openings)).await?;
+    Ok((array, described))
 }
 
 /// Jobs of before, and what they need of this machine.
@@ -348,48 +255,6 @@ fn jobs_of(site: &Site, data: &DataDir) -> Result<JobEdges, BringUpError> {
         images: Arc::new(Images(Arc::clone(&image_places))),
         image_places,
     })
-}
-
-/// Makes the volumes of the site file, and has them be what it says.
-///
-/// # Errors
-/// What the first one that can't be made says.
-async fn make_volumes(
-    plan: VolumePlan,
-    site: &Site,
-    array: &Arc<Array>,
-) -> Result<(), BringUpError> {
-    for step in plan.steps {
-        let what = apply::name_of(&step).to_owned();
-        match apply::make(step, site, array).await {
-            Ok(()) => {}
-            // A job that was interrupted goes on with it, as it is. That is no reason not to
-            // serve the others.
-            Err(error) if error.kind == ArrayErrorKind::Busy => {
-                tracing::warn!("volume {what} is left as it is: {error}");
-            }
-            Err(error) => {
-                let context = format!("volume {what}: {error}");
-                return Err(BringUpError::new(BringUpErrorKind::Volume, context));
-            }
-        }
-    }
-    apply::apply_attributes(site, array).await?;
-    Ok(())
-}
-
-/// Says in the log which pools have more volumes than they can hold.
-async fn tell_overcommitted(array: &Array) -> Result<(), BringUpError> {
-    let volumes = array.volumes().await?;
-    for (_, pool) in array.pools().await? {
-        let ours = volumes.iter().filter(|volume| volume.pool == pool.name);
-        let sizes = ours.map(|volume| (&volume.info.name[..], volume.info.size_bytes));
-        let place = (&pool.name[..], pool.capacity_bytes);
-        for warning in warnings(place, &Sizes::new(), &sizes.collect()) {
-            tracing::warn!("{warning}");
-        }
-    }
-    Ok(())
 }
 
 /// Names the targets that one portal instead of all does not show, since they are limited to
@@ -413,27 +278,6 @@ fn tell_unseen(array: &Array) {
             );
         }
     }
-}
-
-/// Differences that the log names one by one.
-const DIFFERENCES_NAMED: usize = 8;
-
-/// Says in the log that the site file is another by now.
-async fn tell_differences(site: &Site, array: &Array) -> Result<(), BringUpError> {
-    let found = apply::differences(site, array).await?;
-    let to_do = found.iter().filter(|one| one.action != apply::Action::Keep);
-    let to_do: Vec<_> = to_do.collect();
-    for one in to_do.iter().take(DIFFERENCES_NAMED) {
-        tracing::warn!("the site file is not applied: {}: {}", one.what, one.how);
-    }
-    if !to_do.is_empty() {
-        tracing::warn!(
-            "the site file and the array differ in {}: `ashlar site diff` shows where, \
-             `ashlar site apply` has the array be as the file says",
-            site::counted(to_do.len() as u64, "thing")
-        );
-    }
-    Ok(())
 }
 
 /// The portals of the site, or one instead of all of them.

@@ -11,6 +11,7 @@ use crate::directory::{Directory, Portal};
 use crate::offload::Offload;
 use crate::shard::ShardHandle;
 use crate::wall_clock::now_unix_s;
+use ::array::control::{ArrayError, ArrayErrorKind, Sockets};
 use ::array::front::{Desk, Surroundings};
 use ::array::memory::Budget;
 use ::array::wake::Clock;
@@ -107,23 +108,27 @@ pub(crate) struct Portals {
     changes: mpsc::UnboundedSender<Change>,
 }
 
-impl Portals {
-    /// Listens at `address`, and says where that is: port 0 lets the system choose.
-    ///
-    /// # Errors
-    /// It can't be opened.
-    pub(crate) fn open(&self, address: SocketAddr) -> Result<SocketAddr, PortalError> {
-        let opened = listen(address).map_err(|source| PortalError { address, source })?;
+impl Sockets for Portals {
+    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError> {
+        let opened = listen(address).map_err(|source| not_open(PortalError { address, source }))?;
         let bound = opened.1;
         // A front that has ended opens nothing any more.
         let _ = self.changes.send(Change::Open(opened));
         Ok(bound)
     }
 
-    /// Takes no more logins at `bound`. Sessions that came in there go on.
-    pub(crate) fn close(&self, bound: SocketAddr) {
+    fn close(&self, bound: SocketAddr) {
         let _ = self.changes.send(Change::Close(bound));
     }
+}
+
+/// Why a portal can't be opened.
+fn not_open(error: PortalError) -> ArrayError {
+    let kind = match error.source.kind() {
+        io::ErrorKind::AddrInUse => ArrayErrorKind::Busy,
+        _ => ArrayErrorKind::Invalid,
+    };
+    ArrayError::new(kind, error.to_string())
 }
 
 /// Listeners at these portals, and where they are.

@@ -230,7 +230,9 @@ async fn a_host_s_own_secret_counts_before_the_target_s() {
         account,
     };
     let hosts = |account| [("esx".to_owned(), host(account))].into();
-    served.directory.set_hosts(hosts(account(false)), [].into());
+    served
+        .directory
+        .set_hosts(hosts(account(false)), [].into(), std::iter::empty());
     served.allow(Access {
         initiators: Initiators::Named(BTreeSet::new()),
         hosts: ["esx".to_owned()].into(),

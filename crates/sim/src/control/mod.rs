@@ -12,6 +12,7 @@ pub(crate) use record::{Record, UNWRITTEN};
 pub(crate) use settings::settings;
 
 use crate::shards::Shards;
+use array::bring_up::{BeforeStart, RecordFiles, StartError, described, late_rounds};
 use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
     AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, KnownDrive, NoMachine,
@@ -19,7 +20,7 @@ use array::control::{
 };
 use array::directory::Directory;
 use array::offload::Offload;
-use array::openings::{Made, MadePools};
+use array::openings::{LATE_PAUSE, Made, MadePools, Openings};
 use engine::{PoolSpec, World};
 use record::{EventWriter, Writer};
 use site::Site;
@@ -85,6 +86,25 @@ pub(crate) async fn settle(
         Some(first) => Err(first.error.clone()),
         None => Ok(settled),
     }
+}
+
+/// Looks for what an array is without until the boot ends, as a server does. It was to be as
+/// `described`.
+pub(crate) fn look_late(
+    world: &SimWorld,
+    (openings, array): (&Arc<Openings<SimWorld>>, &Arc<ControlPlane<SimWorld>>),
+    described: Site,
+) {
+    let mut rounds = late_rounds(openings, array, described);
+    let here = world.clone();
+    world.spawn(async move {
+        loop {
+            here.sleep(LATE_PAUSE).await;
+            if !rounds.look().await {
+                return;
+            }
+        }
+    });
 }
 
 /// Waits for the end of a job, and gives what came of it; nothing for one that is forgotten.
@@ -164,7 +184,44 @@ impl<'a> Start<'a> {
         ControlPlane::new(runtime, handles, shared, kept, of_jobs, of_drives, site)
     }
 
-    pub(crate) fn configuration_writer(&self) -> Writer<Configuration> {
+    /// The control plane over the pools on `shards`, once it is what its record and the site `file`
+    /// say. Gives, too, what it was to be.
+    ///
+    /// # Errors
+    /// As those of a start.
+    pub(crate) async fn bring_up(
+        &self,
+        shards: &Shards,
+        openings: &Arc<Openings<SimWorld>>,
+        file: Option<&Site>,
+    ) -> Result<(Arc<ControlPlane<SimWorld>>, Site), StartError> {
+        let kept = self.found.settings.is_some().then(|| self.found.clone());
+        let data = openings.data();
+        let described = described(file, kept.as_ref(), (data, openings.made()))?;
+        let store = self.configuration_writer();
+        let (added, drives) = self.added();
+        let before = BeforeStart {
+            file: file.cloned(),
+            described,
+            kept,
+            of_before: None,
+            store: &store,
+            added: (added, &drives),
+            files: RecordFiles {
+                configuration: data,
+                hosts: data,
+            },
+        };
+        let roster = self.roster();
+        let pools = before.open_pools(openings, &shards.handles, &roster);
+        let pools = pools.await?;
+        let offload = Arc::new(Offload::new(None, Default::default()));
+        let array = self.control_plane((shards, pools.homes()), offload, &pools.described);
+        let described = pools.configure((&array, openings)).await?;
+        Ok((array, described))
+    }
+
+    fn configuration_writer(&self) -> Writer<Configuration> {
         let fails_one_of = match self.is_first {
             true => 0,
             false => self.records.fail_one_of,

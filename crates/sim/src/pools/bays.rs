@@ -21,7 +21,7 @@ use world_sim::{Media, SimDrive, SimWorld};
 const SLOW_NS_MAX: u64 = 200_000;
 
 /// The bays of a boot.
-pub(super) struct SimBays {
+pub(crate) struct SimBays {
     world: SendWrapper<SimWorld>,
     shelf: SendWrapper<Rc<Shelf>>,
     prng: SendWrapper<RefCell<Prng>>,
@@ -37,7 +37,7 @@ impl OpenBay<SimWorld> for OpenMedia {
 }
 
 impl SimBays {
-    pub(super) fn new(world: &SimWorld, shelf: &Rc<Shelf>) -> SimBays {
+    pub(crate) fn new(world: &SimWorld, shelf: &Rc<Shelf>) -> SimBays {
         SimBays {
             prng: SendWrapper::new(RefCell::new(world.prng("bays"))),
             world: SendWrapper::new(world.clone()),

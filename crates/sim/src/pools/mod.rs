@@ -16,11 +16,11 @@
 //! - What others have on drives stays as it is, whatever their labels say.
 //! - A pool can be made of all drives that no pool has.
 
-mod bays;
+pub(crate) mod bays;
 mod checks;
 mod oracle;
 mod request;
-mod shelf;
+pub(crate) mod shelf;
 mod start;
 
 use crate::config::{Theme, themes};

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use world_sim::{Media, MediaSpec, Snapshot};
 
 /// The data directory.
-pub(super) const DATA: &str = "/data";
+pub(crate) const DATA: &str = "/data";
 
 /// Of each drive: a site file allows no smaller file.
 const DRIVE_BYTES: u64 = 64 << 20;
@@ -26,15 +26,15 @@ const OTHERS: usize = 4;
 pub(super) const NAMESAKES: usize = 2;
 
 /// A place of a drive.
-pub(super) struct Bay {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-    pub(super) media: Rc<Media>,
-    pub(super) is_file: bool,
+pub(crate) struct Bay {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) media: Rc<Media>,
+    pub(crate) is_file: bool,
     /// A file is there. A device always is, but for [`Bay::is_away`].
     exists: Cell<bool>,
     /// Nobody finds it.
-    pub(super) is_away: Cell<bool>,
+    pub(crate) is_away: Cell<bool>,
     /// Where it is away, somebody has put this drive in its place.
     instead: RefCell<Option<Rc<Media>>>,
     blank: Snapshot,
@@ -64,12 +64,12 @@ impl Bay {
     }
 
     /// Whether somebody who looks finds something.
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         self.exists.get() && !self.is_away.get()
     }
 
     /// What somebody finds who opens it.
-    pub(super) fn found(&self) -> Option<Rc<Media>> {
+    pub(crate) fn found(&self) -> Option<Rc<Media>> {
         match self.is_there() {
             true => Some(Rc::clone(&self.media)),
             false => self.instead.borrow().clone(),
@@ -77,7 +77,7 @@ impl Bay {
     }
 
     /// It is away, and another drive is in its place.
-    pub(super) fn replace(&self, other: &Bay) {
+    pub(crate) fn replace(&self, other: &Bay) {
         self.is_away.set(true);
         self.instead.replace(Some(Rc::clone(&other.media)));
     }
@@ -93,22 +93,22 @@ impl Bay {
     }
 
     /// Whether the file exists, wherever it is now.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.exists.get()
     }
 
     /// Makes the file, which holds nothing.
-    pub(super) fn make(&self) {
+    pub(crate) fn make(&self) {
         self.media.restore(&self.blank);
         self.exists.set(true);
     }
 
-    pub(super) fn remove(&self) {
+    pub(crate) fn remove(&self) {
         self.exists.set(false);
     }
 
     /// How a site file names it.
-    pub(super) fn drive(&self) -> site::Drive {
+    pub(crate) fn drive(&self) -> site::Drive {
         site::Drive {
             name: self.name.clone(),
             source: match self.is_file {
@@ -125,13 +125,13 @@ impl Bay {
 }
 
 /// All places.
-pub(super) struct Shelf {
+pub(crate) struct Shelf {
     all: BTreeMap<PathBuf, Rc<Bay>>,
     others: Vec<Rc<Bay>>,
 }
 
 impl Shelf {
-    pub(super) fn new(prng: &Prng) -> Shelf {
+    pub(crate) fn new(prng: &Prng) -> Shelf {
         let device = |number| Rc::new(Bay::new(prng, format!("d{number}"), false));
         let file = |number| Rc::new(Bay::new(prng, format!("f{number}"), true));
         let other = |number| Rc::new(Bay::new(prng, format!("o{number}"), false));
@@ -144,16 +144,16 @@ impl Shelf {
         }
     }
 
-    pub(super) fn at(&self, path: &Path) -> Option<Rc<Bay>> {
+    pub(crate) fn at(&self, path: &Path) -> Option<Rc<Bay>> {
         self.all.get(path).cloned()
     }
 
-    pub(super) fn called(&self, name: &str) -> Option<&Rc<Bay>> {
+    pub(crate) fn called(&self, name: &str) -> Option<&Rc<Bay>> {
         self.all.values().find(|bay| bay.name == name)
     }
 
     /// The drives of others.
-    pub(super) fn others(&self) -> &[Rc<Bay>] {
+    pub(crate) fn others(&self) -> &[Rc<Bay>] {
         &self.others
     }
 
@@ -162,12 +162,12 @@ impl Shelf {
     }
 
     /// All but the drives of others.
-    pub(super) fn own(&self) -> impl Iterator<Item = &Rc<Bay>> {
+    pub(crate) fn own(&self) -> impl Iterator<Item = &Rc<Bay>> {
         self.all.values().filter(|bay| !self.is_of_others(bay))
     }
 
     /// The files that are there.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         let files = self
             .all
             .values()
@@ -175,12 +175,12 @@ impl Shelf {
         files.map(|bay| bay.path.clone()).collect()
     }
 
-    pub(super) fn media(&self) -> Vec<Rc<Media>> {
+    pub(crate) fn media(&self) -> Vec<Rc<Media>> {
         self.all.values().map(|bay| Rc::clone(&bay.media)).collect()
     }
 
     /// Notes what is on the drives of others, which nobody may change from now on.
-    pub(super) fn note_others(&self) {
+    pub(crate) fn note_others(&self) {
         for bay in &self.others {
             let mut kept = bay.kept.borrow_mut();
             kept.get_or_insert_with(|| bay.media.snapshot());
@@ -188,7 +188,7 @@ impl Shelf {
     }
 
     /// The drive of others that has been changed.
-    pub(super) fn changed(&self) -> Option<&str> {
+    pub(crate) fn changed(&self) -> Option<&str> {
         let is_changed = |bay: &&Rc<Bay>| {
             let kept = bay.kept.borrow();
             kept.as_ref()
@@ -201,7 +201,7 @@ impl Shelf {
     }
 
     /// Everything that was away is there.
-    pub(super) fn bring_back(&self) {
+    pub(crate) fn bring_back(&self) {
         self.all.values().for_each(|bay| bay.bring_back());
     }
 }

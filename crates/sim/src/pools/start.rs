@@ -4,20 +4,16 @@ use super::bays::SimBays;
 use super::request::{Wanted, free, wanted};
 use super::shelf::{DATA, NAMESAKES, Shelf};
 use super::{Books, Boot, NAMES, Oracle, Outcome, Request};
-use crate::control::{PORTAL, Start, settings};
+use crate::control::{PORTAL, Start, look_late, settings};
 use crate::pool_changes::Door;
 use crate::shards::Shards;
-use array::control::{ArrayError, ArrayErrorKind, Basis, Configuration, ControlPlane};
-use array::offload::Offload;
-use array::openings::{
-    self, KeptRecords, KnownPools, LATE_PAUSE, LateRounds, LateWork, Opened, OpeningError, Openings,
-};
+use array::bring_up::StartError;
+use array::control::ControlPlane;
+use array::openings::Openings;
 use array::pool::opening::Opening;
 use base::{DriveOffset, Prng};
 use engine::drive::Drive as _;
 use engine::{Level, PoolSpec, World};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use site::Site;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -110,7 +106,6 @@ impl Boot {
         let began_unix_s = start.runtime().unix_s();
         match begin((world, books), shards, &start).await {
             Ok((array, openings)) => {
-                begin_rounds(world, &array, &openings);
                 let boot = Boot {
                     world: world.clone(),
                     books: Rc::clone(books),
@@ -138,66 +133,17 @@ async fn begin(
     (world, books): (&SimWorld, &Rc<Books>),
     shards: &Shards,
     start: &Start<'_>,
-) -> Result<(Arc<ControlPlane<SimWorld>>, Arc<Openings<SimWorld>>), OpeningError> {
-    let bays = Arc::new(SimBays::new(world, &books.shelf));
-    let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
-    let mut kept = start.found.settings.is_some().then(|| start.found.clone());
-    let settings = start.found.settings.as_deref();
-    let mut described = settings.unwrap_or(&books.site).clone();
-    let (mut added, drives) = start.added();
-    let store = start.configuration_writer();
-    let records = KeptRecords {
-        described: &mut described,
-        configuration: kept.as_mut(),
-        store: &store,
-        added: &mut added,
-        drives: &drives,
-    };
-    let gone = openings.forget_gone(&shards.handles[0], records).await?;
-    if kept.is_none() {
+) -> Result<(Arc<ControlPlane<SimWorld>>, Arc<Openings<SimWorld>>), StartError> {
+    let is_first = start.found.settings.is_none();
+    if is_first {
         books.first_start_begins();
     }
-    let roster = start.roster();
-    let known = KnownPools {
-        site: &described,
-        made: &openings.made().now(),
-        added: &added,
-        failed: &roster.failed(),
-    };
-    let of_roster = (&roster, &gone[..]);
-    let is_kept = (kept.is_some(), false);
-    let opened = openings.open_all(&known, of_roster, &shards.handles, is_kept);
-    let mut opened = opened.await?;
-    let on = (shards, openings::homes(&opened.plans));
-    let offload = Arc::new(Offload::new(None, Default::default()));
-    let array = start.control_plane(on, offload, &described);
-    openings.take_note_of_all(&mut opened, &array).await?;
-    configure((&array, &openings), opened, (described, kept)).await?;
+    let bays = Arc::new(SimBays::new(world, &books.shelf));
+    let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
+    let file = is_first.then_some(&books.site);
+    let (array, described) = start.bring_up(shards, &openings, file).await?;
+    look_late(world, (&openings, &array), described);
     Ok((array, openings))
-}
-
-/// Has the array be what its configuration and the site file say.
-async fn configure(
-    (array, openings): (&Arc<ControlPlane<SimWorld>>, &Openings<SimWorld>),
-    opened: Opened,
-    (described, kept): (Site, Option<Configuration>),
-) -> Result<(), OpeningError> {
-    let settled = array.settle().await?;
-    array.keep_events();
-    for plan in &opened.plans {
-        openings.remember(&plan.spec.name, array).await?;
-    }
-    openings.make(opened.plans, array.shards()).await?;
-    array.note_drives_and_warn().await;
-    let basis = Basis::of(kept.is_none());
-    let configuration = kept.unwrap_or_else(|| Configuration {
-        settings: Some(Arc::new(described.settings())),
-        ..Configuration::default()
-    });
-    settled.take_over(configuration, basis).await?;
-    let of_site = (&described, opened.was_cut);
-    let configured = openings.made().set_configured(of_site).await;
-    configured.map_err(|why| ArrayError::new(ArrayErrorKind::Internal, why).into())
 }
 
 impl Books {
@@ -217,44 +163,4 @@ impl Books {
             under_way.push((Request::Create(wanted), Outcome::Open));
         }
     }
-}
-
-/// What a round does beside pools: there are no portals, and nothing else is to be made.
-struct NoWork(Arc<ControlPlane<SimWorld>>);
-
-impl LateWork for NoWork {
-    fn complete(&self) -> BoxFuture<'_, Result<(), String>> {
-        let completed = async {
-            match self.0.closed_names() {
-                None => self.0.settle_configuration(true).await,
-                Some(_) => Ok(()),
-            }
-        };
-        completed
-            .map(|ended| ended.map_err(|error| error.to_string()))
-            .boxed()
-    }
-
-    fn open_portals(&self) -> BoxFuture<'_, ()> {
-        std::future::ready(()).boxed()
-    }
-}
-
-/// Looks for what is missing until the boot ends, as a server does.
-fn begin_rounds(
-    world: &SimWorld,
-    array: &Arc<ControlPlane<SimWorld>>,
-    openings: &Arc<Openings<SimWorld>>,
-) {
-    let work = Arc::new(NoWork(Arc::clone(array)));
-    let mut rounds = LateRounds::new(Arc::clone(openings), array, work);
-    let here = world.clone();
-    world.spawn(async move {
-        loop {
-            here.sleep(LATE_PAUSE).await;
-            if !rounds.look().await {
-                return;
-            }
-        }
-    });
 }

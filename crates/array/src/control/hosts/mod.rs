@@ -8,7 +8,7 @@
 
 mod rules;
 
-use super::{ArrayError, ArrayErrorKind, ControlPlane};
+use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
 use crate::directory;
 use crate::shard::ShardState;
 use base::Uuid;
@@ -254,20 +254,6 @@ impl<W: World> ControlPlane<W> {
         .await
     }
 
-    /// Has hosts and groups be as these are, all or none; others stay. Sessions that are not
-    /// admitted any more end.
-    ///
-    /// # Errors
-    /// They can't all be, or can't be kept.
-    pub async fn adopt_hosts(self: &Arc<Self>, these: KnownHosts) -> Result<(), ArrayError> {
-        self.regroup_hosts(move |_, known| {
-            known.hosts.extend(these.hosts);
-            known.groups.extend(these.groups);
-            Ok(())
-        })
-        .await
-    }
-
     /// Takes hosts and groups over at the start.
     pub(in crate::control) fn restore_hosts(&self, known: KnownHosts) {
         *self.known_hosts() = known;
@@ -288,14 +274,9 @@ impl<W: World> ControlPlane<W> {
             if let Some(complaint) = known.complaint() {
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, complaint));
             }
-            let accounts = known.hosts.values().filter_map(|host| host.account.clone());
-            let of_exports = array.exports_by_target();
-            let of_exports = of_exports
-                .values()
-                .filter_map(|export| export.access.account.clone());
-            array.check_secrets(accounts.chain(of_exports).collect())?;
             let mut configuration = array.configuration();
             configuration.known = known.clone();
+            array.check_secrets(configuration.accounts())?;
             if !array.runtime.planted("hosts are not kept") {
                 array.keep(configuration).await?;
             }
@@ -315,6 +296,14 @@ impl<W: World> ControlPlane<W> {
     }
 
     fn publish_hosts(&self) {
+        self.publish_hosts_and(std::iter::empty());
+    }
+
+    /// Has the directory admit by these hosts, and to these targets as they say, from one instant on.
+    pub(in crate::control) fn publish_hosts_and<'a>(
+        &self,
+        targets: impl Iterator<Item = &'a Export>,
+    ) {
         let known = self.known_hosts().clone();
         let host = |host: Host| directory::AdmittedHost {
             initiators: host.initiators,
@@ -328,7 +317,9 @@ impl<W: World> ControlPlane<W> {
             .groups
             .into_iter()
             .map(|(name, group)| (name, group.hosts));
-        self.directory.set_hosts(hosts.collect(), groups.collect());
+        let targets = targets.map(|export| (&export.target[..], &export.access));
+        self.directory
+            .set_hosts(hosts.collect(), groups.collect(), targets);
     }
 
     /// Ends the sessions that would not be admitted any more, on all shards at once.

@@ -7,26 +7,30 @@
 
 mod access;
 mod pools;
+mod portals;
 mod reconcile;
 mod renamed;
+mod settings;
 mod volumes;
 mod whole;
 
 pub(crate) use access::configuration;
-pub(crate) use pools::OF_FILES;
 pub(crate) use reconcile::apply as apply_attributes;
-pub(crate) use renamed::{follow, forget, renamed};
+pub(crate) use renamed::forget;
+pub use renamed::{follow, renamed};
+pub use settings::OF_FILES;
+pub(crate) use volumes::{make, name_of, plan, tell};
+pub use whole::{left_out, site_of};
 
-use crate::array::{Array, ArrayError};
+use crate::control::{ArrayError, ControlPlane};
+use crate::openings::Openings;
+use engine::World;
 use site::Site;
 use std::sync::Arc;
 
-pub(crate) use volumes::{make, name_of, plan, tell};
-pub(crate) use whole::{left_out, site_of};
-
 /// What becomes of a difference when the file is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// It is made.
     Create,
     /// It is changed.
@@ -37,26 +41,28 @@ pub(crate) enum Action {
 
 /// Something that a site file says and the array is not, or the other way round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
-    pub(crate) action: Action,
+pub struct Difference {
+    pub action: Action,
     /// The thing, such as "target iqn.…".
-    pub(crate) what: String,
+    pub what: String,
     /// How it differs, for people.
-    pub(crate) how: String,
+    pub how: String,
 }
 
 /// A difference that could not be settled, and why.
-pub(crate) struct Unsettled {
-    pub(crate) difference: Difference,
-    pub(crate) why: String,
+#[derive(Debug)]
+pub struct Unsettled {
+    pub difference: Difference,
+    pub why: String,
 }
 
 /// What came of an application.
-pub(crate) struct Outcome {
+#[derive(Debug)]
+pub struct Outcome {
     /// The differences that are settled.
-    pub(crate) done: Vec<Difference>,
+    pub done: Vec<Difference>,
     /// Those that are still there.
-    pub(crate) left: Vec<Unsettled>,
+    pub left: Vec<Unsettled>,
 }
 
 /// Where the array is not what `site` says, which has the names that volumes have now
@@ -64,9 +70,12 @@ pub(crate) struct Outcome {
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
-    let mut found = pools::settings(site, array);
-    found.extend(pools::portals(site, array));
+pub async fn differences<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<Difference>, ArrayError> {
+    let mut found = settings::differences(site, array);
+    found.extend(portals::differences(site, array));
     found.extend(pools::pools(site, array).await?);
     found.extend(volumes::differences(site, array).await?);
     found.extend(reconcile::differences(site, array).await?);
@@ -79,17 +88,17 @@ pub(crate) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn apply(
+pub async fn apply<W: World>(
     site: &Site,
-    array: &Arc<Array>,
+    (array, openings): (&Arc<ControlPlane<W>>, &Arc<Openings<W>>),
     is_owner: bool,
 ) -> Result<Outcome, ArrayError> {
     renamed::forget(site, array).await?;
     let site = &renamed::follow(site, &renamed(site, array).await?);
     let before = differences(site, array).await?;
-    let mut failed = pools::apply_settings(site, array, is_owner).await;
-    failed.extend(pools::apply_portals(site, array).await);
-    failed.extend(pools::apply_pools(site, array, is_owner).await);
+    let mut failed = settings::apply(site, array, is_owner).await;
+    failed.extend(portals::apply(site, array).await);
+    failed.extend(pools::apply_pools(site, (array, openings), is_owner).await);
     for step in volumes::plan(site, array).await?.steps {
         let what = format!("volume {}", volumes::name_of(&step));
         let made = volumes::make(step, site, array).await;

@@ -7,22 +7,26 @@
 
 use super::volumes::unseen;
 use super::{Action, Difference};
-use crate::array::consistency::group_of;
-use crate::array::{Array, ArrayError, ConsistencyGroup, NewAttributes, PlacedVolume, Schedule};
-use crate::array::{attributes, schedule};
+use crate::control::consistency::group_of;
+use crate::control::{ArrayError, ConsistencyGroup, ControlPlane, NewAttributes, PlacedVolume};
+use crate::control::{Schedule, attributes, schedule};
+use engine::World;
 use engine::pool::VolumeChange;
 use site::Site;
 use std::sync::Arc;
 
 /// Things that could not be as the site file says, and why.
-pub(crate) type Failed = Vec<(String, String)>;
+pub type Failed = Vec<(String, String)>;
 
 /// Has volumes and groups be what the site says of them. Gives what can't be, which the log has,
 /// too.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Failed, ArrayError> {
+pub async fn apply<W: World>(
+    site: &Site,
+    array: &Arc<ControlPlane<W>>,
+) -> Result<Failed, ArrayError> {
     let mut failed = Failed::new();
     let volumes = array.volumes().await?;
     for wanted in &site.volumes {
@@ -69,7 +73,10 @@ pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Failed, Arr
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+pub(super) async fn differences<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<Difference>, ArrayError> {
     let volumes = array.volumes().await?;
     let mut found = Vec::new();
     let mut differs = |what: String, how: Vec<&str>| {
@@ -136,7 +143,10 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
 }
 
 /// Volumes that may be in pools that are not open: they can't join a group now.
-async fn waiting(site: &Site, array: &Array) -> Result<Vec<String>, ArrayError> {
+async fn waiting<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<String>, ArrayError> {
     match array.closed_names() {
         Some(_) => unseen(site, array).await,
         None => Ok(Vec::new()),
@@ -151,7 +161,11 @@ fn without(wanted: &site::ConsistencyGroup, waiting: &[String]) -> site::Consist
 }
 
 /// That volumes of a group wait for their pools.
-fn joins_later(wanted: &site::ConsistencyGroup, waiting: &[String], array: &Array) -> Difference {
+fn joins_later<W: World>(
+    wanted: &site::ConsistencyGroup,
+    waiting: &[String],
+    array: &ControlPlane<W>,
+) -> Difference {
     let late = wanted.volumes.iter().filter(|name| waiting.contains(name));
     let late: Vec<&str> = late.map(String::as_str).collect();
     let closed = array.closed_names().unwrap_or_default();
@@ -180,7 +194,12 @@ fn told<T>(
 }
 
 /// Description, tags and zeroes of a volume.
-async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, failed: &mut Failed) {
+async fn say<W: World>(
+    array: &Arc<ControlPlane<W>>,
+    wanted: &site::Volume,
+    there: &PlacedVolume,
+    failed: &mut Failed,
+) {
     let name = &wanted.name;
     let what = &format!("volume {name}");
     let new = new_attributes(wanted, there);
@@ -234,8 +253,8 @@ fn missing(wanted: &[site::Schedule], there: &[Schedule]) -> Vec<site::Schedule>
 }
 
 /// Has the volumes of a group be in it.
-async fn gather(
-    array: &Arc<Array>,
+async fn gather<W: World>(
+    array: &Arc<ControlPlane<W>>,
     wanted: &site::ConsistencyGroup,
 ) -> Result<ConsistencyGroup, ArrayError> {
     let name = &wanted.name;
@@ -257,7 +276,7 @@ async fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::schedule::Subject;
+    use crate::control::schedule::Subject;
     use std::time::Duration;
 
     #[test]

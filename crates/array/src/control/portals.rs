@@ -5,18 +5,30 @@
 //!   is opened when it can.
 //! - Nobody stays logged in through a portal that was closed.
 
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::{ArrayError, ArrayErrorKind, ControlPlane};
 use crate::directory;
-use crate::front::{PortalError, Portals};
+use engine::World;
 use site::{Portal, Site};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-impl Array {
+/// The sockets of portals.
+pub trait Sockets: Send + Sync {
+    /// Listens at `address`, and says where that is: port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// It can't be opened.
+    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError>;
+
+    /// Takes no more logins at `bound`. Sessions that came in there go on.
+    fn close(&self, bound: SocketAddr);
+}
+
+impl<W: World> ControlPlane<W> {
     /// Opens and closes portals by these from now on.
-    pub(crate) fn attach_portals(&self, portals: Portals) {
+    pub fn attach_sockets(&self, sockets: Arc<dyn Sockets>) {
         // There is one front.
-        let _ = self.portals.set(portals);
+        let _ = self.sockets.set(sockets);
     }
 
     /// Serves targets at another address, too.
@@ -32,10 +44,10 @@ impl Array {
                 return Err(ArrayError::new(ArrayErrorKind::Exists, context));
             }
             settings.portals.push(portal.clone());
-            let Some(front) = array.portals.get().filter(|_| !array.has_one_portal_only()) else {
+            let Some(front) = array.sockets.get().filter(|_| !array.has_one_portal_only()) else {
                 return array.keep_settings(settings).await;
             };
-            let bound = front.open(address).map_err(not_open)?;
+            let bound = front.open(address)?;
             if let Err(error) = array.keep_settings(settings).await {
                 front.close(bound);
                 return Err(error);
@@ -98,7 +110,7 @@ impl Array {
                 .partition(|portal| portal.described == Some(address));
             array.directory().set_portals(open);
             for portal in closed {
-                if let Some(front) = array.portals.get() {
+                if let Some(front) = array.sockets.get() {
                     front.close(portal.address);
                 }
             }
@@ -112,7 +124,7 @@ impl Array {
     ///
     /// # Errors
     /// There is no such portal, it is the last, or a target is limited to it.
-    pub(crate) fn without_portal(&self, address: SocketAddr) -> Result<Site, ArrayError> {
+    pub fn without_portal(&self, address: SocketAddr) -> Result<Site, ArrayError> {
         let mut settings = self.settings().as_ref().clone();
         let before = settings.portals.len();
         settings.portals.retain(|one| one.address != address);
@@ -142,8 +154,8 @@ impl Array {
 
     /// The portals that the settings name and that are not open, such as one whose address the
     /// machine does not have now.
-    pub(crate) fn closed_portals(&self) -> Vec<Portal> {
-        if self.portals.get().is_none() || self.has_one_portal_only() {
+    pub fn closed_portals(&self) -> Vec<Portal> {
+        if self.sockets.get().is_none() || self.has_one_portal_only() {
             return Vec::new();
         }
         let open = self.directory().portals();
@@ -159,12 +171,12 @@ impl Array {
     ///
     /// # Errors
     /// The turn to change the array does not come.
-    pub(crate) async fn open_closed_portals(self: &Arc<Self>) -> Result<(), ArrayError> {
+    pub async fn open_closed_portals(self: &Arc<Self>) -> Result<(), ArrayError> {
         if self.closed_portals().is_empty() {
             return Ok(());
         }
         self.change(|array| async move {
-            let Some(front) = array.portals.get() else {
+            let Some(front) = array.sockets.get() else {
                 return Ok(());
             };
             for Portal { address, group } in array.closed_portals() {
@@ -186,7 +198,7 @@ impl Array {
     }
 
     /// Whether one portal stands for all: the settings' are not open then.
-    pub(crate) fn has_one_portal_only(&self) -> bool {
+    fn has_one_portal_only(&self) -> bool {
         let open = self.directory().portals();
         open.iter().any(|portal| portal.described.is_none())
     }
@@ -194,13 +206,4 @@ impl Array {
 
 fn no_portal(address: SocketAddr) -> ArrayError {
     ArrayError::not_there(&format!("portal {address}"), "portal list")
-}
-
-/// Why a portal can't be opened.
-fn not_open(error: PortalError) -> ArrayError {
-    let kind = match error.source.kind() {
-        std::io::ErrorKind::AddrInUse => ArrayErrorKind::Busy,
-        _ => ArrayErrorKind::Invalid,
-    };
-    ArrayError::new(kind, error.to_string())
 }

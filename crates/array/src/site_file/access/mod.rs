@@ -1,19 +1,21 @@
 //! Applies exports, hosts, host groups and discovery CHAP of a site file.
 
+mod fields;
+
 use super::{Action, Difference};
-use crate::array::configuration::Configuration;
-use crate::array::hosts::{KnownHosts, account_of, of_site};
-use crate::array::{Array, ArrayError, Export, NewLun};
+use crate::control::hosts::{KnownHosts, account_of, of_site};
+use crate::control::{ArrayError, Configuration, ControlPlane, Export, NewAccess, NewLun};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
+use engine::World;
+use fields::{changed, create, joined, keep, of_access, of_account, of_export, told};
 use iscsi::chap::Account;
 use site::{Initiators, Site};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the array is to be by the site file alone: for the first start.
-pub(crate) fn configuration(site: &Site) -> Configuration {
+pub fn configuration(site: &Site) -> Configuration {
     let exports = site.exports.iter().map(from_site);
     Configuration {
         exports: exports
@@ -73,27 +75,18 @@ pub(super) fn differences(site: &Site, now: &Configuration) -> Vec<Difference> {
     found
 }
 
-/// Has the array admit whom the site file admits. Gives what could not be done, and why.
-pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
+/// Has the array admit whom the site file admits, and then show what the file adds: nobody whom the
+/// file does not admit is shown that. Gives what could not be done, and why.
+pub(super) async fn apply<W: World>(
+    site: &Site,
+    array: &Arc<ControlPlane<W>>,
+) -> Vec<(String, String)> {
     let (wanted, now) = (configuration(site), array.configuration());
     let mut failed = Vec::new();
+    let unadmitted = admit(&wanted, &now, array, &mut failed).await;
     let mut note = |what: String, error: Option<String>| {
         failed.extend(error.map(|error| (what, error)));
     };
-    let differing = hosts(&wanted.known, &now.known);
-    let differing = differing
-        .iter()
-        .filter(|difference| difference.action != Action::Keep);
-    let differing: Vec<&Difference> = differing.collect();
-    let mut unadopted = None;
-    if !differing.is_empty() {
-        // All at once: an initiator may go from one host to another.
-        let adopted = array.adopt_hosts(wanted.known).await;
-        unadopted = adopted.err().map(|error| error.context);
-        for difference in differing {
-            note(difference.what.clone(), unadopted.clone());
-        }
-    }
     if let Some(account) = wanted.discovery
         && now.discovery.as_ref() != Some(&account)
     {
@@ -102,54 +95,98 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
     }
     for (target, export) in wanted.exports {
         let what = format!("target {target}");
-        let there = now.exports.get(&target);
-        let names_hosts = !export.access.hosts.is_empty() || !export.access.host_groups.is_empty();
-        if let Some(why) = unadopted.as_ref().filter(|_| names_hosts) {
-            // Its hosts may be more there than in the file.
-            let is_to_do = there.is_none_or(|there| is_other(there, &export));
-            let why = format!("it names hosts, which are not as in the file: {why}");
-            note(what, is_to_do.then_some(why));
+        if let Some(why) = unadmitted.get(&target) {
+            note(what, Some(why.clone()));
             continue;
         }
-        let done = match there {
+        let done = match now.exports.get(&target) {
             None => array.create_export(export).await,
-            Some(there) => change(array, &target, there, export).await,
+            Some(there) => show(array, &target, there, &export).await,
         };
         note(what, done.err().map(|error| error.context));
     }
     failed
 }
 
-/// Whether applying `wanted` changes a target.
-fn is_other(there: &Export, wanted: &Export) -> bool {
-    there.access != wanted.access
-        || permissions(there) != permissions(wanted)
-        || !luns(there, wanted).0.is_empty()
+/// Has hosts, their groups and targets admit whom the file admits, all at once: an initiator may go
+/// from one host to another, and a host from one target to another. Gives the targets that do not,
+/// also those to be made, and why; notes the hosts that have failed.
+async fn admit<W: World>(
+    wanted: &Configuration,
+    now: &Configuration,
+    array: &Arc<ControlPlane<W>>,
+    failed: &mut Vec<(String, String)>,
+) -> BTreeMap<String, String> {
+    let differing = hosts(&wanted.known, &now.known).into_iter();
+    let differing = differing.filter(|difference| difference.action != Action::Keep);
+    let differing: Vec<Difference> = differing.collect();
+    let others = wanted.exports.values().filter(|export| {
+        let there = now.exports.get(&export.target);
+        there.is_some_and(|there| admits_others(there, export))
+    });
+    let others: Vec<&Export> = others.collect();
+    if differing.is_empty() && others.is_empty() {
+        return BTreeMap::new();
+    }
+    let new = others.iter().map(|export| new_access(export)).collect();
+    let why = match array.adopt_access(wanted.known.clone(), new).await {
+        Ok(left) => return left,
+        Err(error) => error.context,
+    };
+    let hosts = differing.into_iter().map(|host| (host.what, why.clone()));
+    failed.extend(hosts);
+    // Those that have nothing to do with hosts go on without them.
+    let names_hosts = |access: &Access| !access.hosts.is_empty() || !access.host_groups.is_empty();
+    let by_hosts = |export: &Export| {
+        let there = now.exports.get(&export.target);
+        names_hosts(&export.access) || there.is_some_and(|there| names_hosts(&there.access))
+    };
+    let (by_hosts, alone): (Vec<&Export>, Vec<&Export>) =
+        wanted.exports.values().partition(|export| by_hosts(export));
+    let alone = alone.into_iter().filter(|export| {
+        let mut others = others.iter();
+        others.any(|other| other.target == export.target)
+    });
+    let alone: Vec<&Export> = alone.collect();
+    let new = alone.iter().map(|export| new_access(export)).collect();
+    let adopted = array.adopt_access(KnownHosts::default(), new).await;
+    let mut left = adopted.unwrap_or_else(|error| {
+        let targets = alone.iter().map(|export| export.target.clone());
+        targets
+            .map(|target| (target, error.context.clone()))
+            .collect()
+    });
+    let why = format!("it names hosts, which are not as in the file: {why}");
+    // Its hosts may be more there than in the file.
+    let by_hosts = by_hosts.into_iter().map(|export| export.target.clone());
+    left.extend(by_hosts.map(|target| (target, why.clone())));
+    left
 }
 
-/// What initiators may do that affects other hosts.
-fn permissions(export: &Export) -> [bool; 2] {
-    [export.traits.may_sanitize, export.traits.may_affect_others]
+/// Whether a target admits others than `wanted`, or permits them something else.
+fn admits_others(there: &Export, wanted: &Export) -> bool {
+    let permissions =
+        |export: &Export| [export.traits.may_sanitize, export.traits.may_affect_others];
+    there.access != wanted.access || permissions(there) != permissions(wanted)
 }
 
-/// Has a target admit whom the file admits, and then show what the file adds: nobody whom the file
-/// does not admit is shown that.
-async fn change(
-    array: &Arc<Array>,
+fn new_access(export: &Export) -> NewAccess {
+    NewAccess {
+        target: export.target.clone(),
+        access: export.access.clone(),
+        may_sanitize: export.traits.may_sanitize,
+        may_affect_others: export.traits.may_affect_others,
+    }
+}
+
+/// Has a target show what the file adds.
+async fn show<W: World>(
+    array: &Arc<ControlPlane<W>>,
     target: &str,
     there: &Export,
-    wanted: Export,
+    wanted: &Export,
 ) -> Result<(), ArrayError> {
-    let (new, _) = luns(there, &wanted);
-    let said = permissions(&wanted);
-    if there.access != wanted.access || permissions(there) != said {
-        let wanted = wanted.access;
-        let change = move |access: &mut Access, traits: &mut UnitTraits| {
-            *access = wanted;
-            [traits.may_sanitize, traits.may_affect_others] = said;
-        };
-        array.change_export(target, change).await?;
-    }
+    let (new, _) = luns(there, wanted);
     if !new.is_empty() {
         array.change_luns(target, new, Vec::new()).await?;
     }
@@ -201,7 +238,7 @@ fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
 fn hosts(wanted: &KnownHosts, now: &KnownHosts) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, host) in &wanted.hosts {
-        let of_host = |host: &crate::array::Host| {
+        let of_host = |host: &crate::control::Host| {
             vec![
                 ("initiators", joined(&host.initiators)),
                 ("CHAP", of_account(host.account.as_deref())),
@@ -215,7 +252,7 @@ fn hosts(wanted: &KnownHosts, now: &KnownHosts) -> Vec<Difference> {
         });
     }
     for (name, group) in &wanted.groups {
-        let of_group = |group: &crate::array::HostGroup| vec![("hosts", joined(&group.hosts))];
+        let of_group = |group: &crate::control::HostGroup| vec![("hosts", joined(&group.hosts))];
         let what = format!("host group {name}");
         found.extend(match now.groups.get(name) {
             None => Some(create(what, &of_group(group))),
@@ -229,135 +266,6 @@ fn hosts(wanted: &KnownHosts, now: &KnownHosts) -> Vec<Difference> {
     let kept = kept.filter(|name| !wanted.groups.contains_key(*name));
     found.extend(kept.map(|name| keep(format!("host group {name}"))));
     found
-}
-
-/// What there is to say of something: the field's word, and what is so.
-type Fields = Vec<(&'static str, Value)>;
-
-/// What is compared, and how it is shown: secrets are compared only.
-#[derive(PartialEq, Eq)]
-struct Value {
-    shown: String,
-    secret: Vec<u8>,
-}
-
-fn shown(text: impl Display) -> Value {
-    Value {
-        shown: text.to_string(),
-        secret: Vec::new(),
-    }
-}
-
-fn joined(names: &BTreeSet<String>) -> Value {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    match names.is_empty() {
-        true => shown("none"),
-        false => shown(names.join(", ")),
-    }
-}
-
-fn of_account(account: Option<&Account>) -> Value {
-    let Some(account) = account else {
-        return shown("none");
-    };
-    let mutual = account.mutual.as_ref();
-    let by_us = mutual.map_or(String::new(), |ours| format!(", mutual {}", ours.name));
-    let secrets = std::iter::once(&account.initiator).chain(mutual);
-    Value {
-        shown: format!("{}{by_us}", account.initiator.name),
-        // With their lengths, so that no two pairs are alike.
-        secret: secrets
-            .flat_map(|one| {
-                let bytes = one.secret.bytes();
-                [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat()
-            })
-            .collect(),
-    }
-}
-
-fn of_export(export: &Export) -> Fields {
-    let mut said = vec![("volumes", shown(export.volumes.join(", ")))];
-    if export.luns != site::Export::usual_luns(export.volumes.len()) {
-        let luns: Vec<String> = export.luns.iter().map(ToString::to_string).collect();
-        said.push(("LUNs", shown(luns.join(", "))));
-    }
-    said.extend(of_access(export));
-    said.push((
-        "physical block bytes",
-        shown(export.traits.physical_block_bytes.unwrap_or(4096)),
-    ));
-    said
-}
-
-fn of_access(export: &Export) -> Fields {
-    let access = &export.access;
-    let portals = access.portals.iter().flatten();
-    let portals: BTreeSet<String> = portals.map(ToString::to_string).collect();
-    vec![
-        (
-            "initiators",
-            match &access.initiators {
-                directory::Initiators::Any => shown("any"),
-                directory::Initiators::Named(names) => joined(names),
-            },
-        ),
-        ("hosts", joined(&access.hosts)),
-        ("host groups", joined(&access.host_groups)),
-        ("CHAP", of_account(access.account.as_deref())),
-        (
-            "portals",
-            match access.portals {
-                None => shown("all"),
-                Some(_) => joined(&portals),
-            },
-        ),
-        ("SANITIZE", allowed(export.traits.may_sanitize)),
-        ("affecting others", allowed(export.traits.may_affect_others)),
-    ]
-}
-
-fn allowed(is_allowed: bool) -> Value {
-    shown(if is_allowed { "allowed" } else { "none" })
-}
-
-fn create(what: String, says: &Fields) -> Difference {
-    let is_said = |(_, value): &&(&str, Value)| value.shown != "none";
-    let parts = says.iter().filter(is_said);
-    let parts: Vec<String> = parts
-        .map(|(name, value)| format!("{name} {}", value.shown))
-        .collect();
-    Difference {
-        action: Action::Create,
-        what,
-        how: parts.join("; "),
-    }
-}
-
-fn keep(what: String) -> Difference {
-    Difference {
-        action: Action::Keep,
-        what,
-        how: "is not in the site file".to_owned(),
-    }
-}
-
-fn changed(what: String, is: Fields, says: Fields) -> Option<Difference> {
-    let differs = is.iter().zip(&says).any(|(is, says)| is != says);
-    differs.then(|| Difference {
-        action: Action::Change,
-        what,
-        how: told(&is, &says),
-    })
-}
-
-/// What differs, for people.
-fn told(is: &[(&'static str, Value)], says: &[(&'static str, Value)]) -> String {
-    let both = is.iter().zip(says).filter(|(is, says)| is != says);
-    let lines = both.map(|((name, is), (_, says))| match is.shown == says.shown {
-        true => format!("{name} {}: another secret", is.shown),
-        false => format!("{name} {} becomes {}", is.shown, says.shown),
-    });
-    lines.collect::<Vec<_>>().join("; ")
 }
 
 fn from_site(export: &site::Export) -> Export {

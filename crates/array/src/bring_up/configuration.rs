@@ -1,14 +1,13 @@
 //! Chooses the configuration to start with: the record, or at first the site file.
 
-use super::{BringUpError, BringUpErrorKind};
-use crate::apply;
-use crate::array::configuration::{Configuration, before};
-use crate::array::{ArrayErrorKind, Basis, Settled};
-use crate::data_dir::DataDir;
-use ::array::openings::MadePools;
+use super::{RecordFiles, StartError, StartErrorKind};
+use crate::control::{ArrayErrorKind, Basis, Configuration, Settled};
+use crate::openings::MadePools;
+use crate::site_file;
+use engine::World;
 use site::Site;
+use std::path::Path;
 use std::sync::Arc;
-use world_real::RealWorld;
 
 /// What to begin with.
 pub(super) struct Beginning {
@@ -22,12 +21,12 @@ pub(super) struct Beginning {
 /// hosts and exports are the file's.
 ///
 /// # Errors
-/// There is neither a file, nor are there settings.
-pub(super) fn described(
+/// There is neither a file, nor are there settings. `data` is where they would be.
+pub fn described(
     file: Option<&Site>,
     kept: Option<&Configuration>,
-    (data, made): (&DataDir, &MadePools),
-) -> Result<Site, BringUpError> {
+    (data, made): (&Path, &MadePools),
+) -> Result<Site, StartError> {
     let settings = kept.and_then(|kept| kept.settings.as_deref());
     match (file, settings) {
         (Some(file), None) => Ok(file.clone()),
@@ -49,7 +48,7 @@ pub(super) fn described(
             })
         }
         (None, None) => {
-            let path = data.path().display();
+            let path = data.display();
             let context = match made.now().pools.is_empty() {
                 true => format!(
                     "data directory {path}: no array is kept there; say which with --site FILE"
@@ -60,32 +59,33 @@ pub(super) fn described(
                      --site FILE and then run `ashlar site apply FILE`"
                 ),
             };
-            Err(BringUpError::new(BringUpErrorKind::Data, context))
+            Err(StartError::record(context))
         }
     }
 }
 
-/// Finds out what to begin with, given what is `kept`. Where there was a configuration and `is_lost`, that is nothing:
-/// what the site file says may admit more than was admitted last.
+/// Finds out what to begin with, given what is `kept`, now or by a version of before. Where there was a
+/// configuration and `is_lost`, that is nothing: what the site file says may admit more than was
+/// admitted last.
 ///
 /// # Errors
 /// What is kept can't be understood; or, at the first start, initiators would be of two hosts.
 pub(super) fn begin(
     site: &Site,
-    data: &DataDir,
-    kept: Option<Configuration>,
+    (kept, of_before): (Option<Configuration>, Option<Result<Configuration, String>>),
     is_lost: bool,
-) -> Result<Beginning, BringUpError> {
+    files: RecordFiles<'_>,
+) -> Result<Beginning, StartError> {
     let settings = Some(Arc::new(site.settings()));
     if let Some(kept) = kept {
         return Ok(accepted(settings, kept));
     }
     if is_lost {
-        return Ok(lost(settings, data));
+        return Ok(lost(settings, files));
     }
-    let (exports, hosts) = (data.exports_file(), data.hosts_file());
-    let of_before = before(&exports, &hosts)?;
-    let mut configuration = apply::configuration(site);
+    let of_before = of_before.transpose().map_err(StartError::record)?;
+    let of_before = of_before.unwrap_or_default();
+    let mut configuration = site_file::configuration(site);
     // What commands made counts: it was made after the site file was written.
     configuration.known.hosts.extend(of_before.known.hosts);
     configuration.known.groups.extend(of_before.known.groups);
@@ -110,10 +110,10 @@ pub(super) fn begin(
             basis: Basis::New,
         }),
         Some(complaint) => {
-            let file = hosts.display();
+            let file = files.hosts.display();
             let context =
                 format!("{complaint}; correct the site file, or remove the entry from {file}");
-            Err(BringUpError::new(BringUpErrorKind::Export, context))
+            Err(StartError::new(StartErrorKind::Export, context))
         }
     }
 }
@@ -130,11 +130,11 @@ fn accepted(settings: Option<Arc<Site>>, kept: Configuration) -> Beginning {
 }
 
 /// What an array begins with whose record is lost.
-fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Beginning {
+fn lost(settings: Option<Arc<Site>>, files: RecordFiles<'_>) -> Beginning {
     tracing::error!(
         "{} is not there, and pools are: nobody can log in. Put the record back and start \
          again, or have the array be as the site file says with `ashlar site apply`",
-        data.configuration_file().display()
+        files.configuration.display()
     );
     Beginning {
         configuration: Configuration {
@@ -151,17 +151,17 @@ fn lost(settings: Option<Arc<Site>>, data: &DataDir) -> Beginning {
 ///
 /// # Errors
 /// A shard has stopped, or the record can't be written; at the first start, what can't be served.
-pub(super) async fn take_over(
+pub(super) async fn take_over<W: World>(
     Beginning {
         configuration,
         basis,
     }: Beginning,
-    settled: Settled<RealWorld>,
-) -> Result<(), BringUpError> {
+    settled: Settled<W>,
+) -> Result<(), StartError> {
     let taken = settled.take_over(configuration, basis).await;
     taken.map_err(|error| match basis {
         Basis::New if error.kind != ArrayErrorKind::Internal => {
-            BringUpError::new(BringUpErrorKind::Export, error.context)
+            StartError::new(StartErrorKind::Export, error.context)
         }
         _ => error.into(),
     })

@@ -3,8 +3,9 @@
 //! Invariant: a volume that was renamed is never made anew, empty, because the site file
 //! says its old name.
 
-use crate::array::attributes::SITE_NAME;
-use crate::array::{Array, ArrayError, NewAttributes};
+use crate::control::attributes::SITE_NAME;
+use crate::control::{ArrayError, ControlPlane, NewAttributes};
+use engine::World;
 use site::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayError> {
+pub async fn forget<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result<(), ArrayError> {
     for volume in array.volumes().await? {
         let now = volume.info.name;
         let is_described = site.volumes.iter().any(|volume| volume.name == now);
@@ -37,9 +38,9 @@ pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayE
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn renamed(
+pub async fn renamed<W: World>(
     site: &Site,
-    array: &Array,
+    array: &ControlPlane<W>,
 ) -> Result<BTreeMap<String, String>, ArrayError> {
     let (volumes, trash) = (array.volumes().await?, array.trash().await?);
     // Also in the trash: of two that had the name, nobody knows whose hosts are meant.
@@ -61,7 +62,7 @@ pub(crate) async fn renamed(
 }
 
 /// `site` with the names that volumes have now, where it says older ones.
-pub(crate) fn follow(site: &Site, renamed: &BTreeMap<String, String>) -> Site {
+pub fn follow(site: &Site, renamed: &BTreeMap<String, String>) -> Site {
     let mut followed = site.clone();
     let follow = |name: &mut String| {
         if let Some(now) = renamed.get(name.as_str()) {

@@ -1,15 +1,18 @@
 //! Describes a whole array as a site, ready to be written as a site file.
 
-use crate::array::consistency::group_of;
-use crate::array::hosts::said_of;
-use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, attributes, schedule};
+use crate::control::consistency::group_of;
+use crate::control::hosts::said_of;
+use crate::control::{
+    ArrayError, ControlPlane, Export, PlacedVolume, Schedule, attributes, schedule,
+};
 use crate::directory;
+use engine::World;
 use engine::pool::SNAPSHOT_MARK;
 use site::Site;
 use std::sync::Arc;
 
 /// The exported snapshots, as comments of a site file: a site file cannot name them.
-pub(crate) fn left_out(array: &Array) -> String {
+pub fn left_out<W: World>(array: &ControlPlane<W>) -> String {
     let mut text = String::new();
     for export in array.exports() {
         for (lun, name) in by_lun(&export).filter(is_snapshot) {
@@ -32,7 +35,7 @@ fn by_lun(export: &Export) -> impl Iterator<Item = (u16, &String)> {
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
+pub async fn site_of<W: World>(array: &Arc<ControlPlane<W>>) -> Result<Site, ArrayError> {
     let mut site = array.current_settings().await?;
     let volumes = array.volumes().await?;
     let whole = volumes.iter().filter(|volume| !volume.is_snapshot());
@@ -88,7 +91,7 @@ fn schedule_of(there: &Schedule) -> site::Schedule {
     }
 }
 
-fn host(there: &crate::array::Host) -> site::Host {
+fn host(there: &crate::control::Host) -> site::Host {
     site::Host {
         name: there.name.clone(),
         initiators: there.initiators.iter().cloned().collect(),
@@ -96,7 +99,7 @@ fn host(there: &crate::array::Host) -> site::Host {
     }
 }
 
-fn host_group(there: &crate::array::HostGroup) -> site::HostGroup {
+fn host_group(there: &crate::control::HostGroup) -> site::HostGroup {
     site::HostGroup {
         name: there.name.clone(),
         hosts: there.hosts.iter().cloned().collect(),

@@ -1,23 +1,21 @@
-//! Applies pools, portals and settings of a site file.
+//! Applies pools of a site file: makes them, takes in those that were made here, and looks for their
+//! drives where the file says.
 
 use super::{Action, Difference};
-use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
-use ::array::openings::NewPool;
-use engine::pool::PoolInfo;
+use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
+use crate::openings::{NewPool, Openings};
+use engine::World;
+use engine::pool::{MemberInfo, PoolInfo};
 use site::{Background, Drive, Pool, RateLimit, Site, TimeLimit};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Keys that say where the server reads and writes files.
-pub(crate) const OF_FILES: [&str; 3] =
-    ["api.listen", "api.drive_directories", "images.directories"];
-/// Keys, or tables, that count from the next start on.
-const OF_STARTS: [&str; 4] = ["site.name", "site.shards", "api.listen", "limits."];
-
 /// Whether a pool of the file and its drives can be made by the array, or was.
-fn absent(pool: &Pool, there: &[(usize, PoolInfo)], array: &Array) -> Difference {
+fn absent<W: World>(
+    pool: &Pool,
+    there: &[(usize, PoolInfo)],
+    array: &ControlPlane<W>,
+) -> Difference {
     let user = |drive: &String| {
         let has = |info: &PoolInfo| {
             let mut all = info.members.iter().chain(&info.spares);
@@ -54,7 +52,10 @@ fn absent(pool: &Pool, there: &[(usize, PoolInfo)], array: &Array) -> Difference
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+pub(super) async fn pools<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<Difference>, ArrayError> {
     let there = array.pools().await?;
     let settings = array.settings();
     let mut found = Vec::new();
@@ -167,7 +168,12 @@ fn percent(percent: Option<u8>) -> String {
 }
 
 /// Whether the settings look for a drive of this pool somewhere else.
-fn is_elsewhere(drive: &Drive, settings: &Site, array: &Array, pool: &str) -> bool {
+fn is_elsewhere<W: World>(
+    drive: &Drive,
+    settings: &Site,
+    array: &ControlPlane<W>,
+    pool: &str,
+) -> bool {
     let of_pool = settings.pool(pool).into_iter().flat_map(Pool::drives);
     let now = of_pool.filter(|name| **name == drive.name);
     let mut now = now.filter_map(|name| settings.drive(name));
@@ -176,7 +182,12 @@ fn is_elsewhere(drive: &Drive, settings: &Site, array: &Array, pool: &str) -> bo
 }
 
 /// That a pool which is not open is looked for at other drives than the file names.
-fn other_drives(site: &Site, settings: &Site, array: &Array, pool: &str) -> Option<Difference> {
+fn other_drives<W: World>(
+    site: &Site,
+    settings: &Site,
+    array: &ControlPlane<W>,
+    pool: &str,
+) -> Option<Difference> {
     let places = |of: &Site| {
         let drives = of.pool(pool).into_iter().flat_map(Pool::drives);
         let drives = drives.filter_map(|name| of.drive(name));
@@ -204,9 +215,9 @@ fn refused() -> ArrayError {
 }
 
 /// Adds a pool that the settings do not name: makes it, unless it was made here before.
-async fn add(
+async fn add<W: World>(
     site: &Site,
-    array: &Arc<Array>,
+    (array, openings): (&Arc<ControlPlane<W>>, &Arc<Openings<W>>),
     pool: &Pool,
     is_owner: bool,
 ) -> Result<(), ArrayError> {
@@ -216,45 +227,43 @@ async fn add(
         drives: drives.collect(),
     };
     match (array.is_unlisted(&pool.name), is_owner) {
-        (false, _) => array.openings().create(array.control(), new).await,
-        (true, true) => array.openings().take_in(array.control(), new).await,
+        (false, _) => openings.create(array, new).await,
+        (true, true) => openings.take_in(array, new).await,
         (true, false) => Err(refused()),
     }
 }
 
 /// Looks for a pool that is not open at these drives.
-async fn look_for(
-    array: &Array,
+async fn look_for<W: World>(
+    (array, openings): (&Arc<ControlPlane<W>>, &Arc<Openings<W>>),
     pool: Pool,
     drives: Vec<Drive>,
     is_owner: bool,
 ) -> Result<(), ArrayError> {
-    let openings = array.openings();
     match is_owner {
-        true => openings.look_for(array.control(), pool, drives).await,
+        true => openings.look_for(array, pool, drives).await,
         false => Err(refused()),
     }
 }
 
 /// Looks for a drive of a pool where the file says.
-async fn look_for_drive(
-    array: &Array,
+async fn look_for_drive<W: World>(
+    (array, openings): (&Arc<ControlPlane<W>>, &Arc<Openings<W>>),
     pool: String,
     drive: Drive,
     is_owner: bool,
 ) -> Result<(), ArrayError> {
-    let openings = array.openings();
     match is_owner {
-        true => openings.look_for_drive(array.control(), pool, drive).await,
+        true => openings.look_for_drive(array, pool, drive).await,
         false => Err(refused()),
     }
 }
 
 /// Has pools be what the file says, as far as that loses nothing. Gives what could not be done. Only
 /// the owner may say where drives are.
-pub(super) async fn apply_pools(
+pub(super) async fn apply_pools<W: World>(
     site: &Site,
-    array: &Arc<Array>,
+    (array, openings): (&Arc<ControlPlane<W>>, &Arc<Openings<W>>),
     is_owner: bool,
 ) -> Vec<(String, String)> {
     let mut failed = Vec::new();
@@ -266,13 +275,14 @@ pub(super) async fn apply_pools(
         let settings = array.settings();
         let is_there = settings.pool(&pool.name).is_some() || array.is_closed(&pool.name);
         if !is_there {
-            note(what, add(site, array, pool, is_owner).await);
+            note(what, add(site, (array, openings), pool, is_owner).await);
             continue;
         }
         if array.is_closed(&pool.name) {
             if other_drives(site, &settings, array, &pool.name).is_some() {
                 let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
-                let looked_for = look_for(array, pool.clone(), drives.collect(), is_owner).await;
+                let looked_for =
+                    look_for((array, openings), pool.clone(), drives.collect(), is_owner).await;
                 note(format!("drives of {what}"), looked_for);
             }
             continue;
@@ -280,7 +290,7 @@ pub(super) async fn apply_pools(
         let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
         for drive in drives.filter(|drive| is_elsewhere(drive, &settings, array, &pool.name)) {
             let (what, pool) = (format!("drive {}", drive.name), pool.name.clone());
-            let moved = look_for_drive(array, pool, drive, is_owner).await;
+            let moved = look_for_drive((array, openings), pool, drive, is_owner).await;
             note(what, moved);
         }
         if settings
@@ -293,143 +303,18 @@ pub(super) async fn apply_pools(
     failed
 }
 
-/// Portals that differ. Those that the file does not name stay.
-pub(super) fn portals(site: &Site, array: &Array) -> Vec<Difference> {
-    let settings = array.settings();
-    let has =
-        |portals: &[site::Portal], at: SocketAddr| portals.iter().any(|one| one.address == at);
-    let new = site.portals.iter().map(|portal| portal.address);
-    let new = new
-        .filter(|at| !has(&settings.portals, *at))
-        .map(|at| Difference {
-            action: Action::Create,
-            what: format!("portal {at}"),
-            how: "is opened".to_owned(),
-        });
-    let other = regrouped(site, &settings).map(|(is, says)| Difference {
-        action: Action::Change,
-        what: format!("portal {}", is.address),
-        how: format!(
-            "group {} becomes {}; its sessions end",
-            is.group, says.group
-        ),
-    });
-    let old = settings.portals.iter().map(|portal| portal.address);
-    let old = old
-        .filter(|at| !has(&site.portals, *at))
-        .map(|at| Difference {
-            action: Action::Keep,
-            what: format!("portal {at}"),
-            how: "is not in the site file: `ashlar portal remove` closes it".to_owned(),
-        });
-    new.chain(other).chain(old).collect()
-}
-
-/// Portals that are in another group than the file says: as they are, and as they are to be.
-fn regrouped<'a>(
-    site: &'a Site,
-    settings: &'a Site,
-) -> impl Iterator<Item = (&'a site::Portal, &'a site::Portal)> {
-    settings.portals.iter().filter_map(|is| {
-        let is_other = |says: &&site::Portal| says.address == is.address && says.group != is.group;
-        Some((is, site.portals.iter().find(is_other)?))
-    })
-}
-
-/// Opens the portals that the file has and the array has not, and has the others in their groups.
-pub(super) async fn apply_portals(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
-    let settings = array.settings();
-    let is_there = |portal: &&site::Portal| {
-        let mut there = settings.portals.iter();
-        there.any(|one| one.address == portal.address)
+/// Where a description is not what a pool is by now; for people, one line each.
+fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String> {
+    let names = |members: &[MemberInfo]| -> Vec<String> {
+        members.iter().map(|member| member.name.clone()).collect()
     };
-    let mut failed = Vec::new();
-    for portal in site.portals.iter().filter(|portal| !is_there(portal)) {
-        let added = array.add_portal(portal.clone()).await;
-        let what = format!("portal {}", portal.address);
-        failed.extend(added.err().map(|error| (what, error.context)));
-    }
-    for (_, says) in regrouped(site, &settings) {
-        let changed = array.change_portal(says.clone()).await;
-        let what = format!("portal {}", says.address);
-        failed.extend(changed.err().map(|error| (what, error.context)));
-    }
-    failed
-}
-
-/// Settings by `table.key`, as they are written.
-fn flat(site: &Site) -> BTreeMap<String, String> {
-    let tables = site::settings(site).into_iter();
-    let keys = tables.flat_map(|(table, keys)| {
-        let keys = keys.into_iter();
-        keys.map(move |(key, value)| (format!("{table}.{key}"), value.to_string()))
-            .collect::<Vec<_>>()
+    let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
+        index: group.index,
+        level: group.level,
+        role: group.role,
+        drives: names(&group.members),
+        leaves: group.leaving,
     });
-    keys.collect()
-}
-
-/// Settings that differ.
-pub(super) fn settings(site: &Site, array: &Array) -> Vec<Difference> {
-    let (now, wanted) = (flat(&array.settings()), flat(site));
-    let mut keys: Vec<&String> = now.keys().chain(wanted.keys()).collect();
-    keys.sort();
-    keys.dedup();
-    let differing = keys
-        .into_iter()
-        .filter(|key| now.get(*key) != wanted.get(*key));
-    let differences = differing.map(|key| {
-        let said = |of: &BTreeMap<String, String>| {
-            of.get(key)
-                .cloned()
-                .unwrap_or_else(|| "its default".to_owned())
-        };
-        let is_of_starts = OF_STARTS.iter().any(|start| key.starts_with(start));
-        let from = match is_of_starts {
-            true => ", from the next start on",
-            false => "",
-        };
-        Difference {
-            action: Action::Change,
-            what: format!("setting {key}"),
-            how: format!("{} becomes {}{from}", said(&now), said(&wanted)),
-        }
-    });
-    differences.collect()
-}
-
-/// Has settings be what the file says. Only the owner may say where files are.
-pub(super) async fn apply_settings(
-    site: &Site,
-    array: &Arc<Array>,
-    is_owner: bool,
-) -> Vec<(String, String)> {
-    let differing = settings(site, array);
-    if differing.is_empty() {
-        return Vec::new();
-    }
-    let wanted = site.settings();
-    let changed = array.change_settings(move |now| {
-        now.name = wanted.name;
-        now.shards = wanted.shards;
-        now.trash = wanted.trash;
-        now.limits = wanted.limits;
-        now.chap = wanted.chap;
-        if is_owner {
-            now.api = wanted.api;
-            now.images = wanted.images;
-        }
-        Ok(())
-    });
-    let error = changed.await.err().map(|error| error.context);
-    let mut failed = Vec::new();
-    for difference in differing {
-        let key = difference.what.trim_start_matches("setting ");
-        let refused = !is_owner && OF_FILES.contains(&key);
-        let why = match refused {
-            true => Some("root may change it, and the server's user".to_owned()),
-            false => error.clone(),
-        };
-        failed.extend(why.map(|why| (difference.what.clone(), why)));
-    }
-    failed
+    let groups: Vec<_> = groups.collect();
+    site::diff::pool(site, &groups, &names(&info.spares))
 }

@@ -1,10 +1,10 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
 use super::{Action, Difference};
-use crate::array::attributes::SITE_NAME;
-use crate::array::{Array, ArrayError, PlacedVolume};
-use engine::VolumeSpec;
+use crate::control::attributes::SITE_NAME;
+use crate::control::{ArrayError, ControlPlane, PlacedVolume};
 use engine::pool::SNAPSHOT_MARK;
+use engine::{VolumeSpec, World};
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
 use site::{Provisioning, Site, human};
 use std::sync::Arc;
@@ -13,7 +13,10 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, ArrayError> {
+pub async fn plan<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<VolumePlan, ArrayError> {
     let mut existing = Vec::new();
     let there = array.volumes().await?.into_iter();
     for volume in there.filter(|volume| !volume.is_snapshot()) {
@@ -47,7 +50,10 @@ const MAKE_EMPTY: &str = "`ashlar volume create` makes an empty one";
 ///
 /// # Errors
 /// A shard has stopped.
-async fn withheld(site: &Site, array: &Array) -> Result<Vec<(String, String)>, ArrayError> {
+async fn withheld<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<(String, String)>, ArrayError> {
     let unseen = unseen(site, array).await?;
     if unseen.is_empty() {
         return Ok(Vec::new());
@@ -131,7 +137,7 @@ fn kept(volumes: &[(String, String)]) -> Option<String> {
 }
 
 /// Says in the log what a start leaves as it is.
-pub(crate) fn tell(plan: &VolumePlan) {
+pub fn tell(plan: &VolumePlan) {
     if let Some(line) = kept(&plan.kept) {
         tracing::info!("{line}");
     }
@@ -156,7 +162,7 @@ pub(crate) fn tell(plan: &VolumePlan) {
 }
 
 /// The volume that a step is for.
-pub(crate) fn name_of(step: &Step) -> &str {
+pub fn name_of(step: &Step) -> &str {
     match step {
         Step::Create(volume) => &volume.name,
         Step::Grow { name, .. } => name,
@@ -167,7 +173,11 @@ pub(crate) fn name_of(step: &Step) -> &str {
 ///
 /// # Errors
 /// What the array says.
-pub(crate) async fn make(step: Step, site: &Site, array: &Arc<Array>) -> Result<(), ArrayError> {
+pub async fn make<W: World>(
+    step: Step,
+    site: &Site,
+    array: &Arc<ControlPlane<W>>,
+) -> Result<(), ArrayError> {
     match step {
         Step::Create(volume) => {
             let size = human(volume.size_bytes);
@@ -201,7 +211,10 @@ pub(crate) async fn make(step: Step, site: &Site, array: &Arc<Array>) -> Result<
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn unseen(site: &Site, array: &Array) -> Result<Vec<String>, ArrayError> {
+pub(super) async fn unseen<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<String>, ArrayError> {
     let there = array.volumes().await?;
     let is_there = |name: &String| there.iter().any(|volume| volume.info.name == *name);
     let names = site.volumes.iter().map(|volume| volume.name.clone());
@@ -212,7 +225,10 @@ pub(super) async fn unseen(site: &Site, array: &Array) -> Result<Vec<String>, Ar
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+pub(super) async fn differences<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<Difference>, ArrayError> {
     let plan = plan(site, array).await?;
     let mut found = Vec::new();
     let mut differs = |action, volume: &str, how: String| {

@@ -1,0 +1,57 @@
+//! Makes what the first start could not make, once the pools are open that came late.
+
+use super::{StartError, volumes};
+use crate::control::ControlPlane;
+use crate::openings::{LateRounds, LateWork, Openings};
+use crate::site_file;
+use engine::World;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use site::Site;
+use std::sync::{Arc, Weak};
+
+/// The volumes that the first start could not make.
+struct FirstStart<W: World> {
+    site: Site,
+    array: Weak<ControlPlane<W>>,
+}
+
+/// Rounds that look for what an array is without, which was to be as `site` says.
+pub fn late_rounds<W: World>(
+    openings: &Arc<Openings<W>>,
+    array: &Arc<ControlPlane<W>>,
+    site: Site,
+) -> LateRounds<W> {
+    let work = FirstStart {
+        site,
+        array: Arc::downgrade(array),
+    };
+    LateRounds::new(Arc::clone(openings), array, Arc::new(work))
+}
+
+impl<W: World> LateWork for FirstStart<W> {
+    fn complete(&self) -> BoxFuture<'_, Result<(), String>> {
+        let completed = async {
+            match self.array.upgrade() {
+                Some(array) => complete(&self.site, &array).await,
+                None => Ok(()),
+            }
+        };
+        completed
+            .map(|ended| ended.map_err(|error| error.to_string()))
+            .boxed()
+    }
+}
+
+/// Makes what the first start could not make.
+async fn complete<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result<(), StartError> {
+    site_file::forget(site, array).await?;
+    let renamed = site_file::renamed(site, array).await?;
+    let site = site_file::follow(site, &renamed);
+    let plan = site_file::plan(&site, array).await?;
+    volumes::make(plan, &site, array).await?;
+    if array.closed_names().is_none() {
+        array.settle_configuration(true).await?;
+    }
+    Ok(())
+}

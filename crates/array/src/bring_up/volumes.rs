@@ -1,0 +1,54 @@
+//! Makes the volumes of the site file at the first start, or as soon as that can be.
+
+use super::{StartError, StartErrorKind};
+use crate::control::{ArrayErrorKind, ControlPlane};
+use crate::overcommitment::{Sizes, warnings};
+use crate::site_file;
+use engine::World;
+use site::Site;
+use site::diff::VolumePlan;
+use std::sync::Arc;
+
+/// Makes the volumes of the site file, and has them be what it says.
+///
+/// # Errors
+/// What the first one that can't be made says.
+pub(super) async fn make<W: World>(
+    plan: VolumePlan,
+    site: &Site,
+    array: &Arc<ControlPlane<W>>,
+) -> Result<(), StartError> {
+    for step in plan.steps {
+        let what = site_file::name_of(&step).to_owned();
+        match site_file::make(step, site, array).await {
+            Ok(()) => {}
+            // A job that was interrupted goes on with it, as it is. That is no reason not to
+            // serve the others.
+            Err(error) if error.kind == ArrayErrorKind::Busy => {
+                tracing::warn!("volume {what} is left as it is: {error}");
+            }
+            Err(error) => {
+                let context = format!("volume {what}: {error}");
+                return Err(StartError::new(StartErrorKind::Volume, context));
+            }
+        }
+    }
+    site_file::apply_attributes(site, array).await?;
+    Ok(())
+}
+
+/// Says in the log which pools have more volumes than they can hold.
+pub(super) async fn tell_overcommitted<W: World>(
+    array: &ControlPlane<W>,
+) -> Result<(), StartError> {
+    let volumes = array.volumes().await?;
+    for (_, pool) in array.pools().await? {
+        let ours = volumes.iter().filter(|volume| volume.pool == pool.name);
+        let sizes = ours.map(|volume| (&volume.info.name[..], volume.info.size_bytes));
+        let place = (&pool.name[..], pool.capacity_bytes);
+        for warning in warnings(place, &Sizes::new(), &sizes.collect()) {
+            tracing::warn!("{warning}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Takes over at one instant who may log in: hosts, their groups, and the access of targets.
+//!
+//! Invariant: nobody is admitted in between whom neither the array before nor the array after admits. A
+//! host that gets an initiator, and a target that does not name the host any more, change together.
+
+use super::hosts::KnownHosts;
+use super::{ArrayError, ArrayErrorKind, Configuration, ControlPlane, Export};
+use crate::directory::Access;
+use crate::shard::UnitTraits;
+use base::Uuid;
+use engine::World;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who may log in to a target that there is, and what initiators may do there.
+#[derive(Clone, Debug)]
+pub struct NewAccess {
+    /// Name of the target.
+    pub target: String,
+    /// Who may log in.
+    pub access: Access,
+    /// Whether initiators may erase thin LUNs.
+    pub may_sanitize: bool,
+    /// Whether they may do what affects others.
+    pub may_affect_others: bool,
+}
+
+/// A configuration to be, and what is to be done for it.
+struct Adoption {
+    configuration: Configuration,
+    /// The targets that change, each with what was permitted before.
+    changed: Vec<(Export, UnitTraits)>,
+    /// Why others do not, by target.
+    left: BTreeMap<String, String>,
+}
+
+impl<W: World> ControlPlane<W> {
+    /// Has hosts and groups be as these are, and targets admit whom these say; others stay. Sessions
+    /// that are not admitted any more end. A target that can't is left as it is: gives why, by target.
+    ///
+    /// # Errors
+    /// Hosts and groups can't all be so; a target can't, and names one that changes; or it can't be
+    /// kept. Nothing is changed then.
+    pub async fn adopt_access(
+        self: &Arc<Self>,
+        known: KnownHosts,
+        targets: Vec<NewAccess>,
+    ) -> Result<BTreeMap<String, String>, ArrayError> {
+        self.change(move |array| async move {
+            let Adoption {
+                configuration,
+                changed,
+                left,
+            } = array.adoption(known, targets)?;
+            let known = configuration.known.clone();
+            array.keep(configuration).await?;
+            *array.known_hosts() = known;
+            for (export, _) in &changed {
+                let target = export.target.clone();
+                array.export_map().insert(target, export.clone());
+            }
+            array.publish_hosts_and(changed.iter().map(|(export, _)| export));
+            // Hosts may be named by any.
+            let exports = array.exports_by_target().into_values();
+            let uuids: Vec<Uuid> = exports.flat_map(|export| export.uuids).collect();
+            array.follow_access(&changed, &uuids).await?;
+            Ok(left)
+        })
+        .await
+    }
+
+    /// The configuration with all of that.
+    fn adoption(&self, known: KnownHosts, targets: Vec<NewAccess>) -> Result<Adoption, ArrayError> {
+        let before = self.configuration();
+        let mut after = before.clone();
+        after.known.hosts.extend(known.hosts);
+        after.known.groups.extend(known.groups);
+        if let Some(complaint) = after.known.complaint() {
+            return Err(ArrayError::new(ArrayErrorKind::Invalid, complaint));
+        }
+        let (mut changed, mut left) = (Vec::new(), BTreeMap::new());
+        for new in targets {
+            // One that has gone since is nobody's to change.
+            let Some(was) = before.exports.get(&new.target) else {
+                continue;
+            };
+            match self.admit_anew(&mut after, new) {
+                Ok(export) => changed.push((export, was.traits)),
+                Err(error) if names_changed(&was.access, &before.known, &after.known) => {
+                    return Err(error);
+                }
+                Err(error) => drop(left.insert(was.target.clone(), error.context)),
+            }
+        }
+        self.check_secrets(after.accounts())?;
+        Ok(Adoption {
+            configuration: after,
+            changed,
+            left,
+        })
+    }
+
+    /// Has a target admit others in a configuration, if it can. Gives it as it is then.
+    fn admit_anew(&self, after: &mut Configuration, new: NewAccess) -> Result<Export, ArrayError> {
+        let Some(there) = after.exports.get(&new.target) else {
+            return Err(super::exports::no_export(&new.target));
+        };
+        let mut export = there.clone();
+        export.access = new.access;
+        export.traits.may_sanitize = new.may_sanitize;
+        export.traits.may_affect_others = new.may_affect_others;
+        check_admits(&export, &after.known)?;
+        if export.access.portals != there.access.portals {
+            self.check_portals(&export)?;
+        }
+        after.exports.insert(new.target, export.clone());
+        Ok(export)
+    }
+
+    /// Has sessions and units follow who may log in by now, and what is permitted: those who are not
+    /// admitted any more end, and so do copies and tokens of these volumes. Each target comes with
+    /// what it permitted before.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn follow_access(
+        &self,
+        changed: &[(Export, UnitTraits)],
+        volumes: &[Uuid],
+    ) -> Result<(), ArrayError> {
+        let mut narrowed = Ok(());
+        for (export, before) in changed {
+            // Those who are not admitted any more get nothing that they could not do before.
+            let permitted = self.permit(&export.target, export.traits.both(*before));
+            narrowed = narrowed.and(permitted.await);
+        }
+        let planted = "host withdrawn from an export keeps its sessions";
+        if !self.runtime.planted(planted) {
+            self.end_not_admitted().await;
+        }
+        // Who makes copies, or has tokens, may not be admitted any more.
+        let ended = self.end_offload(volumes).await;
+        narrowed.and(ended)?;
+        for (export, _) in changed {
+            self.permit(&export.target, export.traits).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether what an export says of who may log in can be so, with these hosts.
+///
+/// # Errors
+/// Nobody may, or a host or a group is not there.
+pub(super) fn check_admits(export: &Export, known: &KnownHosts) -> Result<(), ArrayError> {
+    let (target, access) = (&export.target, &export.access);
+    let wrong = |kind, why: String| Err(ArrayError::new(kind, format!("target {target}: {why}")));
+    if access.is_closed() {
+        let why = "nobody may log in; name initiators, hosts or host groups, or admit any";
+        return wrong(ArrayErrorKind::Invalid, why.to_owned());
+    }
+    match known.missing(access) {
+        Some(missing) => wrong(ArrayErrorKind::NotFound, missing),
+        None => Ok(()),
+    }
+}
+
+/// Whether access names a host or a group, or a group that has a host, which is another one after.
+fn names_changed(access: &Access, before: &KnownHosts, after: &KnownHosts) -> bool {
+    let is_other = |host: &String| before.hosts.get(host) != after.hosts.get(host);
+    let is_other_group = |group: &String| {
+        let (was, is) = (before.groups.get(group), after.groups.get(group));
+        was != is || is.is_some_and(|group| group.hosts.iter().any(is_other))
+    };
+    access.hosts.iter().any(is_other) || access.host_groups.iter().any(is_other_group)
+}
