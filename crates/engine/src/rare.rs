@@ -128,6 +128,14 @@ pub const MARKS: &[&str] = &[
     "pool opened late",
     "pool refused for what is on a drive",
     "pool that can't be made taken back",
+    "site file applied, and nothing left",
+    "volume of a site file not made, for one had its name",
+    "volume of a site file not made, for a pool is not open",
+    "volume renamed or deleted while a site file is applied",
+    "renamed volume followed by a site file",
+    "volumes of a first start made late",
+    "target of a site file left as it is",
+    "hosts of a site file left as they are",
 ];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
@@ -322,4 +330,14 @@ pub const BUGS: &[&str] = &[
     "pool in use is taken back as being made",
     "pool is made before that is on record",
     "settings name a pool that is gone",
+    "hosts of a site file count before its targets",
+    "LUNs of a site file are shown before its access",
+    "renamed volume is made anew by a site file",
+    "volume in the trash is made anew by a site file",
+    "volume of a closed pool is made anew by a site file",
+    "site file shrinks volumes",
+    "tags of a site file replace others",
+    "schedules of a site file are added again",
+    "description of an array leaves out what hosts prove",
+    "first start is complete without the volumes of closed pools",
 ];

@@ -71,6 +71,8 @@ pub enum Theme {
     Drives,
     /// The run of pools that come and go, of every seed, and no other.
     Pools,
+    /// The run of site files that are applied, of every seed, and no other.
+    Sites,
 }
 
 impl Theme {
@@ -108,6 +110,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Operations, 0),
     (Theme::Drives, 0),
     (Theme::Pools, 0),
+    (Theme::Sites, 0),
 ];
 
 /// The themes of these names, in any case; empty names are none.
@@ -399,7 +402,7 @@ impl Config {
             Theme::Appends | Theme::Scans | Theme::Lanes => true,
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators | Theme::Paths => false,
-            Theme::Operations | Theme::Drives | Theme::Pools => false,
+            Theme::Operations | Theme::Drives | Theme::Pools | Theme::Sites => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) || self.has(Theme::Tails) {

@@ -3,7 +3,7 @@
 use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};
 use crate::seed::Seed;
-use crate::{drives, initiators, moves, operations, paths, pools};
+use crate::{drives, initiators, moves, operations, paths, pools, sites};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -63,12 +63,13 @@ pub fn once(
 type Beside = fn(&Seed, Option<u64>, Option<Listener>, Option<&str>) -> Verdict;
 
 /// The runs of seeds that have no other one, by the themes that ask for them.
-const ALONE: [(Theme, Beside); 5] = [
+const ALONE: [(Theme, Beside); 6] = [
     (Theme::Initiators, initiators::run),
     (Theme::Paths, paths::run),
     (Theme::Operations, operations::run),
     (Theme::Drives, drives::run),
     (Theme::Pools, pools::run),
+    (Theme::Sites, sites::run),
 ];
 
 /// As [`once`], with a bug of [`engine::rare::BUGS`] planted.
@@ -91,13 +92,14 @@ pub fn once_with(
         }
         let config = Config::draw(seed, operations);
         let alone = themes.iter().any(|theme| theme.is_on_request());
-        let others: [(bool, Beside); 6] = [
+        let others: [(bool, Beside); 7] = [
             (moves::is_drawn(seed) && !alone, moves::run),
             (initiators::is_drawn(seed) && !alone, initiators::run),
             (paths::is_drawn(seed) && !alone, paths::run),
             (operations::is_drawn(seed) && !alone, operations::run),
             (drives::is_drawn(seed) && !alone, drives::run),
             (pools::is_drawn(seed) && !alone, pools::run),
+            (sites::is_drawn(seed) && !alone, sites::run),
         ];
         let heard = listener.clone();
         let scenario = Scenario::new(seed.clone(), config, listener);

@@ -147,7 +147,7 @@ fn lost(settings: Option<Arc<Site>>, files: RecordFiles<'_>) -> Beginning {
     }
 }
 
-/// Has the array be what it begins with.
+/// Has the array be what it begins with; `are_made` says whether the volumes are that it began with.
 ///
 /// # Errors
 /// A shard has stopped, or the record can't be written; at the first start, what can't be served.
@@ -157,8 +157,9 @@ pub(super) async fn take_over<W: World>(
         basis,
     }: Beginning,
     settled: Settled<W>,
+    are_made: bool,
 ) -> Result<(), StartError> {
-    let taken = settled.take_over(configuration, basis).await;
+    let taken = settled.take_over_all(configuration, basis, are_made).await;
     taken.map_err(|error| match basis {
         Basis::New if error.kind != ArrayErrorKind::Internal => {
             StartError::new(StartErrorKind::Export, error.context)

@@ -12,15 +12,16 @@ use std::sync::{Arc, Weak};
 
 /// The volumes that the first start could not make.
 struct FirstStart<W: World> {
-    site: Site,
+    /// None where nobody says which they are.
+    site: Option<Site>,
     array: Weak<ControlPlane<W>>,
 }
 
-/// Rounds that look for what an array is without, which was to be as `site` says.
+/// Rounds that look for what an array is without, which was to be as `site` says, if that is known.
 pub fn late_rounds<W: World>(
     openings: &Arc<Openings<W>>,
     array: &Arc<ControlPlane<W>>,
-    site: Site,
+    site: Option<Site>,
 ) -> LateRounds<W> {
     let work = FirstStart {
         site,
@@ -32,9 +33,9 @@ pub fn late_rounds<W: World>(
 impl<W: World> LateWork for FirstStart<W> {
     fn complete(&self) -> BoxFuture<'_, Result<(), String>> {
         let completed = async {
-            match self.array.upgrade() {
-                Some(array) => complete(&self.site, &array).await,
-                None => Ok(()),
+            match (self.array.upgrade(), &self.site) {
+                (Some(array), Some(site)) => complete(site, &array).await,
+                _ => Ok(()),
             }
         };
         completed
@@ -49,6 +50,11 @@ async fn complete<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result
     let renamed = site_file::renamed(site, array).await?;
     let site = site_file::follow(site, &renamed);
     let plan = site_file::plan(&site, array).await?;
+    if !plan.steps.is_empty() {
+        array
+            .runtime()
+            .reached("volumes of a first start made late");
+    }
     volumes::make(plan, &site, array).await?;
     if array.closed_names().is_none() {
         array.settle_configuration(true).await?;

@@ -124,8 +124,8 @@ impl PoolsOpen<'_> {
         homes(&self.opened.plans)
     }
 
-    /// Has an array over the pools be what its configuration and the site file say. Gives what it was
-    /// to be, as described.
+    /// Has an array over the pools be what its configuration and the site file say. Gives the site file,
+    /// with the settings that count: late pools may have to be completed by it.
     ///
     /// # Errors
     /// A record can't be read or written, or a shard has stopped. At the first start: what can't be
@@ -133,7 +133,7 @@ impl PoolsOpen<'_> {
     pub async fn configure<W: World>(
         mut self,
         (array, openings): (&Arc<ControlPlane<W>>, &Openings<W>),
-    ) -> Result<Site, StartError> {
+    ) -> Result<Option<Site>, StartError> {
         openings.take_note_of_all(&mut self.opened, array).await?;
         let settled = array.settle().await?;
         array.keep_events();
@@ -148,10 +148,11 @@ impl PoolsOpen<'_> {
         self.make((array, openings), site, settled).await?;
         let configured = openings.made().set_configured((site, was_cut)).await;
         configured.map_err(StartError::record)?;
-        if let Some(file) = self.file {
-            tell_differences(&site_file::follow(&file, &renamed), array).await?;
-        }
-        Ok(self.described)
+        let Some(file) = self.file else {
+            return Ok(None);
+        };
+        tell_differences(&site_file::follow(&file, &renamed), array).await?;
+        Ok(Some(self.described))
     }
 
     /// Makes the pools and volumes that are missing, and has the array be what it begins with.
@@ -162,7 +163,7 @@ impl PoolsOpen<'_> {
         settled: Settled<W>,
     ) -> Result<(), StartError> {
         let kept = (self.kept.take(), self.of_before.take());
-        let beginning = configuration::begin(site, kept, self.opened.is_lost, self.files)?;
+        let mut beginning = configuration::begin(site, kept, self.opened.is_lost, self.files)?;
         let is_first = beginning.basis == Basis::New;
         let volumes = site_file::plan(site, array).await?;
         let plans = std::mem::take(&mut self.opened.plans);
@@ -174,10 +175,14 @@ impl PoolsOpen<'_> {
         if !beginning.configuration.is_complete {
             volumes::make(volumes, site, array).await?;
         }
+        let planted = "first start is complete without the volumes of closed pools";
+        beginning.configuration.is_complete |= array.runtime().planted(planted);
         if is_first {
             volumes::tell_overcommitted(array).await?;
         }
-        configuration::take_over(beginning, settled).await
+        // Without the file, nobody knows which are missing.
+        let are_made = self.file.is_some();
+        configuration::take_over(beginning, settled, are_made).await
     }
 
     /// Puts on record what was found of pools: that the configuration is gone, where there was one, and

@@ -141,22 +141,35 @@ impl<W: World> ControlPlane<W> {
 }
 
 impl<W: World> Settled<W> {
-    /// Has the array be what `configuration` says, and keeps that where the record does not say it.
-    /// It is complete from then on if all pools are open. Drives that have left are forgotten last:
-    /// that may write the configuration, which has to be whole by then.
+    /// As [`Settled::take_over_all`], where all volumes are made that can be.
     ///
     /// # Errors
-    /// A shard has stopped, or the record can't be written; what can't be served of a new one.
+    /// See there.
     pub async fn take_over(
         self,
         configuration: Configuration,
         basis: Basis,
     ) -> Result<(), ArrayError> {
+        self.take_over_all(configuration, basis, true).await
+    }
+
+    /// Has the array be what `configuration` says, and keeps that where the record does not say it.
+    /// It is complete from then on if all pools are open, and all volumes `are_made` that can be. Drives that have left are forgotten last:
+    /// that may write the configuration, which has to be whole by then.
+    ///
+    /// # Errors
+    /// A shard has stopped, or the record can't be written; what can't be served of a new one.
+    pub async fn take_over_all(
+        self,
+        configuration: Configuration,
+        basis: Basis,
+        are_made: bool,
+    ) -> Result<(), ArrayError> {
         let array = self.array;
         let was_complete = configuration.is_complete;
         let restored = array.restore_configuration(configuration, basis == Basis::New);
         restored.await?;
-        let is_complete = was_complete || array.closed_names().is_none();
+        let is_complete = was_complete || are_made && array.closed_names().is_none();
         if basis != Basis::Record || is_complete != was_complete {
             array.settle_configuration(is_complete).await?;
         }

@@ -84,6 +84,28 @@ impl<W: World> ControlPlane<W> {
         self.create_volume_as(pool, spec, beside, false).await
     }
 
+    /// As [`ControlPlane::create_volume`], if `may_be_made` says so of the volumes that there are, and
+    /// of those in the trash.
+    ///
+    /// # Errors
+    /// See there, and what `may_be_made` says.
+    pub async fn create_volume_if(
+        self: &Arc<Self>,
+        pool: String,
+        spec: VolumeSpec,
+        beside: Vec<String>,
+        may_be_made: impl FnOnce(&[PlacedVolume], &[PlacedVolume]) -> Result<(), ArrayError>
+        + Send
+        + 'static,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            may_be_made(&array.volumes().await?, &array.trash().await?)?;
+            let of_it = (beside, false);
+            array.make_in_turn(pool, spec, of_it, None).await
+        })
+        .await
+    }
+
     /// As [`ControlPlane::create_volume`], of a volume that may detect zeroes.
     ///
     /// # Errors
@@ -134,27 +156,38 @@ impl<W: World> ControlPlane<W> {
         (beside, detects_zeroes): (Vec<String>, bool),
         job: Option<u64>,
     ) -> Result<PlacedVolume, ArrayError> {
-        self.change(move |array| async move {
-            array.check_name_free_for(&spec.name, job).await?;
-            let volumes = array.volumes().await?;
-            let mut others = volumes.iter().filter(|other| other.pool == pool);
-            let lane = match others.find(|other| beside.contains(&other.info.name)) {
-                Some(other) => other.lane,
-                None => array.emptiest_lane(&pool).await?,
-            };
-            let visit = move |_, pool: Lane<W>| async move {
-                Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
-            };
-            let info = array.with_lane(&pool, lane, visit).await?;
-            let properties = VolumeProperties::default();
-            Ok(PlacedVolume {
-                pool,
-                lane,
-                info,
-                properties,
-            })
+        let of_it = (beside, detects_zeroes);
+        let make =
+            move |array: Arc<Self>| async move { array.make_in_turn(pool, spec, of_it, job).await };
+        self.change(make).await
+    }
+
+    /// The same, for a change whose turn it is.
+    async fn make_in_turn(
+        &self,
+        pool: String,
+        spec: VolumeSpec,
+        (beside, detects_zeroes): (Vec<String>, bool),
+        job: Option<u64>,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.check_name_free_for(&spec.name, job).await?;
+        let volumes = self.volumes().await?;
+        let mut others = volumes.iter().filter(|other| other.pool == pool);
+        let lane = match others.find(|other| beside.contains(&other.info.name)) {
+            Some(other) => other.lane,
+            None => self.emptiest_lane(&pool).await?,
+        };
+        let visit = move |_, pool: Lane<W>| async move {
+            Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
+        };
+        let info = self.with_lane(&pool, lane, visit).await?;
+        let properties = VolumeProperties::default();
+        Ok(PlacedVolume {
+            pool,
+            lane,
+            info,
+            properties,
         })
-        .await
     }
 
     /// Grows the volume called `name` to `size_bytes` and tells its initiators. Shrinks it,

@@ -26,6 +26,7 @@ use crate::control::{ArrayError, ControlPlane};
 use crate::openings::Openings;
 use engine::World;
 use site::Site;
+use site::diff::Step;
 use std::sync::Arc;
 
 /// What becomes of a difference when the file is applied.
@@ -94,48 +95,72 @@ pub async fn apply<W: World>(
     is_owner: bool,
 ) -> Result<Outcome, ArrayError> {
     renamed::forget(site, array).await?;
-    let site = &renamed::follow(site, &renamed(site, array).await?);
-    let before = differences(site, array).await?;
-    let mut failed = settings::apply(site, array, is_owner).await;
-    failed.extend(portals::apply(site, array).await);
-    failed.extend(pools::apply_pools(site, (array, openings), is_owner).await);
-    for step in volumes::plan(site, array).await?.steps {
-        let what = format!("volume {}", volumes::name_of(&step));
-        let made = volumes::make(step, site, array).await;
+    let followed = renamed::follow(site, &renamed(site, array).await?);
+    let before = differences(&followed, array).await?;
+    let mut failed = settings::apply(&followed, array, is_owner).await;
+    failed.extend(portals::apply(&followed, array).await);
+    failed.extend(pools::apply_pools(&followed, (array, openings), is_owner).await);
+    failed.extend(apply_volumes((site, &followed), array).await?);
+    failed.extend(reconcile::apply(&followed, array).await?);
+    failed.extend(access::apply(&followed, array).await);
+    let after = differences(&followed, array).await?;
+    let outcome = outcome(before, &after, &failed);
+    for Difference { what, how, .. } in &outcome.done {
+        tracing::info!("the site file is applied: {what}: {how}");
+    }
+    if outcome.left.is_empty() && !outcome.done.is_empty() {
+        let mark = "site file applied, and nothing left";
+        array.runtime().reached(mark);
+    }
+    Ok(outcome)
+}
+
+/// Makes and grows volumes of a site file, as it was written and as it is followed. Gives those that
+/// could not be, and why.
+async fn apply_volumes<W: World>(
+    (written, followed): (&Site, &Site),
+    array: &Arc<ControlPlane<W>>,
+) -> Result<Vec<(String, String)>, ArrayError> {
+    let mut failed = Vec::new();
+    for step in volumes::plan(followed, array).await?.steps {
+        let name = volumes::name_of(&step);
+        let what = format!("volume {name}");
+        let is_written = written.volumes.iter().any(|volume| volume.name == name);
+        if !is_written && matches!(step, Step::Create(_)) {
+            let why =
+                "the file has another name for it, and it has gone, or got a third, meanwhile";
+            failed.push((what, why.to_owned()));
+            continue;
+        }
+        let made = volumes::make(step, followed, array).await;
         failed.extend(made.err().map(|error| (what, error.context)));
     }
-    failed.extend(reconcile::apply(site, array).await?);
-    failed.extend(access::apply(site, array).await);
-    let after = differences(site, array).await?;
+    Ok(failed)
+}
+
+/// What came of an application: what was to be done `before`, and is not any more.
+fn outcome(before: Vec<Difference>, after: &[Difference], failed: &[(String, String)]) -> Outcome {
     let is_to_do = |difference: &&Difference| difference.action != Action::Keep;
-    let (left, done): (Vec<Difference>, Vec<Difference>) = before
-        .into_iter()
-        .filter(|difference| is_to_do(&difference))
-        .partition(|difference| {
-            let mut still = after.iter().filter(is_to_do);
-            still.any(|other| other.what == difference.what)
-        });
-    let why = |difference: &Difference| {
-        let about = failed.iter().filter(|(what, _)| *what == difference.what);
+    let mut outcome = Outcome {
+        done: Vec::new(),
+        left: Vec::new(),
+    };
+    for difference in before.into_iter().filter(|one| is_to_do(&one)) {
+        let what = &difference.what;
+        let about = failed.iter().filter(|(failed, _)| failed == what);
         let said: Vec<&str> = about.map(|(_, why)| why.as_str()).collect();
-        match said.is_empty() {
-            true => "something else is in its way; see the log".to_owned(),
-            false => said.join("; "),
+        let mut still = after.iter().filter(is_to_do);
+        match (still.any(|other| other.what == *what), said.is_empty()) {
+            (false, true) => outcome.done.push(difference),
+            (true, true) => outcome.left.push(Unsettled {
+                difference,
+                why: "something else is in its way; see the log".to_owned(),
+            }),
+            (_, false) => outcome.left.push(Unsettled {
+                why: said.join("; "),
+                difference,
+            }),
         }
-    };
-    for difference in &done {
-        tracing::info!(
-            "the site file is applied: {}: {}",
-            difference.what,
-            difference.how
-        );
     }
-    let unsettled = |difference: Difference| Unsettled {
-        why: why(&difference),
-        difference,
-    };
-    Ok(Outcome {
-        left: left.into_iter().map(unsettled).collect(),
-        done,
-    })
+    outcome
 }

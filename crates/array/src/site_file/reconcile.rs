@@ -15,6 +15,9 @@ use engine::pool::VolumeChange;
 use site::Site;
 use std::sync::Arc;
 
+/// A planted bug.
+const ADDED_AGAIN: &str = "schedules of a site file are added again";
+
 /// Things that could not be as the site file says, and why.
 pub type Failed = Vec<(String, String)>;
 
@@ -36,7 +39,11 @@ pub async fn apply<W: World>(
             continue;
         };
         say(array, wanted, there, &mut failed).await;
-        for new in missing(&wanted.schedules, &schedule::of(there)) {
+        let known = match array.runtime().planted(ADDED_AGAIN) {
+            true => Vec::new(),
+            false => schedule::of(there),
+        };
+        for new in missing(&wanted.schedules, &known) {
             let (every_s, keep) = (new.every.as_secs(), new.keep);
             let added = array.add_schedule(&wanted.name, every_s, keep).await;
             told(
@@ -202,7 +209,16 @@ async fn say<W: World>(
 ) {
     let name = &wanted.name;
     let what = &format!("volume {name}");
-    let new = new_attributes(wanted, there);
+    let mut new = new_attributes(wanted, there);
+    if array
+        .runtime()
+        .planted("tags of a site file replace others")
+        && !wanted.tags.is_empty()
+    {
+        let others = attributes::tags(&there.properties).into_keys();
+        let others = others.filter(|key| !wanted.tags.contains_key(key));
+        new.tags.extend(others.map(|key| (key, String::new())));
+    }
     if new != NewAttributes::default() {
         tracing::info!("volume {name} has description and tags of the site file");
         let said = array.change_attributes(name.clone(), new).await;

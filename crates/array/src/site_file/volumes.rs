@@ -1,8 +1,9 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
+use super::renamed::MADE_ANEW;
 use super::{Action, Difference};
 use crate::control::attributes::SITE_NAME;
-use crate::control::{ArrayError, ControlPlane, PlacedVolume};
+use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use engine::pool::SNAPSHOT_MARK;
 use engine::{VolumeSpec, World};
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
@@ -31,6 +32,9 @@ pub async fn plan<W: World>(
         });
     }
     let mut plan = diff::volumes(site, &existing);
+    if array.runtime().planted(SHRINKS) {
+        shrink(&mut plan, site);
+    }
     let withheld = withheld(site, array).await?;
     plan.steps.retain(|step| match step {
         Step::Create(volume) => withheld.iter().all(|(name, _)| *name != volume.name),
@@ -40,6 +44,21 @@ pub async fn plan<W: World>(
         tracing::warn!("volume {volume} of the site file is not made: it {why}");
     }
     Ok(plan)
+}
+
+/// A planted bug.
+const SHRINKS: &str = "site file shrinks volumes";
+
+/// As the planted bug has it.
+fn shrink(plan: &mut VolumePlan, site: &Site) {
+    for (name, _) in std::mem::take(&mut plan.larger) {
+        let said = site.volumes.iter().find(|volume| volume.name == name);
+        plan.steps.extend(said.map(|volume| Step::Grow {
+            name,
+            pool: volume.pool.clone(),
+            size_bytes: volume.size_bytes,
+        }));
+    }
 }
 
 /// What makes a volume that has nothing of the one of before.
@@ -61,7 +80,7 @@ async fn withheld<W: World>(
     let (there, trash) = (array.volumes().await?, array.trash().await?);
     let (unlisted, closed) = (array.unlisted_names(), array.closed_names());
     let why = |name: &str| {
-        let known = kept_by_drives(name, &there, &trash);
+        let known = kept_by_drives(name, &there, trash_seen(array, &trash));
         let unlisted = unlisted.as_ref().map(|pool| {
             format!(
                 "may be in a pool that was made here and is not in the settings, pool {pool}: \
@@ -70,6 +89,14 @@ async fn withheld<W: World>(
         });
         let closed = closed.as_ref();
         let closed = closed.map(|pool| format!("may be in a pool that is not open: {pool}"));
+        let runtime = array.runtime();
+        if known.is_some() {
+            runtime.reached("volume of a site file not made, for one had its name");
+        } else if closed.is_some() {
+            runtime.reached("volume of a site file not made, for a pool is not open");
+        }
+        let planted = "volume of a closed pool is made anew by a site file";
+        let closed = closed.filter(|_| !runtime.planted(planted));
         known.or(unlisted).or(closed)
     };
     let said = unseen.into_iter().filter_map(|name| {
@@ -77,6 +104,18 @@ async fn withheld<W: World>(
         Some((name, why))
     });
     Ok(said.collect())
+}
+
+/// The volumes in the trash that count.
+fn trash_seen<'a, W: World>(
+    array: &ControlPlane<W>,
+    trash: &'a [PlacedVolume],
+) -> &'a [PlacedVolume] {
+    let planted = "volume in the trash is made anew by a site file";
+    match array.runtime().planted(planted) {
+        true => &[],
+        false => trash,
+    }
 }
 
 /// Where the data of a volume is that no open pool has: `there` are all that have a name, and in the
@@ -87,6 +126,8 @@ fn kept_by_drives(name: &str, there: &[PlacedVolume], trash: &[PlacedVolume]) ->
         of.is_some_and(|(volume, _)| volume == name)
     };
     let whole = trash.iter().rfind(|one| one.info.name == name);
+    // It was renamed, and deleted since.
+    let whole = whole.or(trash.iter().rfind(|one| was_called(one, name)));
     if whole.is_none()
         && let Some(snapshot) = there.iter().find(is_of)
     {
@@ -107,6 +148,19 @@ fn kept_by_drives(name: &str, there: &[PlacedVolume], trash: &[PlacedVolume]) ->
         "is in the trash of pool {pool}, as {what}: `ashlar trash restore {uuid}` restores it, \
          {MAKE_EMPTY}{or_that}"
     ))
+}
+
+/// Why a volume is not made, though it was to be a moment ago: it has been deleted or renamed since.
+fn not_made(
+    name: &str,
+    site: &Site,
+    (there, trash): (&[PlacedVolume], &[PlacedVolume]),
+) -> Option<String> {
+    let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
+    let is_it = |one: &&PlacedVolume| was_called(one, name) && !describes(&one.info.name);
+    let renamed = there.iter().find(is_it);
+    let renamed = renamed.map(|one| format!("is called {} now", one.info.name));
+    renamed.or(kept_by_drives(name, there, trash))
 }
 
 /// Whether a volume had this name before.
@@ -179,31 +233,55 @@ pub async fn make<W: World>(
     array: &Arc<ControlPlane<W>>,
 ) -> Result<(), ArrayError> {
     match step {
-        Step::Create(volume) => {
-            let size = human(volume.size_bytes);
-            tracing::info!("making volume {}, {size}", volume.name);
-            let spec = VolumeSpec {
-                name: volume.name,
-                size_bytes: volume.size_bytes,
-                provisioning: match volume.provisioning {
-                    Provisioning::Thin => engine::Provisioning::Thin,
-                    Provisioning::Thick => engine::Provisioning::Thick,
-                },
-            };
-            let mut exports = site.exports.iter();
-            let export = exports.find(|export| export.volumes.contains(&spec.name));
-            let beside = export.map(|export| export.volumes.clone());
-            let beside = beside.unwrap_or_default();
-            array.create_volume(volume.pool, spec, beside).await?;
-        }
+        Step::Create(volume) => create(volume, site, array).await,
         Step::Grow {
             name, size_bytes, ..
         } => {
             tracing::info!("growing volume {name} to {}", human(size_bytes));
-            array.resize_volume(name, size_bytes, false).await?;
+            let by_force = array.runtime().planted(SHRINKS);
+            let grown = array.resize_volume(name, size_bytes, by_force).await;
+            grown.map(drop)
         }
     }
-    Ok(())
+}
+
+/// Makes a volume, unless another one has its name by now, or had it.
+async fn create<W: World>(
+    volume: ExistingVolume,
+    site: &Site,
+    array: &Arc<ControlPlane<W>>,
+) -> Result<(), ArrayError> {
+    let size = human(volume.size_bytes);
+    tracing::info!("making volume {}, {size}", volume.name);
+    let spec = VolumeSpec {
+        name: volume.name,
+        size_bytes: volume.size_bytes,
+        provisioning: match volume.provisioning {
+            Provisioning::Thin => engine::Provisioning::Thin,
+            Provisioning::Thick => engine::Provisioning::Thick,
+        },
+    };
+    let mut exports = site.exports.iter();
+    let export = exports.find(|export| export.volumes.contains(&spec.name));
+    let beside = export.map(|export| export.volumes.clone());
+    let (name, site, own) = (spec.name.clone(), site.clone(), Arc::clone(array));
+    let may_be_made = move |there: &[PlacedVolume], trash: &[PlacedVolume]| {
+        let trash = trash_seen(&own, trash);
+        let there = match own.runtime().planted(MADE_ANEW) {
+            true => &[],
+            false => there,
+        };
+        let Some(why) = not_made(&name, &site, (there, trash)) else {
+            return Ok(());
+        };
+        let mark = "volume renamed or deleted while a site file is applied";
+        own.runtime().reached(mark);
+        let context = format!("volume {name} is not made: it {why}");
+        Err(ArrayError::new(ArrayErrorKind::Exists, context))
+    };
+    let beside = beside.unwrap_or_default();
+    let made = array.create_volume_if(volume.pool, spec, beside, may_be_made);
+    made.await.map(drop)
 }
 
 /// The volumes of the site that no open pool has, by name. While a pool is not open, it may have

@@ -8,6 +8,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod adoption;
 mod checksum_memory;
 mod consistency;
 mod departures;

@@ -25,7 +25,7 @@ pub(super) struct Late {
 
 impl Late {
     /// Looks from now on.
-    pub(super) fn begin(site: Site, array: &Arc<Array>) -> Self {
+    pub(super) fn begin(site: Option<Site>, array: &Arc<Array>) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let mut rounds = late_rounds(array.openings(), array.control(), site);
         let task = tokio::spawn(async move {

@@ -204,31 +204,31 @@ impl KnownBeforeStart {
     }
 }
 
-/// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
-/// described.
+/// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, that late
+/// pools may have to be completed by.
 async fn furnish(
     known: KnownBeforeStart,
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &FrontLimits),
-) -> Result<(Arc<Array>, Front, Site), BringUpError> {
+) -> Result<(Arc<Array>, Front, Option<Site>), BringUpError> {
     let shared = (Arc::new(Directory::new()), offload::begin());
     shared.0.allow_algorithms(&known.described.chap);
-    let (array, described) = bring_up_array(&known, (data, shards), shared.clone()).await?;
+    let (array, site) = bring_up_array(&known, (data, shards), shared.clone()).await?;
     array.keep_by_itself(array::scrubs(data.path())).await?;
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_sockets(Arc::new(front.changes()));
     tell_unseen(&array);
     array.resume_jobs();
-    Ok((array, front, described))
+    Ok((array, front, site))
 }
 
-/// The array over its pools, as its records and the site file say; and what it was to be.
+/// The array over its pools, as its records and the site file say; and that site.
 async fn bring_up_array(
     known: &KnownBeforeStart,
     (data, shards): (&Arc<DataDir>, &[ShardHandle]),
     shared: (Arc<Directory>, Arc<Offload>),
-) -> Result<(Arc<Array>, Site), BringUpError> {
+) -> Result<(Arc<Array>, Option<Site>), BringUpError> {
     let (record, openings) = (array::drive_record(data.path()), &known.openings);
     let (configuration, hosts) = (data.configuration_file(), data.hosts_file());
     let before = known.in_order(data, &*record, (&configuration, &hosts));
@@ -236,8 +236,8 @@ async fn bring_up_array(
     let pools = before.open_pools(openings, shards, &roster).await?;
     let jobs = jobs_of(&pools.described, data)?;
     let array = known.array((data, shards), &pools, shared, (roster, jobs));
-    let described = pools.configure((array.control(), openings)).await?;
-    Ok((array, described))
+    let site = pools.configure((array.control(), openings)).await?;
+    Ok((array, site))
 }
 
 /// Jobs of before, and what they need of this machine.

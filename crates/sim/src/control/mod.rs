@@ -88,14 +88,14 @@ pub(crate) async fn settle(
     }
 }
 
-/// Looks for what an array is without until the boot ends, as a server does. It was to be as
-/// `described`.
+/// Looks for what an array is without until the boot ends, as a server does. It was to be as `site`
+/// says.
 pub(crate) fn look_late(
     world: &SimWorld,
     (openings, array): (&Arc<Openings<SimWorld>>, &Arc<ControlPlane<SimWorld>>),
-    described: Site,
+    site: Option<Site>,
 ) {
-    let mut rounds = late_rounds(openings, array, described);
+    let mut rounds = late_rounds(openings, array, site);
     let here = world.clone();
     world.spawn(async move {
         loop {
@@ -185,7 +185,7 @@ impl<'a> Start<'a> {
     }
 
     /// The control plane over the pools on `shards`, once it is what its record and the site `file`
-    /// say. Gives, too, what it was to be.
+    /// say. Gives, too, the site that late pools may have to be completed by.
     ///
     /// # Errors
     /// As those of a start.
@@ -194,7 +194,7 @@ impl<'a> Start<'a> {
         shards: &Shards,
         openings: &Arc<Openings<SimWorld>>,
         file: Option<&Site>,
-    ) -> Result<(Arc<ControlPlane<SimWorld>>, Site), StartError> {
+    ) -> Result<(Arc<ControlPlane<SimWorld>>, Option<Site>), StartError> {
         let kept = self.found.settings.is_some().then(|| self.found.clone());
         let data = openings.data();
         let described = described(file, kept.as_ref(), (data, openings.made()))?;
@@ -217,8 +217,8 @@ impl<'a> Start<'a> {
         let pools = pools.await?;
         let offload = Arc::new(Offload::new(None, Default::default()));
         let array = self.control_plane((shards, pools.homes()), offload, &pools.described);
-        let described = pools.configure((&array, openings)).await?;
-        Ok((array, described))
+        let site = pools.configure((&array, openings)).await?;
+        Ok((array, site))
     }
 
     fn configuration_writer(&self) -> Writer<Configuration> {

@@ -141,8 +141,8 @@ async fn begin(
     let bays = Arc::new(SimBays::new(world, &books.shelf));
     let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
     let file = is_first.then_some(&books.site);
-    let (array, described) = start.bring_up(shards, &openings, file).await?;
-    look_late(world, (&openings, &array), described);
+    let (array, site) = start.bring_up(shards, &openings, file).await?;
+    look_late(world, (&openings, &array), site);
     Ok((array, openings))
 }
 

@@ -83,6 +83,14 @@ pub(super) async fn apply<W: World>(
 ) -> Vec<(String, String)> {
     let (wanted, now) = (configuration(site), array.configuration());
     let mut failed = Vec::new();
+    let planted = "LUNs of a site file are shown before its access";
+    if array.runtime().planted(planted) {
+        for (target, export) in &wanted.exports {
+            if let Some(there) = now.exports.get(target) {
+                let _ = show(array, target, there, export).await;
+            }
+        }
+    }
     let unadmitted = admit(&wanted, &now, array, &mut failed).await;
     let mut note = |what: String, error: Option<String>| {
         failed.extend(error.map(|error| (what, error)));
@@ -128,39 +136,64 @@ async fn admit<W: World>(
     if differing.is_empty() && others.is_empty() {
         return BTreeMap::new();
     }
+    let planted = "hosts of a site file count before its targets";
+    if array.runtime().planted(planted) {
+        let known = wanted.known.clone();
+        let _ = array.adopt_access(known, Vec::new()).await;
+    }
     let new = others.iter().map(|export| new_access(export)).collect();
     let why = match array.adopt_access(wanted.known.clone(), new).await {
-        Ok(left) => return left,
+        Ok(left) => {
+            if !left.is_empty() {
+                array
+                    .runtime()
+                    .reached("target of a site file left as it is");
+            }
+            return left;
+        }
         Err(error) => error.context,
     };
+    array
+        .runtime()
+        .reached("hosts of a site file left as they are");
     let hosts = differing.into_iter().map(|host| (host.what, why.clone()));
     failed.extend(hosts);
-    // Those that have nothing to do with hosts go on without them.
-    let names_hosts = |access: &Access| !access.hosts.is_empty() || !access.host_groups.is_empty();
-    let by_hosts = |export: &Export| {
-        let there = now.exports.get(&export.target);
-        names_hosts(&export.access) || there.is_some_and(|there| names_hosts(&there.access))
-    };
-    let (by_hosts, alone): (Vec<&Export>, Vec<&Export>) =
-        wanted.exports.values().partition(|export| by_hosts(export));
-    let alone = alone.into_iter().filter(|export| {
-        let mut others = others.iter();
-        others.any(|other| other.target == export.target)
-    });
-    let alone: Vec<&Export> = alone.collect();
-    let new = alone.iter().map(|export| new_access(export)).collect();
+    let mut left = admit_without_hosts(now, array, &others).await;
+    let why = format!("it names hosts, which are not as in the file: {why}");
+    // Its hosts may be more there than in the file.
+    let by_hosts = wanted.exports.values();
+    let by_hosts = by_hosts.filter(|export| is_by_hosts(export, now));
+    let targets = by_hosts.map(|export| export.target.clone());
+    left.extend(targets.map(|target| (target, why.clone())));
+    left
+}
+
+/// Has those of these targets that have nothing to do with hosts admit whom the file admits. Gives
+/// those that do not, and why.
+async fn admit_without_hosts<W: World>(
+    now: &Configuration,
+    array: &Arc<ControlPlane<W>>,
+    others: &[&Export],
+) -> BTreeMap<String, String> {
+    let alone = others.iter().filter(|export| !is_by_hosts(export, now));
+    let new: Vec<NewAccess> = alone.map(|export| new_access(export)).collect();
+    let targets: Vec<String> = new.iter().map(|new| new.target.clone()).collect();
     let adopted = array.adopt_access(KnownHosts::default(), new).await;
-    let mut left = adopted.unwrap_or_else(|error| {
-        let targets = alone.iter().map(|export| export.target.clone());
+    adopted.unwrap_or_else(|error| {
+        let targets = targets.into_iter();
         targets
             .map(|target| (target, error.context.clone()))
             .collect()
-    });
-    let why = format!("it names hosts, which are not as in the file: {why}");
-    // Its hosts may be more there than in the file.
-    let by_hosts = by_hosts.into_iter().map(|export| export.target.clone());
-    left.extend(by_hosts.map(|target| (target, why.clone())));
-    left
+    })
+}
+
+/// Whether a target names hosts, in the file or as it is.
+fn is_by_hosts(export: &Export, now: &Configuration) -> bool {
+    let names_hosts = |export: &Export| {
+        let access = &export.access;
+        !access.hosts.is_empty() || !access.host_groups.is_empty()
+    };
+    names_hosts(export) || now.exports.get(&export.target).is_some_and(names_hosts)
 }
 
 /// Whether a target admits others than `wanted`, or permits them something else.

@@ -1,0 +1,172 @@
+//! A start of the array, as the server makes it.
+
+use super::{Books, Boot, LOOK_PAUSE, LOOKS};
+use crate::control::{Start, look_late};
+use crate::pools::bays::SimBays;
+use crate::pools::shelf::DATA;
+use crate::shards::Shards;
+use array::control::{ArrayError, ArrayErrorKind, Sockets};
+use array::directory::Portal;
+use array::openings::Openings;
+use base::Prng;
+use engine::World;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use world_sim::SimWorld;
+
+/// Sockets of an array in the simulated world.
+struct SimSockets {
+    /// A portal that can't be opened.
+    barred: Option<SocketAddr>,
+}
+
+impl Sockets for SimSockets {
+    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError> {
+        match self.barred == Some(address) {
+            false => Ok(address),
+            true => Err(ArrayError::new(
+                ArrayErrorKind::Invalid,
+                format!("this machine has no {address}"),
+            )),
+        }
+    }
+
+    fn close(&self, _: SocketAddr) {}
+}
+
+impl Books {
+    /// Names of the drives that nobody finds.
+    pub(super) fn away(&self) -> BTreeSet<String> {
+        let away = self.shelf.own().filter(|bay| bay.is_away.get());
+        away.map(|bay| bay.name.clone()).collect()
+    }
+
+    /// The pools of the site file that are there, before any start has come to its end.
+    fn made_by_first_start(&self) -> Vec<site::Pool> {
+        let made = self.records.made.kept().pools;
+        let is_made = |pool: &&site::Pool| {
+            let state = made.get(&pool.name);
+            state.is_some_and(|state| !state.is_being_made())
+        };
+        let file = self.file.borrow();
+        file.pools.iter().filter(is_made).cloned().collect()
+    }
+
+    /// The drives of a pool that was open are away when a boot begins.
+    pub(super) fn draw_away(&self, prng: &mut Prng) {
+        let oracle = self.oracle.borrow();
+        let open: Vec<site::Pool> = match oracle.last() {
+            Some(seen) => {
+                let all = seen.settings.pools.iter();
+                let open = all.filter(|pool| !seen.closed.contains(&pool.name));
+                open.cloned().collect()
+            }
+            None => self.made_by_first_start(),
+        };
+        if open.is_empty() || !prng.chance(1, 3) {
+            return;
+        }
+        let drives = prng.pick(&open).drives();
+        for bay in drives.filter_map(|name| self.shelf.called(name)) {
+            bay.is_away.set(true);
+        }
+    }
+}
+
+impl Boot {
+    /// Starts the array; nothing where that ends for a reason that there is.
+    pub(super) async fn start(
+        world: &SimWorld,
+        books: &Rc<Books>,
+        prng: &mut Prng,
+        last: bool,
+    ) -> Result<Option<Boot>, String> {
+        let shards = Shards::new(world, books.shards);
+        let start = Start::new(world, &books.records, last);
+        let began_unix_s = start.runtime().unix_s();
+        let is_first = start.found.settings.is_none();
+        let file = books.file.borrow().clone();
+        let is_complete = start.found.is_complete && !is_first;
+        let has_file = is_first || prng.chance(3, 4);
+        let completes = !is_complete && has_file;
+        if completes {
+            books.did.borrow_mut().files.push(file.clone());
+        }
+        let bays = Arc::new(SimBays::new(world, &books.shelf));
+        let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
+        let began = start.bring_up(&shards, &openings, has_file.then_some(&file));
+        let (array, site) = match began.await {
+            Ok(began) => began,
+            Err(error) => {
+                world.note(|| format!("no start: {error}"));
+                let has_failed = books.records.failed_unix_s() >= began_unix_s;
+                return match has_failed || !books.away().is_empty() {
+                    true => Ok(None),
+                    false => Err(format!("the start: {error}")),
+                };
+            }
+        };
+        if completes {
+            *books.completes.borrow_mut() = site.clone();
+        }
+        open_portals(&array, books.is_gentle, prng);
+        look_late(world, (&openings, &array), site);
+        let boot = Boot {
+            world: world.clone(),
+            books: Rc::clone(books),
+            array,
+            openings,
+            began_unix_s,
+        };
+        if is_first && boot.array.closed_names().is_none() {
+            *books.applied.borrow_mut() = Some(file);
+        }
+        Ok(Some(boot))
+    }
+
+    /// Pools whose drives are all there open by themselves.
+    pub(super) async fn wait_until_open(&self) {
+        for _ in 0..LOOKS {
+            let closed = self.array.closed_pools();
+            if closed.is_empty() && self.array.unsettled_pools().is_empty() {
+                return;
+            }
+            self.world.sleep(LOOK_PAUSE).await;
+        }
+        let closed = self.array.closed_pools();
+        let what = format!("pools do not open, and their drives are there: {closed:?}");
+        self.books.fail(&self.world, what);
+    }
+
+    /// A record that could not be written may be what a start finds all the same: it is written again,
+    /// so that there is one truth.
+    pub(super) async fn settle_records(&self) {
+        while self.openings.made().settle().await.is_err() {
+            self.world
+                .note(|| "the record of pools is not written".to_owned());
+        }
+        while self.books.records.configuration.take_failures() > 0 {
+            let is_complete = self.array.is_complete();
+            // However that ends, the next look says.
+            let _ = self.array.settle_configuration(is_complete).await;
+        }
+    }
+}
+
+/// Opens the portals of the settings, all or all but one.
+fn open_portals(array: &array::control::ControlPlane<SimWorld>, is_gentle: bool, prng: &mut Prng) {
+    let barred = SocketAddr::from(([10, 0, 0, 3], 3260));
+    let barred = Some(barred).filter(|_| !is_gentle && prng.chance(1, 3));
+    let settings = array.settings();
+    let open = settings.portals.iter();
+    let open = open.filter(|portal| Some(portal.address) != barred);
+    let open = open.map(|portal| Portal {
+        described: Some(portal.address),
+        address: portal.address,
+        group: portal.group,
+    });
+    array.directory().set_portals(open.collect());
+    array.attach_sockets(Arc::new(SimSockets { barred }));
+}
