@@ -51,6 +51,13 @@ impl ArrayError {
         Self::new(ArrayErrorKind::NotFound, format!("there is no pool {name}"))
     }
 
+    pub fn no_export(target: &str) -> Self {
+        Self::new(
+            ArrayErrorKind::NotFound,
+            format!("there is no target {target}"),
+        )
+    }
+
     pub fn no_volume(name: &str) -> Self {
         Self::new(
             ArrayErrorKind::NotFound,

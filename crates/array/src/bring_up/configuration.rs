@@ -86,7 +86,24 @@ pub(super) fn begin(
     let of_before = of_before.transpose().map_err(StartError::record)?;
     let of_before = of_before.unwrap_or_default();
     let mut configuration = site_file::configuration(site);
-    // What commands made counts: it was made after the site file was written.
+    add_commands(&mut configuration, of_before);
+    match configuration.known.complaint() {
+        None => Ok(Beginning {
+            configuration,
+            basis: Basis::New,
+        }),
+        Some(complaint) => {
+            let file = files.hosts.display();
+            let context =
+                format!("{complaint}; correct the site file, or remove the entry from {file}");
+            Err(StartError::new(StartErrorKind::Export, context))
+        }
+    }
+}
+
+/// Adds to what the site file says what commands made before: it was made after the file was written, so
+/// it counts.
+fn add_commands(configuration: &mut Configuration, of_before: Configuration) {
     configuration.known.hosts.extend(of_before.known.hosts);
     configuration.known.groups.extend(of_before.known.groups);
     for (target, export) in of_before.exports {
@@ -103,18 +120,6 @@ pub(super) fn begin(
             false
         });
         configuration.exports.insert(target, export);
-    }
-    match configuration.known.complaint() {
-        None => Ok(Beginning {
-            configuration,
-            basis: Basis::New,
-        }),
-        Some(complaint) => {
-            let file = files.hosts.display();
-            let context =
-                format!("{complaint}; correct the site file, or remove the entry from {file}");
-            Err(StartError::new(StartErrorKind::Export, context))
-        }
     }
 }
 

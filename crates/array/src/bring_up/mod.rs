@@ -57,7 +57,7 @@ pub struct BeforeStart<'a> {
 /// Where records are, for messages.
 #[derive(Clone, Copy)]
 pub struct RecordFiles<'a> {
-    /// The configuration.
+    /// That of the configuration, which is there from the first start on.
     pub configuration: &'a Path,
     /// Hosts, of versions of before.
     pub hosts: &'a Path,

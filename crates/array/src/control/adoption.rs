@@ -103,7 +103,7 @@ impl<W: World> ControlPlane<W> {
     /// Has a target admit others in a configuration, if it can. Gives it as it is then.
     fn admit_anew(&self, after: &mut Configuration, new: NewAccess) -> Result<Export, ArrayError> {
         let Some(there) = after.exports.get(&new.target) else {
-            return Err(super::exports::no_export(&new.target));
+            return Err(ArrayError::no_export(&new.target));
         };
         let mut export = there.clone();
         export.access = new.access;

@@ -62,7 +62,7 @@ impl<W: World> ControlPlane<W> {
         self.export_map()
             .get(&target)
             .cloned()
-            .ok_or_else(|| no_export(&target))
+            .ok_or_else(|| ArrayError::no_export(&target))
     }
 
     /// Where the volume called `name` is exported: target and LUN. With its identity, a target
@@ -229,7 +229,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let mut configuration = array.configuration();
             let Some(export) = configuration.exports.get_mut(&target) else {
-                return Err(no_export(&target));
+                return Err(ArrayError::no_export(&target));
             };
             let (before, traits) = (export.access.portals.clone(), export.traits);
             change(&mut export.access, &mut export.traits);
@@ -287,7 +287,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let mut configuration = array.configuration();
             let Some(export) = configuration.exports.remove(&target) else {
-                return Err(no_export(&target));
+                return Err(ArrayError::no_export(&target));
             };
             array.keep(configuration).await?;
             array.export_map().remove(&target);
@@ -487,11 +487,4 @@ impl<W: World> ControlPlane<W> {
         );
         Ok(ArrayError::new(ArrayErrorKind::Exists, context))
     }
-}
-
-pub(super) fn no_export(target: &str) -> ArrayError {
-    ArrayError::new(
-        ArrayErrorKind::NotFound,
-        format!("there is no target {target}"),
-    )
 }

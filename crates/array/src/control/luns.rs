@@ -5,7 +5,7 @@
 //! - What comes is shown before it is on record, and what goes is off the record before it is
 //!   taken away: after a crash a target shows what is on record.
 
-use super::exports::{FoundVolume, no_export, show_on};
+use super::exports::{FoundVolume, show_on};
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
@@ -40,7 +40,7 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let mut configuration = array.configuration();
             let export = configuration.exports.get_mut(&target);
-            let export = export.ok_or_else(|| no_export(&target))?;
+            let export = export.ok_or_else(|| ArrayError::no_export(&target))?;
             let shard = array.serving_shard(&target, export)?;
             let mut new = Vec::new();
             for one in add {

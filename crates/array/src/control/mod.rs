@@ -175,9 +175,8 @@ impl<W: World> ControlPlane<W> {
         (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
-        let is_there = |shard: &usize| *shard < shards.len();
-        let all_there = homes.values().flatten().all(is_there);
-        assert!(all_there, "a pool on a shard not there");
+        let mut on = homes.values().flatten();
+        assert!(on.all(|shard| *shard < shards.len()), "no such shard");
         let described = site.volumes.iter().map(|volume| volume.name.clone());
         let turns = turns::Turns::new(Arc::clone(&runtime));
         let shared = Arc::new(ArrayState {

@@ -60,42 +60,7 @@ pub(super) async fn pools<W: World>(
     let settings = array.settings();
     let mut found = Vec::new();
     for pool in &site.pools {
-        let what = format!("pool {}", pool.name);
-        let kept = |how: String| Difference {
-            action: Action::Keep,
-            what: what.clone(),
-            how,
-        };
-        let open = there.iter().find(|(_, info)| info.name == pool.name);
-        match open {
-            Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
-            None if array.is_closed(&pool.name) => {
-                found.push(kept("is not open; see ashlar status".to_owned()));
-                found.extend(other_drives(site, &settings, array, &pool.name));
-                continue;
-            }
-            None => found.push(absent(pool, &there, array)),
-        }
-        let Some(now) = settings.pool(&pool.name) else {
-            continue;
-        };
-        let how = changes(now, pool);
-        found.extend((!how.is_empty()).then(|| Difference {
-            action: Action::Change,
-            what: what.clone(),
-            how: how.join("; "),
-        }));
-        let drives = pool.drives().filter_map(|name| site.drive(name));
-        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, array, &pool.name)) {
-            found.push(Difference {
-                action: Action::Change,
-                what: format!("drive {}", drive.name),
-                how: format!(
-                    "is looked for at {} from then on",
-                    drive.source.path().display()
-                ),
-            });
-        }
+        found.extend(of_pool((site, pool), &there, (array, &settings)));
     }
     let described = |name: &str| site.pool(name).is_some();
     let others = there.iter().filter(|(_, info)| !described(&info.name));
@@ -105,6 +70,47 @@ pub(super) async fn pools<W: World>(
         how: "is not in the site file".to_owned(),
     }));
     Ok(found)
+}
+
+/// Where a pool is not what the file says.
+fn of_pool<W: World>(
+    (site, pool): (&Site, &Pool),
+    there: &[(usize, PoolInfo)],
+    (array, settings): (&ControlPlane<W>, &Site),
+) -> Vec<Difference> {
+    let (mut found, what) = (Vec::new(), format!("pool {}", pool.name));
+    let of_it = |action, how: String| Difference {
+        action,
+        what: what.clone(),
+        how,
+    };
+    let kept = |how| of_it(Action::Keep, how);
+    let open = there.iter().find(|(_, info)| info.name == pool.name);
+    match open {
+        Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
+        None if array.is_closed(&pool.name) => {
+            found.push(kept("is not open; see ashlar status".to_owned()));
+            found.extend(other_drives(site, settings, array, &pool.name));
+            return found;
+        }
+        None => found.push(absent(pool, there, array)),
+    }
+    let Some(now) = settings.pool(&pool.name) else {
+        return found;
+    };
+    let how = changes(now, pool);
+    found.extend((!how.is_empty()).then(|| of_it(Action::Change, how.join("; "))));
+    let drives = pool.drives().filter_map(|name| site.drive(name));
+    let elsewhere = drives.filter(|drive| is_elsewhere(drive, settings, array, &pool.name));
+    found.extend(elsewhere.map(|drive| Difference {
+        action: Action::Change,
+        what: format!("drive {}", drive.name),
+        how: format!(
+            "is looked for at {} from then on",
+            drive.source.path().display()
+        ),
+    }));
+    found
 }
 
 /// What of a pool can be changed at any time, and differs.

@@ -15,9 +15,6 @@ use engine::pool::VolumeChange;
 use site::Site;
 use std::sync::Arc;
 
-/// A planted bug.
-const ADDED_AGAIN: &str = "schedules of a site file are added again";
-
 /// Things that could not be as the site file says, and why.
 pub type Failed = Vec<(String, String)>;
 
@@ -39,20 +36,7 @@ pub async fn apply<W: World>(
             continue;
         };
         say(array, wanted, there, &mut failed).await;
-        let known = match array.runtime().planted(ADDED_AGAIN) {
-            true => Vec::new(),
-            false => schedule::of(there),
-        };
-        for new in missing(&wanted.schedules, &known) {
-            let (every_s, keep) = (new.every.as_secs(), new.keep);
-            let added = array.add_schedule(&wanted.name, every_s, keep).await;
-            told(
-                &mut failed,
-                &format!("volume {}", wanted.name),
-                "a schedule",
-                added,
-            );
-        }
+        schedule_as_said(array, wanted, there, &mut failed).await;
     }
     let waiting = waiting(site, array).await?;
     for wanted in &site.groups {
@@ -85,43 +69,14 @@ pub(super) async fn differences<W: World>(
     array: &ControlPlane<W>,
 ) -> Result<Vec<Difference>, ArrayError> {
     let volumes = array.volumes().await?;
-    let mut found = Vec::new();
-    let mut differs = |what: String, how: Vec<&str>| {
-        if !how.is_empty() {
-            found.push(Difference {
-                action: Action::Change,
-                what,
-                how: how.join("; "),
-            });
-        }
-    };
-    for wanted in &site.volumes {
+    let of_volumes = site.volumes.iter().filter_map(|wanted| {
         let there = volumes.iter().find(|there| there.info.name == wanted.name);
-        let Some(there) = there.filter(|there| !there.is_snapshot()) else {
-            continue;
-        };
-        let zeroes = wanted.detect_zeroes;
-        let of = [
-            (
-                new_attributes(wanted, there) != NewAttributes::default(),
-                "description or tags",
-            ),
-            (
-                zeroes.is_some_and(|detects| detects != there.info.detects_zeroes),
-                "detect_zeroes",
-            ),
-            (
-                !missing(&wanted.schedules, &schedule::of(there)).is_empty(),
-                "schedules",
-            ),
-        ];
-        let how = of.iter().filter(|(differs, _)| *differs);
-        let how = how.map(|(_, word)| *word).collect();
-        differs(format!("volume {}", wanted.name), how);
-    }
+        let there = there.filter(|there| !there.is_snapshot())?;
+        differs(format!("volume {}", wanted.name), &words(wanted, there))
+    });
+    let mut found: Vec<Difference> = of_volumes.collect();
     let (waiting, mut late) = (waiting(site, array).await?, Vec::new());
-    for wanted in &site.groups {
-        let whole = wanted;
+    for whole in &site.groups {
         let wanted = &without(whole, &waiting);
         if wanted.volumes.len() < whole.volumes.len() {
             late.push(joins_later(whole, &waiting, array));
@@ -134,19 +89,39 @@ pub(super) async fn differences<W: World>(
         let is_in = |volume: &String| has.iter().any(|there| there.info.name == *volume);
         let lacks = !wanted.volumes.iter().all(is_in);
         let schedules = there.as_ref().map_or(&[][..], |group| &group.schedules);
+        let schedules = missing(&wanted.schedules, schedules);
         let of = [
             (lacks || there.is_none(), "volumes"),
-            (
-                !missing(&wanted.schedules, schedules).is_empty(),
-                "schedules",
-            ),
+            (!schedules.is_empty(), "schedules"),
         ];
-        let how = of.iter().filter(|(differs, _)| *differs);
-        let how = how.map(|(_, word)| *word).collect();
-        differs(format!("group {}", wanted.name), how);
+        found.extend(differs(format!("group {}", wanted.name), &of));
     }
     found.extend(late);
     Ok(found)
+}
+
+/// Which words of a volume differ.
+fn words(wanted: &site::Volume, there: &PlacedVolume) -> [(bool, &'static str); 3] {
+    let said = new_attributes(wanted, there) != NewAttributes::default();
+    let zeroes = wanted.detect_zeroes;
+    let zeroes = zeroes.is_some_and(|detects| detects != there.info.detects_zeroes);
+    let schedules = missing(&wanted.schedules, &schedule::of(there));
+    [
+        (said, "description or tags"),
+        (zeroes, "detect_zeroes"),
+        (!schedules.is_empty(), "schedules"),
+    ]
+}
+
+/// That something has to change, if any of that is so.
+fn differs(what: String, of: &[(bool, &str)]) -> Option<Difference> {
+    let how = of.iter().filter(|(differs, _)| *differs);
+    let how: Vec<&str> = how.map(|(_, word)| *word).collect();
+    (!how.is_empty()).then(|| Difference {
+        action: Action::Change,
+        what,
+        how: how.join("; "),
+    })
 }
 
 /// Volumes that may be in pools that are not open: they can't join a group now.
@@ -233,6 +208,26 @@ async fn say<W: World>(
         };
         let changed = array.convert_volume(name.clone(), change).await;
         told(failed, what, "detect_zeroes", changed);
+    }
+}
+
+/// Adds the schedules that a volume lacks.
+async fn schedule_as_said<W: World>(
+    array: &Arc<ControlPlane<W>>,
+    wanted: &site::Volume,
+    there: &PlacedVolume,
+    failed: &mut Failed,
+) {
+    let planted = "schedules of a site file are added again";
+    let known = match array.runtime().planted(planted) {
+        true => Vec::new(),
+        false => schedule::of(there),
+    };
+    for new in missing(&wanted.schedules, &known) {
+        let (every_s, keep) = (new.every.as_secs(), new.keep);
+        let added = array.add_schedule(&wanted.name, every_s, keep).await;
+        let what = format!("volume {}", wanted.name);
+        told(failed, &what, "a schedule", added);
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A planted bug.
-pub(super) const MADE_ANEW: &str = "renamed volume is made anew by a site file";
+pub(super) const MADE_AGAIN: &str = "renamed volume is made again by a site file";
 
 /// Forgets the old names of volumes that `site` calls by their new ones. For a site file as it
 /// was written, not one that [`follow`] gave.
@@ -51,7 +51,7 @@ pub async fn renamed<W: World>(
     let is_there = |name: &str| known.iter().any(|volume| volume.info.name == name);
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
     let mut renamed = BTreeMap::new();
-    if array.runtime().planted(MADE_ANEW) {
+    if array.runtime().planted(MADE_AGAIN) {
         return Ok(renamed);
     }
     for volume in &volumes {

@@ -1,6 +1,6 @@
 //! Applies volumes of a site file: creates and grows them, and names all others.
 
-use super::renamed::MADE_ANEW;
+use super::renamed::MADE_AGAIN;
 use super::{Action, Difference};
 use crate::control::attributes::SITE_NAME;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
@@ -95,7 +95,7 @@ async fn withheld<W: World>(
         } else if closed.is_some() {
             runtime.reached("volume of a site file not made, for a pool is not open");
         }
-        let planted = "volume of a closed pool is made anew by a site file";
+        let planted = "volume of a closed pool is made again by a site file";
         let closed = closed.filter(|_| !runtime.planted(planted));
         known.or(unlisted).or(closed)
     };
@@ -111,7 +111,7 @@ fn trash_seen<'a, W: World>(
     array: &ControlPlane<W>,
     trash: &'a [PlacedVolume],
 ) -> &'a [PlacedVolume] {
-    let planted = "volume in the trash is made anew by a site file";
+    let planted = "volume in the trash is made again by a site file";
     match array.runtime().planted(planted) {
         true => &[],
         false => trash,
@@ -267,7 +267,7 @@ async fn create<W: World>(
     let (name, site, own) = (spec.name.clone(), site.clone(), Arc::clone(array));
     let may_be_made = move |there: &[PlacedVolume], trash: &[PlacedVolume]| {
         let trash = trash_seen(&own, trash);
-        let there = match own.runtime().planted(MADE_ANEW) {
+        let there = match own.runtime().planted(MADE_AGAIN) {
             true => &[],
             false => there,
         };
@@ -299,6 +299,20 @@ pub(super) async fn unseen<W: World>(
     Ok(names.filter(|name| !is_there(name)).collect())
 }
 
+/// What a step does, for people.
+fn of_step(step: &Step) -> (Action, String) {
+    match step {
+        Step::Create(volume) => {
+            let (size, pool) = (human(volume.size_bytes), &volume.pool);
+            (Action::Create, format!("{size} in pool {pool}"))
+        }
+        Step::Grow { size_bytes, .. } => {
+            let how = format!("grows to {}", human(*size_bytes));
+            (Action::Change, how)
+        }
+    }
+}
+
 /// Where volumes are not what the site file says, beside their words.
 ///
 /// # Errors
@@ -314,20 +328,8 @@ pub(super) async fn differences<W: World>(
         found.push(Difference { action, what, how });
     };
     for step in &plan.steps {
-        match step {
-            Step::Create(volume) => {
-                let (size, pool) = (human(volume.size_bytes), &volume.pool);
-                let how = format!("{size} in pool {pool}");
-                differs(Action::Create, &volume.name, how);
-            }
-            Step::Grow {
-                name, size_bytes, ..
-            } => differs(
-                Action::Change,
-                name,
-                format!("grows to {}", human(*size_bytes)),
-            ),
-        }
+        let (action, how) = of_step(step);
+        differs(action, name_of(step), how);
     }
     for (volume, how) in withheld(site, array).await? {
         differs(Action::Keep, &volume, how);

@@ -78,12 +78,16 @@ pub(super) fn draw(prng: &mut Prng, seen: &Seen, number: u64) -> Option<Command>
         3 => return of_hosts(prng, seen),
         _ => {}
     }
-    if volumes.is_empty() {
-        return None;
+    match volumes.is_empty() {
+        true => None,
+        false => Some(of_volume(prng, &volumes, (kind, number))),
     }
-    let volume = *prng.pick(&volumes);
+}
+
+fn of_volume(prng: &mut Prng, volumes: &[&SeenVolume], (kind, number): (u64, u64)) -> Command {
+    let volume = *prng.pick(volumes);
     let name = volume.name.clone();
-    Some(match kind {
+    match kind {
         4..=6 => Command::Rename {
             name,
             new: format!("r{number}"),
@@ -104,7 +108,7 @@ pub(super) fn draw(prng: &mut Prng, seen: &Seen, number: u64) -> Option<Command>
             name,
             own: format!("s{number}"),
         },
-    })
+    }
 }
 
 fn of_exports(prng: &mut Prng, seen: &Seen) -> Option<Command> {

@@ -43,6 +43,11 @@ impl Books {
         away.map(|bay| bay.name.clone()).collect()
     }
 
+    /// Whether a start that began then may have failed.
+    fn is_excused(&self, began_unix_s: u64) -> bool {
+        self.records.failed_unix_s() >= began_unix_s || !self.away().is_empty()
+    }
+
     /// The pools of the site file that are there, before any start has come to its end.
     fn made_by_first_start(&self) -> Vec<site::Pool> {
         let made = self.records.made.kept().pools;
@@ -88,12 +93,10 @@ impl Boot {
         let began_unix_s = start.runtime().unix_s();
         let is_first = start.found.settings.is_none();
         let file = books.file.borrow().clone();
-        let is_complete = start.found.is_complete && !is_first;
         let has_file = is_first || prng.chance(3, 4);
-        let completes = !is_complete && has_file;
-        if completes {
-            books.did.borrow_mut().files.push(file.clone());
-        }
+        let completes = has_file && (is_first || !start.found.is_complete);
+        let completed = completes.then(|| file.clone());
+        books.did.borrow_mut().files.extend(completed);
         let bays = Arc::new(SimBays::new(world, &books.shelf));
         let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
         let began = start.bring_up(&shards, &openings, has_file.then_some(&file));
@@ -101,11 +104,8 @@ impl Boot {
             Ok(began) => began,
             Err(error) => {
                 world.note(|| format!("no start: {error}"));
-                let has_failed = books.records.failed_unix_s() >= began_unix_s;
-                return match has_failed || !books.away().is_empty() {
-                    true => Ok(None),
-                    false => Err(format!("the start: {error}")),
-                };
+                let why = format!("the start: {error}");
+                return books.is_excused(began_unix_s).then_some(None).ok_or(why);
             }
         };
         if completes {
@@ -113,17 +113,16 @@ impl Boot {
         }
         open_portals(&array, books.is_gentle, prng);
         look_late(world, (&openings, &array), site);
-        let boot = Boot {
+        if is_first && array.closed_names().is_none() {
+            *books.applied.borrow_mut() = Some(file);
+        }
+        Ok(Some(Boot {
             world: world.clone(),
             books: Rc::clone(books),
             array,
             openings,
             began_unix_s,
-        };
-        if is_first && boot.array.closed_names().is_none() {
-            *books.applied.borrow_mut() = Some(file);
-        }
-        Ok(Some(boot))
+        }))
     }
 
     /// Pools whose drives are all there open by themselves.

@@ -61,18 +61,23 @@ pub(super) fn differences(site: &Site, now: &Configuration) -> Vec<Difference> {
     let kept = now.exports.keys();
     let kept = kept.filter(|target| !wanted.exports.contains_key(*target));
     found.extend(kept.map(|target| keep(format!("target {target}"))));
+    found.extend(discovery(&wanted, now));
+    found
+}
+
+/// Where discovery asks for something else.
+fn discovery(wanted: &Configuration, now: &Configuration) -> Option<Difference> {
     let chap = |account: Option<&Account>| vec![("CHAP", of_account(account))];
     let (is, says) = (now.discovery.as_deref(), wanted.discovery.as_deref());
-    if says.is_some() && is != says {
-        found.push(Difference {
+    match says {
+        _ if is == says => None,
+        None => Some(keep("CHAP of discovery".to_owned())),
+        Some(_) => Some(Difference {
             action: Action::Change,
             what: "discovery".to_owned(),
             how: told(&chap(is), &chap(says)),
-        });
-    } else if is != says {
-        found.push(keep("CHAP of discovery".to_owned()));
+        }),
     }
-    found
 }
 
 /// Has the array admit whom the site file admits, and then show what the file adds: nobody whom the
@@ -136,28 +141,22 @@ async fn admit<W: World>(
     if differing.is_empty() && others.is_empty() {
         return BTreeMap::new();
     }
+    let runtime = array.runtime();
     let planted = "hosts of a site file count before its targets";
-    if array.runtime().planted(planted) {
-        let known = wanted.known.clone();
-        let _ = array.adopt_access(known, Vec::new()).await;
+    if runtime.planted(planted) {
+        let _ = array.adopt_access(wanted.known.clone(), Vec::new()).await;
     }
     let new = others.iter().map(|export| new_access(export)).collect();
     let why = match array.adopt_access(wanted.known.clone(), new).await {
+        Ok(left) if left.is_empty() => return left,
         Ok(left) => {
-            if !left.is_empty() {
-                array
-                    .runtime()
-                    .reached("target of a site file left as it is");
-            }
+            runtime.reached("target of a site file left as it is");
             return left;
         }
         Err(error) => error.context,
     };
-    array
-        .runtime()
-        .reached("hosts of a site file left as they are");
-    let hosts = differing.into_iter().map(|host| (host.what, why.clone()));
-    failed.extend(hosts);
+    runtime.reached("hosts of a site file left as they are");
+    failed.extend(differing.into_iter().map(|host| (host.what, why.clone())));
     let mut left = admit_without_hosts(now, array, &others).await;
     let why = format!("it names hosts, which are not as in the file: {why}");
     // Its hosts may be more there than in the file.
