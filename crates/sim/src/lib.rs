@@ -9,8 +9,8 @@
 //! - [`client`] and [`admin`]: the requests to the engine. [`oracle`]: the values that may come back.
 //! - [`moves`], [`initiators`], [`paths`] and [`operations`]: runs beside it, of volumes between two
 //!   pools, of SCSI, of sessions and of the control plane. `control`: the array's own control plane,
-//!   as they all drive it. [`drives`] and [`pools`]: runs of drives, and of pools, that come and go.
-//!   [`sites`]: runs in which site files are applied.
+//!   as they all drive it. `wire`: how hosts reach its front. [`drives`] and [`pools`]: runs of drives,
+//!   and of pools, that come and go. [`sites`]: runs in which site files are applied.
 //! - [`seed`]: what decides a run. [`seeds`]: many runs, and `kinds` of runs on request.
 //! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
 //!   smoke benchmark.
@@ -56,3 +56,4 @@ pub mod sites;
 mod small_pool;
 mod snapshots;
 mod themes;
+mod wire;

@@ -1,10 +1,10 @@
 //! The array of one boot: its control plane, its front and its shards.
 
 use super::Books;
-use super::network::End;
-use super::path::Path;
 use crate::control::{Start, settle};
 use crate::shards::Shards;
+use crate::wire::network::End;
+use crate::wire::path::Path;
 use array::connection::Timeouts;
 use array::control::{Basis, ControlPlane};
 use array::directory::Portal;

@@ -1,11 +1,11 @@
 //! A host with several paths: what it does, and what it makes of the answers.
 
 use super::array::{Array, target_name};
-use super::login::Identity;
-use super::path::{Answer, Command, DONE, NO_TASK, Outcome, Path};
 use super::slot::Slot;
 use super::{Books, SECTORS};
 use crate::history::{Deed, filled, value_of};
+use crate::wire::login::Identity;
+use crate::wire::path::{Answer, Command, DONE, NO_TASK, Outcome, Path};
 use array::wake::in_time;
 use base::{Prng, SECTOR_BYTES};
 use engine::World;

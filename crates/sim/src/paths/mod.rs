@@ -4,8 +4,7 @@
 //! Sessions are lost, reinstated, dropped and refused; commands are aborted; wires are cut, slow or
 //! dead without a word; the power goes at any poll.
 //!
-//! - `network`: streams of bytes. `pdu`: PDUs as an initiator has them. `login`: an initiator's side
-//!   of a login. `path`: a session, and what is checked of each PDU.
+//! - [`crate::wire`]: the network, logins and sessions.
 //! - `slot`: one way of a host to a target, with one session after the other. `host`: what hosts do.
 //! - `array`: control plane, front and shards of one boot. `admin`: who has the control plane change
 //!   who may log in. `access`: what the books know of that.
@@ -26,10 +25,6 @@ mod access;
 mod admin;
 mod array;
 mod host;
-mod login;
-mod network;
-mod path;
-mod pdu;
 mod slot;
 
 use crate::config::{Theme, themes};

@@ -20,17 +20,17 @@ const REQUESTS_MAX: u32 = 10;
 
 /// Who logs in, and to what.
 #[derive(Clone)]
-pub(super) struct Identity {
-    pub(super) initiator: String,
-    pub(super) isid: u8,
-    pub(super) target: String,
+pub(crate) struct Identity {
+    pub(crate) initiator: String,
+    pub(crate) isid: u8,
+    pub(crate) target: String,
     /// What it proves, if it has to.
-    pub(super) credential: Option<Credential>,
+    pub(crate) credential: Option<Credential>,
 }
 
 /// Why there is no session.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoSession {
+pub(crate) enum NoSession {
     /// The status of the login response: class and detail.
     Refused(u8, u8),
     /// The connection ended.
@@ -41,24 +41,24 @@ pub(super) enum NoSession {
 
 /// What was agreed on.
 #[derive(Clone, Debug)]
-pub(super) struct Agreed {
-    pub(super) tsih: u16,
-    pub(super) digests: Digests,
-    pub(super) initial_r2t: bool,
-    pub(super) immediate_data: bool,
-    pub(super) first_burst_bytes: usize,
-    pub(super) max_burst_bytes: usize,
+pub(crate) struct Agreed {
+    pub(crate) tsih: u16,
+    pub(crate) digests: Digests,
+    pub(crate) initial_r2t: bool,
+    pub(crate) immediate_data: bool,
+    pub(crate) first_burst_bytes: usize,
+    pub(crate) max_burst_bytes: usize,
     /// What the target takes in one data segment.
-    pub(super) segment_bytes: usize,
+    pub(crate) segment_bytes: usize,
     /// And what its initiator takes.
-    pub(super) own_segment_bytes: usize,
+    pub(crate) own_segment_bytes: usize,
     /// StatSN that its next response has.
-    pub(super) stat_sn: u32,
-    pub(super) max_cmd_sn: u32,
+    pub(crate) stat_sn: u32,
+    pub(crate) max_cmd_sn: u32,
 }
 
 /// The CmdSN of all requests of a login, and of the first command.
-pub(super) const FIRST_CMD_SN: u32 = 1;
+pub(crate) const FIRST_CMD_SN: u32 = 1;
 
 type Keys = Vec<(&'static str, String)>;
 
@@ -72,7 +72,7 @@ struct Exchange<'a> {
 }
 
 /// Logs in at the other side of `end`, with parameters that `prng` chooses.
-pub(super) async fn login(
+pub(crate) async fn login(
     end: &mut End,
     who: &Identity,
     prng: &mut Prng,

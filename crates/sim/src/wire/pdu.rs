@@ -9,48 +9,48 @@ const HEADER_BYTES: usize = 48;
 const DIGEST_BYTES: usize = 4;
 
 /// Of what is not a task, and of transfers that nobody asked for.
-pub(super) const NO_TAG: u32 = u32::MAX;
+pub(crate) const NO_TAG: u32 = u32::MAX;
 
 /// Opcodes of requests; with the bit that has them not wait for their turn.
-pub(super) mod request {
-    pub(in super::super) const NOP: u8 = 0x40;
-    pub(in super::super) const COMMAND: u8 = 0x01;
-    pub(in super::super) const MANAGE: u8 = 0x42;
-    pub(in super::super) const LOGIN: u8 = 0x43;
-    pub(in super::super) const DATA_OUT: u8 = 0x05;
-    pub(in super::super) const LOGOUT: u8 = 0x46;
+pub(crate) mod request {
+    pub(crate) const NOP: u8 = 0x40;
+    pub(crate) const COMMAND: u8 = 0x01;
+    pub(crate) const MANAGE: u8 = 0x42;
+    pub(crate) const LOGIN: u8 = 0x43;
+    pub(crate) const DATA_OUT: u8 = 0x05;
+    pub(crate) const LOGOUT: u8 = 0x46;
 }
 
 /// Opcodes of responses.
-pub(super) mod response {
-    pub(in super::super) const NOP: u8 = 0x20;
-    pub(in super::super) const COMMAND: u8 = 0x21;
-    pub(in super::super) const MANAGED: u8 = 0x22;
-    pub(in super::super) const LOGIN: u8 = 0x23;
-    pub(in super::super) const DATA_IN: u8 = 0x25;
-    pub(in super::super) const LOGOUT: u8 = 0x26;
-    pub(in super::super) const READY: u8 = 0x31;
-    pub(in super::super) const EVENT: u8 = 0x32;
-    pub(in super::super) const REJECT: u8 = 0x3f;
+pub(crate) mod response {
+    pub(crate) const NOP: u8 = 0x20;
+    pub(crate) const COMMAND: u8 = 0x21;
+    pub(crate) const MANAGED: u8 = 0x22;
+    pub(crate) const LOGIN: u8 = 0x23;
+    pub(crate) const DATA_IN: u8 = 0x25;
+    pub(crate) const LOGOUT: u8 = 0x26;
+    pub(crate) const READY: u8 = 0x31;
+    pub(crate) const EVENT: u8 = 0x32;
+    pub(crate) const REJECT: u8 = 0x3f;
 }
 
 /// Whether headers and data have digests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Digests {
-    pub(super) header: bool,
-    pub(super) data: bool,
+pub(crate) struct Digests {
+    pub(crate) header: bool,
+    pub(crate) data: bool,
 }
 
 /// A PDU without additional header segments.
 #[derive(Clone, Debug)]
-pub(super) struct Pdu {
-    pub(super) header: [u8; HEADER_BYTES],
-    pub(super) data: Vec<u8>,
+pub(crate) struct Pdu {
+    pub(crate) header: [u8; HEADER_BYTES],
+    pub(crate) data: Vec<u8>,
 }
 
 impl Pdu {
     /// A request with this opcode and these flags.
-    pub(super) fn new(opcode: u8, flags: u8) -> Pdu {
+    pub(crate) fn new(opcode: u8, flags: u8) -> Pdu {
         let mut header = [0; HEADER_BYTES];
         (header[0], header[1]) = (opcode, flags);
         Pdu {
@@ -60,36 +60,36 @@ impl Pdu {
     }
 
     /// Puts `value` at this byte of the header.
-    pub(super) fn with(mut self, at: usize, value: u32) -> Pdu {
+    pub(crate) fn with(mut self, at: usize, value: u32) -> Pdu {
         self.header[at..at + 4].copy_from_slice(&value.to_be_bytes());
         self
     }
 
-    pub(super) fn with_lun(mut self, lun: u16) -> Pdu {
+    pub(crate) fn with_lun(mut self, lun: u16) -> Pdu {
         self.header[8..10].copy_from_slice(&lun.to_be_bytes());
         self
     }
 
-    pub(super) fn with_data(mut self, data: Vec<u8>) -> Pdu {
+    pub(crate) fn with_data(mut self, data: Vec<u8>) -> Pdu {
         self.data = data;
         self
     }
 
-    pub(super) fn opcode(&self) -> u8 {
+    pub(crate) fn opcode(&self) -> u8 {
         self.header[0] & 0x3f
     }
 
     /// The number at this byte of the header.
-    pub(super) fn word(&self, at: usize) -> u32 {
+    pub(crate) fn word(&self, at: usize) -> u32 {
         u32::from_be_bytes([0, 1, 2, 3].map(|byte| self.header[at + byte]))
     }
 
     /// The initiator task tag.
-    pub(super) fn tag(&self) -> u32 {
+    pub(crate) fn tag(&self) -> u32 {
         self.word(16)
     }
 
-    pub(super) fn bytes(mut self, digests: Digests) -> Vec<u8> {
+    pub(crate) fn bytes(mut self, digests: Digests) -> Vec<u8> {
         let length = (self.data.len() as u32).to_be_bytes();
         self.header[5..8].copy_from_slice(&length[1..]);
         let mut bytes = self.header.to_vec();
@@ -110,13 +110,13 @@ impl Pdu {
 
 /// A digest does not match.
 #[derive(Debug)]
-pub(super) struct Garbled;
+pub(crate) struct Garbled;
 
 /// Takes PDUs out of a stream of bytes.
 #[derive(Default)]
-pub(super) struct Reader {
-    pub(super) bytes: Vec<u8>,
-    pub(super) digests: Digests,
+pub(crate) struct Reader {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digests: Digests,
 }
 
 impl Reader {
@@ -124,7 +124,7 @@ impl Reader {
     ///
     /// # Errors
     /// Its digest does not match.
-    pub(super) fn next(&mut self) -> Result<Option<Pdu>, Garbled> {
+    pub(crate) fn next(&mut self) -> Result<Option<Pdu>, Garbled> {
         let digest = |there: bool| if there { DIGEST_BYTES } else { 0 };
         let head = HEADER_BYTES + digest(self.digests.header);
         let Some((header, _)) = self.bytes.split_first_chunk::<HEADER_BYTES>() else {

@@ -31,25 +31,25 @@ const EVENT_LOGOUT: u8 = 1;
 const EVENT_DROP: u8 = 2;
 
 /// Responses to task management functions.
-pub(super) const DONE: u8 = 0;
-pub(super) const NO_TASK: u8 = 1;
+pub(crate) const DONE: u8 = 0;
+pub(crate) const NO_TASK: u8 = 1;
 
 /// What came of a command.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u8,
-    pub(super) sense: Vec<u8>,
-    pub(super) data: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u8,
+    pub(crate) sense: Vec<u8>,
+    pub(crate) data: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn sense_key(&self) -> Option<u8> {
+    pub(crate) fn sense_key(&self) -> Option<u8> {
         self.sense.get(2).map(|key| key & 0xf)
     }
 }
 
 /// How a command is over.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Said(Answer),
     /// Nobody hears of it any more; it is over since this instant.
     Over(u64),
@@ -57,11 +57,11 @@ pub(super) enum Outcome {
 
 /// A command to be.
 #[derive(Clone)]
-pub(super) struct Command {
-    pub(super) lun: u16,
-    pub(super) cdb: [u8; 16],
-    pub(super) data_out: Rc<[u8]>,
-    pub(super) read_bytes: usize,
+pub(crate) struct Command {
+    pub(crate) lun: u16,
+    pub(crate) cdb: [u8; 16],
+    pub(crate) data_out: Rc<[u8]>,
+    pub(crate) read_bytes: usize,
 }
 
 /// A command that runs.
@@ -101,34 +101,34 @@ impl State {
 }
 
 /// A session.
-pub(super) struct Path {
-    pub(super) agreed: Agreed,
+pub(crate) struct Path {
+    pub(crate) agreed: Agreed,
     wire: Wire,
     end: RefCell<Option<End>>,
     reader: RefCell<Reader>,
     state: RefCell<State>,
     /// Why it is of no use any more.
-    pub(super) dead: RefCell<Option<String>>,
+    pub(crate) dead: RefCell<Option<String>>,
     /// The target has asked for a logout.
-    pub(super) is_asked_to_leave: Cell<bool>,
+    pub(crate) is_asked_to_leave: Cell<bool>,
     /// It gives no data that it is asked for.
-    pub(super) withholds: Cell<bool>,
+    pub(crate) withholds: Cell<bool>,
     /// The target has closed it.
     is_closed: Cell<bool>,
     /// It reads nothing.
     is_deaf: Cell<bool>,
     /// A bit was turned on its way: what comes may be refused.
-    pub(super) is_garbled: Cell<bool>,
+    pub(crate) is_garbled: Cell<bool>,
     /// By LUN: somebody has reset the unit, or is about to. Tasks there may go without an answer.
     excuses: RefCell<BTreeMap<u16, u64>>,
     /// Something is wrong with it that the target may part with it for.
-    pub(super) is_disturbed: Cell<bool>,
+    pub(crate) is_disturbed: Cell<bool>,
     /// A command was left out: what comes behind it is not there for those who would abort it.
     has_gap: Cell<bool>,
 }
 
 impl Path {
-    pub(super) fn new(end: End, (agreed, reader): (Agreed, Reader)) -> Rc<Path> {
+    pub(crate) fn new(end: End, (agreed, reader): (Agreed, Reader)) -> Rc<Path> {
         let wire = end.wire();
         let state = State {
             cmd_sn: FIRST_CMD_SN,
@@ -162,16 +162,16 @@ impl Path {
         })
     }
 
-    pub(super) fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.dead.borrow().is_none()
     }
 
-    pub(super) fn wire(&self) -> &Wire {
+    pub(crate) fn wire(&self) -> &Wire {
         &self.wire
     }
 
     /// It is of no use any more. What runs has no answer yet.
-    pub(super) fn die(&self, why: impl Into<String>) {
+    pub(crate) fn die(&self, why: impl Into<String>) {
         self.dead.borrow_mut().get_or_insert(why.into());
         self.end.take();
         let mut state = self.state.borrow_mut();
@@ -185,7 +185,7 @@ impl Path {
     }
 
     /// What ran when it died, to be told when it is over.
-    pub(super) fn take_orphans(&self) -> Vec<oneshot::Sender<Outcome>> {
+    pub(crate) fn take_orphans(&self) -> Vec<oneshot::Sender<Outcome>> {
         let tasks = std::mem::take(&mut self.state.borrow_mut().tasks);
         tasks.into_values().map(|task| task.done).collect()
     }
@@ -194,7 +194,7 @@ impl Path {
     ///
     /// # Errors
     /// The target has broken a rule.
-    pub(super) async fn run(&self) -> Result<(), String> {
+    pub(crate) async fn run(&self) -> Result<(), String> {
         let ended = poll_fn(|cx| self.poll(cx)).await;
         let why = match &ended {
             Ok(why) | Err(why) => why.clone(),
@@ -299,7 +299,7 @@ impl Path {
 
     /// Begins a command as soon as the window allows it; gives its tag, and what tells its end.
     /// Nothing, where the path is of no use any more.
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         &self,
         command: Command,
     ) -> Option<(u32, oneshot::Receiver<Outcome>)> {
@@ -386,7 +386,7 @@ impl Path {
     }
 
     /// A hole in the order of commands, which nothing ever fills.
-    pub(super) fn skip_a_command(&self) {
+    pub(crate) fn skip_a_command(&self) {
         self.is_disturbed.set(true);
         self.has_gap.set(true);
         let mut state = self.state.borrow_mut();
@@ -394,7 +394,7 @@ impl Path {
     }
 
     /// Reads nothing for a while, or reads on.
-    pub(super) fn set_deaf(&self, is_deaf: bool) {
+    pub(crate) fn set_deaf(&self, is_deaf: bool) {
         self.is_deaf.set(is_deaf);
         self.is_disturbed.set(true);
         if let Some(waker) = self.state.borrow_mut().waker.take() {
@@ -424,7 +424,7 @@ impl Path {
     }
 
     /// Has a task management function done; its response. Nothing, where the path died.
-    pub(super) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
+    pub(crate) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
         let ref_cmd_sn = {
             let state = self.state.borrow();
             let meant = state.tasks.get(&referenced).map(|task| task.cmd_sn);
@@ -440,23 +440,23 @@ impl Path {
     }
 
     /// Whether a command runs that was sent with this tag.
-    pub(super) fn has(&self, tag: u32) -> bool {
+    pub(crate) fn has(&self, tag: u32) -> bool {
         self.state.borrow().tasks.contains_key(&tag)
     }
 
     /// Whether a command was answered that was sent with this tag.
-    pub(super) fn has_answered(&self, tag: u32) -> bool {
+    pub(crate) fn has_answered(&self, tag: u32) -> bool {
         self.state.borrow().answered.contains(&tag)
     }
 
     /// Whether a task at this LUN may be gone without an answer.
-    pub(super) fn is_excused(&self, lun: u16) -> bool {
+    pub(crate) fn is_excused(&self, lun: u16) -> bool {
         let excuses = self.excuses.borrow();
         self.has_gap.get() || excuses.get(&lun).is_some_and(|count| *count > 0)
     }
 
     /// A reset of this unit begins or ends.
-    pub(super) fn excuse(&self, lun: u16, begins: bool) {
+    pub(crate) fn excuse(&self, lun: u16, begins: bool) {
         let mut excuses = self.excuses.borrow_mut();
         let count = excuses.entry(lun).or_default();
         *count = match begins {
@@ -466,12 +466,12 @@ impl Path {
     }
 
     /// Whether no command runs.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.state.borrow().tasks.is_empty()
     }
 
     /// The commands at a LUN.
-    pub(super) fn tasks_at(&self, lun: u16) -> Vec<u32> {
+    pub(crate) fn tasks_at(&self, lun: u16) -> Vec<u32> {
         let state = self.state.borrow();
         let at = state
             .tasks
@@ -481,7 +481,7 @@ impl Path {
     }
 
     /// Nobody is to hear of this command: it is over since `now`.
-    pub(super) fn end(&self, tag: u32, now: u64) {
+    pub(crate) fn end(&self, tag: u32, now: u64) {
         if let Some(task) = self.state.borrow_mut().tasks.remove(&tag) {
             // Its host may have gone with the boot.
             let _ = task.done.send(Outcome::Over(now));
@@ -489,14 +489,14 @@ impl Path {
     }
 
     /// Waits for the answer to a ping; whether it came.
-    pub(super) async fn ping(&self) -> bool {
+    pub(crate) async fn ping(&self) -> bool {
         let note = |state: &mut State, tag, done| drop(state.pings.insert(tag, done));
         let request = Pdu::new(request::NOP, FINAL).with(20, NO_TAG);
         self.ask(note, request).await.is_some()
     }
 
     /// Logs out; whether the target has answered that.
-    pub(super) async fn log_out(&self) -> bool {
+    pub(crate) async fn log_out(&self) -> bool {
         let note = |state: &mut State, _, done| state.logout = Some(done);
         self.ask(note, Pdu::new(request::LOGOUT, FINAL))
             .await

@@ -65,10 +65,10 @@ struct State {
 
 /// A connection, as whoever disturbs it knows it.
 #[derive(Clone)]
-pub(super) struct Wire(Arc<Mutex<State>>);
+pub(crate) struct Wire(Arc<Mutex<State>>);
 
 /// One end of a connection.
-pub(super) struct End {
+pub(crate) struct End {
     wire: Wire,
     own: usize,
 }
@@ -79,29 +79,29 @@ impl Wire {
     }
 
     /// Breaks it for both ends.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         let mut state = self.state();
         state.is_cut = true;
         state.pipes.iter_mut().for_each(Pipe::wake_all);
     }
 
     /// The host vanishes without a word.
-    pub(super) fn vanish(&self) {
+    pub(crate) fn vanish(&self) {
         self.state().is_vanished = true;
     }
 
-    pub(super) fn is_slow(&self) -> bool {
+    pub(crate) fn is_slow(&self) -> bool {
         self.state().is_slow
     }
 
     /// Turns a bit of what arrives next.
-    pub(super) fn garble(&self) {
+    pub(crate) fn garble(&self) {
         self.state().garbles = true;
     }
 }
 
 /// A connection between a host and the array: the host's end, and the array's.
-pub(super) fn connect(world: &SimWorld, prng: &mut Prng) -> (End, End) {
+pub(crate) fn connect(world: &SimWorld, prng: &mut Prng) -> (End, End) {
     let capacity = 1 << prng.between(9, 18);
     let slow = [HOST, ARRAY].map(|_| prng.chance(1, SLOW_ONE_OF));
     let state = State {
@@ -198,7 +198,7 @@ impl Courier {
 
 impl End {
     /// How to disturb it.
-    pub(super) fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> Wire {
         self.wire.clone()
     }
 
