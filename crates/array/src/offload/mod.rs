@@ -106,6 +106,11 @@ impl<W: World> Offload<W> {
         self.state().tokens.as_ref().map_or(0, Tokens::len)
     }
 
+    /// What this token stands for, while it is one.
+    pub fn held(&self, token: &[u8]) -> Option<HeldData> {
+        self.state().tokens.as_ref()?.held(token)
+    }
+
     /// Ends the tokens whose time is over at `now`, by the clock of the world.
     pub async fn expire(&self, now: Time) {
         self.let_go(self.end(|tokens| tokens.expire(now))).await;

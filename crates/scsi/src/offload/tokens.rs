@@ -100,6 +100,15 @@ impl Tokens {
         self.len() == 0
     }
 
+    /// What this token stands for, while it is one.
+    pub fn held(&self, token: &[u8]) -> Option<HeldData> {
+        let Ok(Meaning::Kept(number)) = self.seal.open(token) else {
+            return None;
+        };
+        let entry = self.entries.get(&number)?;
+        entry.gone.is_none().then(|| entry.of.held.clone())
+    }
+
     /// Those whose time is over are no more; what they stood for.
     pub fn expire(&mut self, now: Time) -> Vec<HeldData> {
         self.end_all(TokenError::Expired, |entry| {
@@ -303,9 +312,12 @@ mod tests {
         };
         let (first, second) = (begin(&mut tokens), begin(&mut tokens));
         assert_eq!(tokens.expire(at(1000)), [], "it is in use");
+        assert_eq!(tokens.held(&token), Some(of("a", 0).held));
+        assert_eq!(tokens.held(&token[1..]), None, "it is no token");
         assert_eq!(tokens.revoke_source(Uuid::from_u128(5)), []);
         let revoked = tokens.begin(&token, at(1));
         assert_eq!(revoked.err(), Some(TokenError::Revoked));
+        assert_eq!(tokens.held(&token), None, "for its users only");
         assert_eq!(tokens.end_use(first, false, at(2)), []);
         assert_eq!(tokens.end_use(second, true, at(2)), [of("a", 0).held]);
         assert_eq!(tokens.end_use(second, true, at(2)), []);

@@ -39,17 +39,6 @@ impl Array {
         }
     }
 
-    /// Logical unit reset.
-    pub(super) fn reset(&self, unit: usize) {
-        let shown = &self.books.units[unit];
-        let target = self.target(shown.target);
-        if let Some((_, target)) = target.filter(|(_, target)| target.unit(shown.lun()).is_some()) {
-            self.owe(unit, 1);
-            target.unit_reset(shown.lun());
-            self.all_hosts().iter().for_each(|host| host.is_due(unit));
-        }
-    }
-
     /// Begins to take a unit away, if it is there. While somebody changes reservations, not.
     fn begins_to_go(unit: &Unit) -> bool {
         let may_go = !unit.is_away() && unit.calling.get().is_none();

@@ -1,23 +1,29 @@
 //! The array of one boot: pools, targets, and the data of tokens.
 //!
-//! Its shards, its control plane, its directory and its copies over shards are those of the array
-//! that serves. Each pool has a shard. What is left of the server's work is done here: room is made
-//! in pools that are full.
+//! Its shards, its control plane, its directory, its front and its copies over shards are those of the
+//! array that serves. Each pool has a shard. What is left of the server's work is done here: room is
+//! made in pools that are full.
 
-use super::tasks::Task;
+use super::unit::Within;
 use super::{Books, Host, filler_of};
 use crate::answers::Asked;
 use crate::config::patience;
 use crate::control::{PORTAL, Start, settle};
+use crate::history::value_of;
 use crate::shards::Shards;
+use crate::wire::front::Front;
+use crate::wire::path::Path;
+use array::connection::Timeouts;
 use array::control::{Basis, ControlPlane};
+use array::front::FrontLimits;
+use array::memory::BUDGET_BYTES_MIN;
 use array::offload::Offload;
-use base::{Prng, Uuid};
+use array::shard::space_reclaim::SpaceReclaim;
+use base::{Prng, SECTOR_BYTES, Uuid, VolumeOffset};
 use engine::pool::maintenance::health;
-use engine::volume::CancelToken;
 use engine::{Lane, PoolError, Volume, World};
 use scsi::offload::Limits;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +34,16 @@ const REST: Duration = Duration::from_micros(50);
 
 /// and how long.
 const GONE_MAX: Duration = Duration::from_secs(1);
+
+/// Hosts that say nothing are left alone for long: here they mean no harm.
+const TIMEOUTS: Timeouts = Timeouts {
+    silence: Duration::from_secs(5),
+    logout: Duration::from_millis(20),
+    data: Duration::from_secs(5),
+};
+
+/// Making room takes longer than a lost session may, one time in so many.
+const SLOW_ROOM_ONE_OF: u64 = 12;
 
 /// So few that hosts run out of them.
 const LIMITS: Limits = Limits {
@@ -43,28 +59,38 @@ pub(super) struct Array {
     pub(super) shards: Shards,
     pub(super) control: Arc<ControlPlane<SimWorld>>,
     pub(super) offload: Arc<Offload<SimWorld>>,
-    /// By unit: unit attentions that a nexus may have been owed, at most.
-    pub(super) owed: Vec<Cell<u64>>,
+    pub(super) front: Front,
     pub(super) hosts: RefCell<Vec<Weak<Host>>>,
-    /// The task management function that is at work at this moment.
-    pub(super) function: Cell<Option<u64>>,
-    /// Commands that were aborted by what is not answered yet.
-    pub(super) aborted: RefCell<Vec<Rc<Task>>>,
+    /// How room is made.
+    rooms: RefCell<Prng>,
 }
 
-/// A command that is not at the engine.
-pub(super) struct Out(Rc<Task>);
+/// The iSCSI name of a target.
+pub(super) fn target_name(target: usize) -> String {
+    format!("iqn.2026-11.dev.ashlar:sim{target}")
+}
+
+/// Each host at each target, and an old session beside the one that reinstates it.
+fn limits(books: &Books, prng: &mut Prng) -> FrontLimits {
+    let ways = books.targets * books.hosts as usize;
+    let iscsi = iscsi::login::Limits {
+        queue_depth: *prng.pick(&[2, 4, 16, 128]),
+        ..Default::default()
+    };
+    FrontLimits {
+        sessions_max: 2 * ways,
+        half_open_max: 2 * ways,
+        memory_bytes: BUDGET_BYTES_MIN,
+        timeouts: TIMEOUTS,
+        iscsi,
+        ..FrontLimits::default()
+    }
+}
 
 fn offload(prng: &mut Prng) -> Arc<Offload<SimWorld>> {
     let mut secret = [0; 40];
     prng.fill(&mut secret);
     Arc::new(Offload::new(Some(secret), LIMITS))
-}
-
-impl Drop for Out {
-    fn drop(&mut self) {
-        self.0.is_out.set(false);
-    }
 }
 
 impl Array {
@@ -84,6 +110,8 @@ impl Array {
         let site = start.settings((&books.specs, &books.media), &[PORTAL.into()])?;
         let offload = offload(&mut world.prng("tokens"));
         let control = start.control_plane((&shards, homes), Arc::clone(&offload), &site);
+        let limits = limits(books, &mut world.prng("limits"));
+        let front = Front::begin(world, &control, (&shards.states, limits));
         let failing = Rc::clone(books);
         let fail = move |what| {
             failing.failure.borrow_mut().get_or_insert(what);
@@ -97,11 +125,11 @@ impl Array {
             shards,
             control,
             offload,
-            owed: books.units.iter().map(|_| Cell::new(1)).collect(),
+            front,
             hosts: RefCell::default(),
-            function: Cell::new(None),
-            aborted: RefCell::default(),
+            rooms: RefCell::new(world.prng("rooms")),
         });
+        array.make_room_from_now_on();
         let settled = settle(&array.control).await;
         let settled = settled.map_err(|error| format!("settling: {:?}: {error}", error.kind))?;
         array.check_nothing_kept();
@@ -137,18 +165,68 @@ impl Array {
         pools.find_map(|(number, pool)| Some((number, pool.volume_of(uuid)?)))
     }
 
+    /// What a token stands for, sector by sector; nothing where it is over.
+    pub(super) async fn values_of(&self, token: &[u8]) -> Option<Vec<u64>> {
+        let held = self.offload.held(token)?;
+        let (_, holder) = self.hidden(held.holder)?;
+        let mut values = Vec::new();
+        for (at, len) in held.places.iter().filter(|(_, len)| *len > 0) {
+            let bytes = holder.read(VolumeOffset(*at), *len as usize).await.ok()?;
+            let bytes = bytes.to_vec();
+            values.extend(bytes.chunks(SECTOR_BYTES).map(value_of));
+        }
+        // Its addresses are given to another one when it is over.
+        if self.offload.held(token)? != held {
+            return None;
+        }
+        let values = values.into_iter().collect::<Option<Vec<u64>>>();
+        if values.is_none() {
+            self.fail("a token holds a torn sector");
+        }
+        values
+    }
+
+    /// Whoever finds no room asks the array, and this makes some. Each asks for itself; that goes on
+    /// when nobody waits for it any more.
+    fn make_room_from_now_on(self: &Rc<Self>) {
+        let reclaim = Arc::new(SpaceReclaim::default());
+        for state in &self.shards.states {
+            state.set_space_reclaim(Arc::clone(&reclaim));
+        }
+        let (world, array) = (self.world.clone(), Rc::downgrade(self));
+        self.world.spawn(async move {
+            loop {
+                for request in reclaim.take() {
+                    let Some(array) = array.upgrade() else { return };
+                    world.spawn(async move {
+                        let some = array.make_room(request.volume()).await;
+                        request.answer(some);
+                    });
+                }
+                reclaim.asked().await;
+            }
+        });
+    }
+
     /// Makes some room for a volume, and takes its time. Whether there was any to make. Revoking tokens
     /// is the array's own first step, too (`ControlPlane::keep_trash`). Then the array deletes a volume
     /// that is in the trash; here a filler shrinks instead, which gives room in small pieces and many
-    /// times. So what the array does is not tried with hosts at work, but by a run of operations.
-    pub(super) async fn make_room(&self, volume: Uuid) -> bool {
+    /// times. A pool has too few volumes for a trash that does. So what the array does there is not
+    /// tried with hosts at work, but by a run of operations.
+    async fn make_room(&self, volume: Uuid) -> bool {
         let Some((pool, _)) = self.volume_of(volume) else {
             return false;
         };
         self.books.evict();
         let some = self.offload.revoke_pool(self.pools[pool].name()).await;
         self.books.rooms.set(self.books.rooms.get() + 1);
-        let pause = Duration::from_nanos(self.books.clock.get() % 7 * 50_000);
+        let pause = {
+            let mut prng = self.rooms.borrow_mut();
+            match prng.chance(1, SLOW_ROOM_ONE_OF) {
+                true => Duration::from_millis(prng.between(2_500, 4_000)),
+                false => Duration::from_nanos(prng.below(300_000)),
+            }
+        };
         self.world.sleep(pause).await;
         some || self.shrink_filler(pool).await
     }
@@ -167,19 +245,6 @@ impl Array {
         // Somebody else may have shrunk it meanwhile: that is as good.
         let _ = pool.shrink_volume(&filler, left).await;
         true
-    }
-
-    /// A command is not at the engine, until what this gives is dropped.
-    pub(super) fn leaves_the_engine(&self, cancel: &CancelToken) -> Option<Out> {
-        let hosts = self.all_hosts();
-        let of = |host: &Rc<Host>| {
-            let tasks = host.tasks.borrow();
-            tasks.iter().find(|task| task.is_of(cancel)).cloned()
-        };
-        let task = hosts.iter().find_map(of)?;
-        task.is_out.set(true);
-        task.ends_if_lost(self.books.tick());
-        Some(Out(task))
     }
 
     /// No pool keeps data for tokens of before the start.
@@ -234,7 +299,38 @@ impl Array {
             .collect()
     }
 
+    /// Each host may be told so many unit attentions of this unit from now on.
     pub(super) fn owe(&self, unit: usize, attentions: u64) {
-        self.owed[unit].set(self.owed[unit].get() + attentions);
+        for host in self.all_hosts() {
+            host.told(unit).owe(attentions);
+        }
+    }
+
+    /// Whether there is a target to log in to: one that shows something. Nothing, while that changes.
+    pub(super) fn is_shown(&self, target: usize) -> Option<bool> {
+        let is_shown = |within| {
+            self.books
+                .units_at(target)
+                .any(|unit| unit.is_shown.get() == within)
+        };
+        match (
+            is_shown(Within::There),
+            is_shown(Within::Coming) || is_shown(Within::Going),
+        ) {
+            (true, _) => Some(true),
+            (false, true) => None,
+            (false, false) => Some(false),
+        }
+    }
+
+    /// The sessions of all hosts with a target.
+    pub(super) fn paths(&self, target: usize) -> Vec<Rc<Path>> {
+        let hosts = self.all_hosts();
+        let paths = hosts.iter().filter_map(|host| host.slot(target).path());
+        paths.collect()
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.books.failure.borrow().is_none()
     }
 }

@@ -5,7 +5,6 @@ use super::host::{Command, GOOD, Host};
 use super::unit::FIELD_SECTORS;
 use crate::history::{Deed, RegisterPlace};
 use engine::World;
-use engine::volume::CancelToken;
 use scsi::Identity;
 use std::ops::Range;
 use std::time::Duration;
@@ -67,13 +66,9 @@ impl Host {
         cdb[0] = 0x83;
         cdb[10..14].copy_from_slice(&(list.len() as u32).to_be_bytes());
         let command = Command {
-            unit: sent_to,
-            cdb,
-            data: list,
             needs: vec![(sent_to, true), (source, false), (destination, true)],
-            cancel: Some(CancelToken::default()),
             first_part: segments[0].len as usize,
-            upsets: Default::default(),
+            ..Command::at(sent_to, cdb, list, true)
         };
         let deeds = segments.iter().flat_map(|segment| {
             let from = segment.from..segment.from + segment.len;
@@ -112,7 +107,10 @@ impl Host {
             return;
         };
         match response.status {
-            GOOD => self.books.end(&begun, |nth| deeds[nth].1.clone()),
+            GOOD => {
+                let over = self.end_of(&command);
+                self.books.end(&begun, over, |nth| deeds[nth].1.clone());
+            }
             _ => {
                 self.books.abandon(&begun, self.books.tick());
                 self.check_failure(&command, &response);
@@ -121,17 +119,18 @@ impl Host {
         self.books.repeat_since(rooms, &begun);
     }
 
-    /// Now and then somebody does not want a copy any more: by a command, or because the
-    /// connection says so.
+    /// Now and then somebody does not want a copy any more, and says so by a command or by a task
+    /// management function.
     pub(super) async fn stop_at_times(&self, command: &Command, list_id: u32) {
-        let Some(cancel) = command.cancel.as_ref().filter(|_| self.below(8) == 0) else {
+        if self.below(8) > 0 {
             return;
-        };
+        }
         let pause = Duration::from_nanos(self.below(400_000));
         self.world.sleep(pause).await;
         if self.below(2) == 0 {
-            return cancel.stop();
+            return self.abort_running(command).await;
         }
+        command.is_stopped.set(true);
         let mut cdb = [0; 16];
         (cdb[0], cdb[1]) = (0x83, 0x1c);
         cdb[2..6].copy_from_slice(&list_id.to_be_bytes());

@@ -9,7 +9,7 @@
 //! - What hosts are to be told, which reservations are left and which tokens are over follows from
 //!   what was asked, and is not read from the control plane.
 
-use super::array::Array;
+use super::array::{Array, target_name};
 use super::filler_of;
 use super::unit::{Unit, Within};
 use array::control::{ArrayError, Deletion, Export, NewLun};
@@ -17,14 +17,6 @@ use array::directory::Access;
 use array::shard::UnitTraits;
 use base::Uuid;
 use engine::Provisioning;
-use scsi::Target;
-use std::rc::Rc;
-use world_sim::SimWorld;
-
-/// The iSCSI name of a target.
-fn target_name(target: usize) -> String {
-    format!("iqn.2026-11.dev.ashlar:sim{target}")
-}
 
 /// Deletes whatever is left there, and not into the trash.
 const FOR_GOOD: Deletion = Deletion {
@@ -34,13 +26,6 @@ const FOR_GOOD: Deletion = Deletion {
 };
 
 impl Array {
-    /// The target with this number and its shard, as a login finds them at this moment.
-    pub(super) fn target(&self, target: usize) -> Option<(usize, Rc<Target<SimWorld>>)> {
-        let name = target_name(target);
-        let shard = self.control.directory().target(&name)?.shard;
-        Some((shard, self.shards.states.get(shard)?.target(&name)?))
-    }
-
     /// What the control plane says of something that has to succeed.
     pub(super) fn asked_for<T>(&self, what: &str, answer: Result<T, ArrayError>) -> Option<T> {
         match answer {
@@ -57,8 +42,9 @@ impl Array {
         unit.is_shown.set(Within::Coming);
         self.owe_all(unit.target);
         // From its first command on, whenever that finds the unit.
+        let now = self.books.tick();
         for host in self.all_hosts() {
-            host.is_due(unit.number);
+            host.told(unit.number).is_due(now);
         }
         let target = target_name(unit.target);
         let shown = match self.control.export(&target) {

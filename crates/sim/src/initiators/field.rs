@@ -2,7 +2,7 @@
 //!
 //! Each sector is atomic by itself; a run of several is not.
 
-use super::host::{Answer, Command, GOOD, Host, bytes_of, sixteen};
+use super::host::{Answer, Command, GOOD, Host, Response, sixteen};
 use super::unit::{FIELD_LBA, FIELD_SECTORS};
 use crate::history::{Deed, RegisterPlace, filled, value_of};
 use base::SECTOR_BYTES;
@@ -56,8 +56,7 @@ impl Host {
             self.books.refuse(&deeds);
             return self.check_failure(&command, &response);
         }
-        let bytes = bytes_of(&response);
-        let values = bytes.chunks(SECTOR_BYTES).map(value_of);
+        let values = response.data.chunks(SECTOR_BYTES).map(value_of);
         let Some(values) = values.collect::<Option<Vec<u64>>>() else {
             return self.fail(format!(
                 "host {}: a torn sector of {sectors:?}",
@@ -67,7 +66,8 @@ impl Host {
         if values.len() != deeds.len() {
             return self.fail(format!("host {}: not all of {sectors:?}", self.number));
         }
-        self.books.end(&deeds, |nth| Deed::Read(values[nth]));
+        self.books
+            .end(&deeds, self.end_of(&command), |nth| Deed::Read(values[nth]));
     }
 
     /// Each sector gets a value of its own.
@@ -102,7 +102,10 @@ impl Host {
             return;
         };
         match response.status {
-            GOOD => self.books.end(&deeds, |nth| Deed::Write(value(nth))),
+            GOOD => {
+                let over = self.end_of(command);
+                self.books.end(&deeds, over, |nth| Deed::Write(value(nth)));
+            }
             // A thick unit unmaps nothing.
             _ if command.cdb[1] & UNMAP != 0 && response.sense.get(12) == Some(&0x24) => {
                 self.books.refuse(&deeds);
@@ -121,16 +124,20 @@ impl Host {
         &self,
         command: &Command,
         deeds: Vec<(RegisterPlace, Deed)>,
-    ) -> Option<(Vec<(RegisterPlace, usize)>, scsi::Response)> {
+    ) -> Option<(Vec<(RegisterPlace, usize)>, Response)> {
         for _ in 0..super::host::ATTENTIONS_MAX {
             let rooms = self.books.rooms.get();
             let begun = self.books.begin(deeds.clone(), command.first_part)?;
             match self.ask(command).await {
                 Answer::Said(response) => return Some((begun, response)),
                 Answer::Attention => self.books.refuse(&begun),
-                Answer::Aborted(at) => {
+                Answer::Over(at) => {
                     self.books.abandon(&begun, at);
                     self.books.repeat_since(rooms, &begun);
+                    return None;
+                }
+                Answer::Nowhere => {
+                    self.books.refuse(&begun);
                     return None;
                 }
                 Answer::Refused if command.needs.len() == 1 => {

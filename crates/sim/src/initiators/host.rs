@@ -2,46 +2,46 @@
 
 use super::Books;
 use super::array::Array;
-use super::copier::HostCopier;
-use super::fence::{Call, Shown, TYPES};
-use super::tasks::{By, Task};
+use super::attention::{Fate, Sent, Told};
+use super::slot::Slot;
 use super::unit::Unit;
 use crate::history::{Deed, filled, value_of};
-use array::offload::SessionCopier;
-use base::Prng;
+use crate::wire::aborts::{ANSWER_MAX, UNIT_RESET};
+use crate::wire::path::{self, Outcome, Path};
+use array::wake::in_time;
+use base::{Prng, SECTOR_BYTES};
 use engine::World;
-use engine::volume::CancelToken;
-use futures_util::FutureExt;
-use iscsi::login::{Admission, LoginPortal};
-use scsi::{InitiatorPort, Nexus, Response};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::time::Duration;
 use world_sim::SimWorld;
 
+pub(super) use crate::wire::path::Answer as Response;
+
 pub(super) const GOOD: u8 = 0;
-const CHECK_CONDITION: u8 = 2;
-const CONFLICT: u8 = 0x18;
+pub(super) const CHECK_CONDITION: u8 = 2;
+pub(super) const CONFLICT: u8 = 0x18;
+const BUSY: u8 = 0x08;
+const TASK_SET_FULL: u8 = 0x28;
 
 const UNIT_ATTENTION: u8 = 6;
 const ABORTED: u8 = 0xb;
 const MISCOMPARE: u8 = 0xe;
 
+/// Additional sense codes: there is no such unit; there is no room for what is written.
+const NO_UNIT: [u8; 2] = [0x25, 0];
+const NO_ROOM: [u8; 2] = [0x27, 0x07];
+
 /// Unit attentions one after the other that are believed.
 pub(super) const ATTENTIONS_MAX: u32 = 50;
 
-/// Where they log in.
-const PORTAL: ([u8; 4], u16) = ([10, 0, 0, 1], 3260);
-
-/// What was last kept for a nexus, sector by sector.
-type Kept = Rc<RefCell<Vec<u64>>>;
+/// How often a command is sent again that was not run.
+const ATTEMPTS_MAX: u32 = 200;
 
 pub(super) struct Host {
     pub(super) number: u64,
-    /// By target: the last one that it had there.
-    nexuses: Vec<RefCell<Rc<Nexus<SimWorld>>>>,
     /// By target.
-    kept: Vec<Kept>,
+    slots: Vec<Rc<Slot>>,
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
     pub(super) array: Rc<Array>,
@@ -51,13 +51,8 @@ pub(super) struct Host {
     /// What it last knew of each register, by unit.
     known: RefCell<Vec<Vec<u64>>>,
     list_ids: Cell<u32>,
-    pub(super) tasks: RefCell<Vec<Rc<Task>>>,
-    /// A token is being made.
-    pub(super) is_making: Cell<bool>,
-    /// By unit: unit attentions that it was told.
-    heard: Vec<Cell<u64>>,
-    /// By unit: the next command has to be told of a reset.
-    due: Vec<Cell<bool>>,
+    /// By unit: it was preempted, and its commands aborted, at this instant and in this turn.
+    pub(super) preempted: Vec<Cell<Option<(u64, u64)>>>,
 }
 
 /// A command to be, and what it does.
@@ -75,12 +70,18 @@ pub(super) struct Command {
     pub(super) data: Vec<u8>,
     /// The units that reservations are looked at of, and whether it writes there.
     pub(super) needs: Vec<(usize, bool)>,
-    /// How it is stopped.
-    pub(super) cancel: Option<CancelToken>,
+    /// It was stopped by another command.
+    pub(super) is_stopped: Cell<bool>,
+    /// The session that it runs in, and its tag there.
+    pub(super) running: RefCell<Option<(Rc<Path>, u32)>>,
+    /// The handle of the session that it was sent in last.
+    pub(super) session: Cell<u16>,
     /// How many of its deeds come before a second part.
     pub(super) first_part: usize,
     /// What had been done to units behind the back of hosts when it began.
     pub(super) upsets: Cell<Vec<u64>>,
+    /// It was over by this instant, whenever its answer came.
+    pub(super) over_by: Cell<Option<u64>>,
 }
 
 impl Command {
@@ -91,9 +92,30 @@ impl Command {
             cdb,
             data,
             needs: vec![(unit, writes)],
-            cancel: None,
+            is_stopped: Cell::default(),
+            running: RefCell::default(),
+            session: Cell::default(),
             first_part: usize::MAX,
             upsets: Cell::default(),
+            over_by: Cell::default(),
+        }
+    }
+
+    /// As its PDU has it.
+    fn on_the_wire(&self, lun: u16) -> path::Command {
+        let cdb = self.cdb;
+        let long = u32::from_be_bytes([cdb[10], cdb[11], cdb[12], cdb[13]]) as usize;
+        let read_bytes = match cdb[0] {
+            0x88 => long * SECTOR_BYTES,
+            0x84 => long,
+            0x5e => usize::from(u16::from_be_bytes([cdb[7], cdb[8]])),
+            _ => 0,
+        };
+        path::Command {
+            lun,
+            cdb,
+            data_out: self.data.as_slice().into(),
+            read_bytes,
         }
     }
 }
@@ -105,59 +127,29 @@ pub(super) enum Answer {
     Refused,
     /// There is no such unit.
     Absent,
-    /// It was aborted, and is over since then.
-    Aborted(u64),
+    /// There is no target to send it to: it was not sent.
+    Nowhere,
+    /// It was aborted, or its session was lost; it is over since then.
+    Over(u64),
     Said(Response),
 }
 
-/// A nexus of a host at a target, as after a login there; nothing while there is no such target.
-fn connect(
-    array: &Rc<Array>,
-    host: u64,
-    (target, kept): (usize, &Kept),
-) -> Option<Rc<Nexus<SimWorld>>> {
-    let (shard, found) = array.target(target)?;
-    let name = format!("iqn.2026-11.sim:h{host}");
-    let nexus = found.connect(InitiatorPort::new(&name, [0; 6]), 1);
-    let admission = Admission {
-        initiator: name,
-        account: None,
-        portal: LoginPortal {
-            portal_group: 1,
-            address: PORTAL.into(),
-        },
-    };
-    let home = &array.shards.states[shard];
-    let shared = (array.control.directory(), &array.offload);
-    let copier = SessionCopier::new(home, shared, admission, found.name());
-    nexus.set_copier(Rc::new(HostCopier {
-        array: Rc::clone(array),
-        copier,
-        kept: Rc::clone(kept),
-    }));
-    let own = Rc::downgrade(array);
-    nexus.set_aborter(Box::new(move |lun| {
-        let hosts = own.upgrade().map_or(Vec::new(), |array| array.all_hosts());
-        match hosts.iter().find(|one| one.number == host) {
-            Some(host) => host.abort_at(target, lun),
-            None => std::future::ready(0).boxed_local(),
-        }
-    }));
-    Some(nexus)
+/// What a host hears of a command.
+pub(super) enum Heard {
+    Said(Response),
+    Over(u64),
+    Nowhere,
 }
 
 impl Host {
-    /// One that has logged in to all targets; nothing when one is not there.
-    pub(super) fn new(number: u64, array: &Rc<Array>) -> Option<Rc<Host>> {
+    /// One that has not logged in yet.
+    pub(super) fn new(number: u64, array: &Rc<Array>) -> Rc<Host> {
         let books = Rc::clone(&array.books);
-        let kept: Vec<Kept> = (0..books.targets).map(|_| Kept::default()).collect();
-        let nexuses = kept.iter().enumerate();
-        let nexuses = nexuses.map(|at| Some(RefCell::new(connect(array, number, at)?)));
         let registers = |unit: &super::Unit| vec![0; unit.wide];
-        Some(Rc::new(Host {
+        let slots = 0..books.targets;
+        Rc::new(Host {
             number,
-            nexuses: nexuses.collect::<Option<_>>()?,
-            kept,
+            slots: slots.map(|at| Slot::new(number, array, at)).collect(),
             world: array.world.clone(),
             array: Rc::clone(array),
             prng: RefCell::new(array.world.prng(&format!("host {number}"))),
@@ -165,12 +157,9 @@ impl Host {
             written: Cell::new(books.clock.get() << 8),
             known: RefCell::new(books.units.iter().map(registers).collect()),
             list_ids: Cell::new(0),
-            tasks: RefCell::default(),
-            is_making: Cell::new(false),
-            heard: books.units.iter().map(|_| Cell::new(0)).collect(),
-            due: books.units.iter().map(|_| Cell::new(true)).collect(),
+            preempted: books.units.iter().map(|_| Cell::default()).collect(),
             books,
-        }))
+        })
     }
 
     pub(super) fn fail(&self, what: impl Into<String>) {
@@ -202,29 +191,19 @@ impl Host {
         (self.written.get() << 4) | (self.number + 1)
     }
 
-    /// The way to a unit. Whose target was deleted keeps that one, which shows nothing any more,
-    /// until there is another one to log in to.
-    pub(super) fn nexus(&self, unit: usize) -> Rc<Nexus<SimWorld>> {
-        let target = self.books.units[unit].target;
-        let mut nexus = self.nexuses[target].borrow_mut();
-        let now = self.array.target(target);
-        if now.is_some_and(|(_, now)| !Rc::ptr_eq(&now, nexus.target()))
-            && let Some(new) = connect(&self.array, self.number, (target, &self.kept[target]))
-        {
-            self.world
-                .note(|| format!("host {} logs in to target {target}", self.number));
-            *nexus = new;
-        }
-        Rc::clone(&nexus)
+    /// Its sessions with a target.
+    pub(super) fn slot(&self, target: usize) -> &Rc<Slot> {
+        &self.slots[target]
     }
 
-    pub(super) fn kept(&self, unit: usize) -> &RefCell<Vec<u64>> {
-        &self.kept[self.books.units[unit].target]
+    /// Its sessions with the target of a unit.
+    pub(super) fn slot_of(&self, unit: usize) -> &Rc<Slot> {
+        self.slot(self.books.units[unit].target)
     }
 
-    /// All hosts are to be told of a reset of this unit, or that it is another.
-    pub(super) fn is_due(&self, unit: usize) {
-        self.due[unit].set(true);
+    /// Its unit attentions at a unit.
+    pub(super) fn told(&self, unit: usize) -> RefMut<'_, Told> {
+        self.slot_of(unit).told(unit)
     }
 
     /// A few commands, one after the other or some at once.
@@ -233,9 +212,9 @@ impl Host {
             let pause = Duration::from_nanos(self.below(40_000));
             self.world.sleep(pause).await;
             match self.below(24) {
-                0 => self.array.reset(self.any_unit()),
-                1 => self.manage().await,
-                22 | 23 if self.books.tight.is_some() => self.cut_a_way().await,
+                0 => self.manage(UNIT_RESET).await,
+                1 => self.manage(self.any_function()).await,
+                22 | 23 if self.books.loses_sessions => self.cut_a_way().await,
                 2..=4 => self.call().await,
                 5 => {
                     let two = futures_util::future::join(self.operate(), self.operate());
@@ -249,14 +228,16 @@ impl Host {
         }
     }
 
-    /// Somebody's session is lost; then a look, at once: what had not happened by then must
-    /// not happen any more.
+    /// Somebody's session is lost, under what runs there; then a look.
     async fn cut_a_way(&self) {
         let hosts = self.array.all_hosts();
         let loser = &hosts[self.below(hosts.len() as u64) as usize];
-        self.world
-            .note(|| format!("host {} loses its session", loser.number));
-        loser.lose_session();
+        let slot = loser.slot(self.below(self.books.targets as u64) as usize);
+        if let Some(path) = slot.path() {
+            self.world
+                .note(|| format!("the wire of host {} is cut", loser.number));
+            path.wire().cut();
+        }
         let unit = self.any_unit();
         self.read_field(unit).await;
         self.read_wide(unit).await;
@@ -311,7 +292,14 @@ impl Host {
         if let Deed::Read(value) | Deed::Write(value) | Deed::Exchanged { new: value, .. } = deed {
             self.known.borrow_mut()[unit][register] = value;
         }
-        self.books.end(&deeds, |_| deed.clone());
+        self.books
+            .end(&deeds, self.end_of(&command), |_| deed.clone());
+    }
+
+    /// The instant by which a command that was answered was over.
+    pub(super) fn end_of(&self, command: &Command) -> u64 {
+        let now = self.books.tick();
+        command.over_by.get().map_or(now, |over| over.min(now))
     }
 
     /// Runs a command. Who may not is refused, and nobody else, while no reservation changes.
@@ -323,10 +311,12 @@ impl Host {
                 .map(|(unit, _)| &self.books.units[*unit])
         };
         let turns = || -> Vec<u64> { units().map(|unit| unit.turns.get()).collect() };
-        let before = turns();
+        let (before, begun) = (turns(), self.books.tick());
+        command.over_by.set(None);
         let response = match self.execute(command).await {
-            Ok(response) => response,
-            Err(at) => return Answer::Aborted(at),
+            Heard::Said(response) => response,
+            Heard::Over(at) => return Answer::Over(at),
+            Heard::Nowhere => return Answer::Nowhere,
         };
         if is_attention(&response) {
             return Answer::Attention;
@@ -347,14 +337,27 @@ impl Host {
                 if refused { "is refused" } else { "is run" },
             ));
         }
+        command.over_by.set(self.preempted_since(command, begun));
         match refused {
             true => Answer::Refused,
-            false if response.found_no_unit() => {
+            false if found(&response, NO_UNIT) => {
                 self.check_failure(command, &response);
                 Answer::Absent
             }
             false => Answer::Said(response),
         }
+    }
+
+    /// When the unit's commands of this host were aborted, if it may not run this one any more since
+    /// then. One that had begun before was over by then.
+    fn preempted_since(&self, command: &Command, begun: u64) -> Option<u64> {
+        let unit = &self.books.units[command.unit];
+        let (at, turn) = self.preempted[command.unit].get()?;
+        let is_as_then = (turn..=turn + 1).contains(&unit.turns.get());
+        let mut needs = command.needs.iter();
+        let (_, writes) = needs.find(|(needed, _)| *needed == command.unit)?;
+        let is_kept_out = !unit.fence.borrow().admits(self.number, *writes);
+        (begun < at && is_as_then && is_kept_out).then_some(at)
     }
 
     /// Until there is nothing else to say first.
@@ -375,9 +378,8 @@ impl Host {
         let (before, now) = (command.upsets.take(), self.books.upsets());
         let is_away = self.books.units.iter().any(Unit::is_away);
         let upset = is_away || before != now || now.iter().any(|upsets| !upsets.is_multiple_of(2));
-        let cancel = command.cancel.as_ref();
-        let stopped = cancel.is_some_and(|cancel| !cancel.goes_on());
-        let full = response.found_no_room() || self.is_full(command, response);
+        let stopped = command.is_stopped.get();
+        let full = found(response, NO_ROOM) || self.is_full(command, response);
         let overtaken = response
             .sense
             .get(2)
@@ -403,7 +405,7 @@ impl Host {
     fn outcome(&self, order: &Order, response: &Response) -> Option<Deed> {
         match (order.deed.clone(), response.status) {
             (Deed::Perhaps { .. }, GOOD) if order.cdb[0] == 0x88 => {
-                value_of(&bytes_of(response)).map(Deed::Read)
+                value_of(&response.data).map(Deed::Read)
             }
             (Deed::Perhaps { expected, new }, GOOD) => Some(Deed::Exchanged { expected, new }),
             (Deed::Perhaps { expected, .. }, CHECK_CONDITION)
@@ -417,59 +419,84 @@ impl Host {
     }
 
     /// Runs a command.
-    ///
-    /// # Errors
-    /// It was aborted, and is over since this instant.
-    async fn execute(&self, command: &Command) -> Result<Response, u64> {
-        let unit = &self.books.units[command.unit];
-        let nexus = self.nexus(command.unit);
+    pub(super) async fn execute(&self, command: &Command) -> Heard {
+        let name = &self.books.units[command.unit].name;
         self.books.operations.set(self.books.operations.get() + 1);
-        let data = self.world.buffers().copy_of(&command.data).freeze();
-        let [high, low] = unit.lun().to_be_bytes();
-        let lun = [high, low, 0, 0, 0, 0, 0, 0];
-        // From here on to the look at attentions nobody else runs.
-        let is_there = nexus.target().unit(unit.lun()).is_some();
-        let due = is_there && self.due[command.unit].replace(false);
-        let cancel = command.cancel.clone().unwrap_or_default();
-        let clock = self.books.clock.get();
-        let note = |what: &str| {
-            self.world.note(|| {
-                let (host, cdb) = (self.number, &command.cdb);
-                format!("host {host}, {}, {clock}: {cdb:02x?} {what}", unit.name)
-            });
-        };
-        note("begins");
         command.upsets.set(self.books.upsets());
-        let waiting = self.array.asked.begin("command", unit.name.clone());
-        let (task, answered) = self.begin_task(command, &cancel);
-        let executed = nexus.execute_making_room(lun, command.cdb.into(), data, cancel);
-        let response = executed.await;
-        waiting.end(response.status == GOOD);
-        let is_answered = self.end_task(&task);
-        note(&format!("says {:#x}", response.status));
-        let attention = is_attention(&response);
-        if due && !attention {
-            self.fail(format!(
-                "host {} is not told of a reset of {}: {:02x?} says {:#x}",
-                self.number, unit.name, command.cdb, response.status
-            ));
-        }
-        if attention {
-            // A command that found no room is tried again, and hears then of what came since.
-            self.due[command.unit].set(false);
-            let heard = &self.heard[command.unit];
-            heard.set(heard.get() + 1);
-            if heard.get() > self.array.owed[command.unit].get() {
-                self.fail(format!(
-                    "host {} is told of what was not at {}: {:02x?}",
-                    self.number, unit.name, response.sense
-                ));
+        let waiting = self.array.asked.begin("command", name.clone());
+        for _ in 0..ATTEMPTS_MAX {
+            match self.send(command).await {
+                Some(Heard::Said(response)) => {
+                    waiting.end(response.status == GOOD);
+                    return Heard::Said(response);
+                }
+                Some(heard) => return heard,
+                None => self.world.sleep(Duration::from_micros(100)).await,
             }
         }
-        match is_answered {
-            true => Ok(response),
-            // The sender goes with the boot only.
-            false => Err(answered.await.unwrap_or(u64::MAX)),
+        self.fail(format!("host {}: a command is never run", self.number));
+        Heard::Nowhere
+    }
+
+    /// Sends a command once. Nothing, where it was not run.
+    async fn send(&self, command: &Command) -> Option<Heard> {
+        let slot = self.slot_of(command.unit);
+        let Some(path) = slot.up().await else {
+            return Some(Heard::Nowhere);
+        };
+        let sent = self.told(command.unit).begin(self.books.tick());
+        let unit = &self.books.units[command.unit];
+        let begun = path.begin(command.on_the_wire(unit.lun())).await;
+        let Some((tag, ended)) = begun else {
+            self.hear(command, sent, Fate::NotRun);
+            return None;
+        };
+        self.note(command, &format!("begins as {}/{tag}", path.agreed.tsih));
+        command.session.set(path.agreed.tsih);
+        command.running.replace(Some((Rc::clone(&path), tag)));
+        self.abort_at_times((path, tag, unit.lun()));
+        let ended = in_time(&self.world, ANSWER_MAX, ended).await;
+        command.running.take();
+        let response = match ended {
+            Some(Ok(Outcome::Said(response))) => response,
+            ended => {
+                self.note(command, "is over");
+                self.hear(command, sent, Fate::Unheard);
+                if ended.is_none() {
+                    self.fail(format!("host {}: no answer in {ANSWER_MAX:?}", self.number));
+                }
+                // The sender goes with the boot only.
+                return Some(Heard::Over(match ended {
+                    Some(Ok(Outcome::Over(at))) => at,
+                    _ => u64::MAX,
+                }));
+            }
+        };
+        self.note(command, &format!("says {:#x}", response.status));
+        let is_run = ![BUSY, TASK_SET_FULL].contains(&response.status);
+        let fate = match is_attention(&response) {
+            true => Fate::Told,
+            false if !is_run || found(&response, NO_UNIT) => Fate::NotRun,
+            false => Fate::Run,
+        };
+        self.hear(command, sent, fate);
+        is_run.then_some(Heard::Said(response))
+    }
+
+    fn note(&self, command: &Command, what: &str) {
+        self.world.note(|| {
+            let (host, cdb) = (self.number, &command.cdb);
+            let (name, clock) = (&self.books.units[command.unit].name, self.books.clock.get());
+            format!("host {host}, {name}, {clock}: {cdb:02x?} {what}")
+        });
+    }
+
+    fn hear(&self, command: &Command, sent: Sent, fate: Fate) {
+        let heard = self.told(command.unit).end(sent, fate);
+        if let Err(what) = heard {
+            let name = &self.books.units[command.unit].name;
+            let (host, cdb) = (self.number, &command.cdb);
+            self.fail(format!("host {host}, {name}: {cdb:02x?} {what}"));
         }
     }
 
@@ -534,132 +561,15 @@ impl Host {
             },
         }
     }
-
-    /// Changes reservations, unless somebody else does.
-    async fn call(&self) {
-        let number = self.any_unit();
-        let unit = &self.books.units[number];
-        if unit.calling.get().is_some() || !unit.turns.get().is_multiple_of(2) {
-            return;
-        }
-        let key = self.number + 10;
-        let kind = *self.prng.borrow_mut().pick(&TYPES);
-        let call = match self.below(12) {
-            0..=3 => Call::Register {
-                key,
-                keep: self.below(3) > 0,
-            },
-            4 => Call::Register {
-                key: 0,
-                keep: self.below(2) > 0,
-            },
-            5..=7 => Call::Reserve { kind },
-            8 => Call::Release { kind },
-            9 if self.below(3) == 0 => Call::Clear,
-            _ => Call::Preempt {
-                victim: self.below(self.books.hosts + 1) + 9,
-                kind,
-                abort: self.below(2) == 0,
-            },
-        };
-        // Nobody has the key 9: it stands for none.
-        let call = match call {
-            Call::Preempt {
-                victim: 9,
-                kind,
-                abort,
-            } => Call::Preempt {
-                victim: 0,
-                kind,
-                abort,
-            },
-            call => call,
-        };
-        unit.calling.set(Some((self.number, call)));
-        unit.turns.set(unit.turns.get() + 1);
-        self.array.owe(number, 3);
-        let response = self.place_call(number, call, key).await;
-        self.answer_aborted(By::Preempting(number));
-        let next = unit.fence.borrow().after(self.number, call);
-        let known = unit.fence.borrow().keys.contains_key(&self.number);
-        match (response.status, next) {
-            (GOOD, Some(next)) => drop(unit.fence.replace(next)),
-            (CONFLICT, None) => {}
-            // Releasing another type, or preempting nobody, is wrong in itself.
-            (CHECK_CONDITION, None) if known && response.sense[2] == 5 => {}
-            (status, next) => self.fail(format!(
-                "host {}: {call:?} says {status:#x}, and should lead from {:?} to {next:?}",
-                self.number,
-                unit.fence.borrow()
-            )),
-        }
-        let found = self.read_fence(number).await;
-        let shown = unit.fence.borrow().shown();
-        if found.as_ref() != Some(&shown) {
-            self.fail(format!("after {call:?} there is {found:?}, not {shown:?}"));
-        }
-        unit.turns.set(unit.turns.get() + 1);
-        unit.calling.set(None);
-    }
-
-    async fn place_call(&self, unit: usize, call: Call, key: u64) -> Response {
-        let (action, kind, action_key, flags) = match call {
-            Call::Register { key, keep } => (6, 0, key, u8::from(keep)),
-            Call::Reserve { kind } => (1, kind, 0, 0),
-            Call::Release { kind } => (2, kind, 0, 0),
-            Call::Clear => (3, 0, 0, 0),
-            Call::Preempt {
-                victim,
-                kind,
-                abort,
-            } => (4 + u8::from(abort), kind, victim, 0),
-        };
-        let mut cdb = [0; 16];
-        cdb[..9].copy_from_slice(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24]);
-        let mut list = [key.to_be_bytes(), action_key.to_be_bytes()].concat();
-        list.extend([0, 0, 0, 0, flags, 0, 0, 0]);
-        self.insist(unit, cdb, list).await
-    }
-
-    /// Until there is nothing else to say first.
-    async fn insist(&self, unit: usize, cdb: [u8; 16], data: Vec<u8>) -> Response {
-        let command = Command {
-            needs: Vec::new(),
-            ..Command::at(unit, cdb, data, false)
-        };
-        for _ in 0..ATTENTIONS_MAX {
-            if let Ok(response) = self.execute(&command).await
-                && !is_attention(&response)
-            {
-                return response;
-            }
-        }
-        self.fail_of_attentions();
-        Response::default()
-    }
-
-    /// What is reserved.
-    pub(super) async fn read_fence(&self, unit: usize) -> Option<Shown> {
-        let mut cdb = [0; 16];
-        cdb[..9].copy_from_slice(&[0x5e, 0, 0, 0, 0, 0, 0, 4, 0]);
-        let keys = bytes_of(&self.insist(unit, cdb, Vec::new()).await);
-        cdb[1] = 1;
-        let held = bytes_of(&self.insist(unit, cdb, Vec::new()).await);
-        let keys = keys.get(8..)?.as_chunks::<8>().0.iter();
-        let mut keys: Vec<u64> = keys.map(|key| u64::from_be_bytes(*key)).collect();
-        keys.sort_unstable();
-        let held = held.get(8..24).map(|held| {
-            let key = held[..8]
-                .iter()
-                .fold(0, |key, byte| key << 8 | u64::from(*byte));
-            (key, held[13])
-        });
-        Some((keys, held))
-    }
 }
 
-fn is_attention(response: &Response) -> bool {
+pub(super) fn is_attention(response: &Response) -> bool {
     response.status == CHECK_CONDITION && response.sense[2] & 0xf == UNIT_ATTENTION
+}
+
+/// Whether an answer has this additional sense code.
+fn found(response: &Response, code: [u8; 2]) -> bool {
+    response.status == CHECK_CONDITION && response.sense.get(12..14) == Some(&code[..])
 }
 
 pub(super) fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
@@ -668,13 +578,4 @@ pub(super) fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
     cdb[2..10].copy_from_slice(&lba.to_be_bytes());
     cdb[10..14].copy_from_slice(&sectors.to_be_bytes());
     cdb
-}
-
-pub(super) fn bytes_of(response: &Response) -> Vec<u8> {
-    let parts = response.data.parts.iter();
-    parts
-        .filter_map(|part| part.bytes())
-        .flatten()
-        .copied()
-        .collect()
 }

@@ -1,16 +1,18 @@
 //! Runs with initiators at some logical units of two pools.
 //!
 //! Their commands look and change at one instant, copy, reserve, reset and abort, through power
-//! cuts at any poll.
+//! cuts at any poll. They go as PDUs over sessions with the array's own front, which are lost and
+//! reinstated.
 //!
 //! - [`crate::history`]: what was done to each run of blocks, and whether an order explains it.
+//! - [`crate::wire`]: logins and sessions.
 //! - [`fence`]: a second opinion on reservations.
-//! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
-//! - `array`: what serves, in one boot; [`crate::shards`]: messages between its shards; `copier`: how it
-//!   copies; `exports`: how units are shown, hidden, deleted and made; `admin`: who does that, and
-//!   moves volumes.
-//! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what
-//!   it does to single sectors.
+//! - `unit`: what is known of a logical unit; `token`: what is known of tokens; `attention`: what
+//!   hosts are to be told.
+//! - `array`: what serves, in one boot; [`crate::shards`]: messages between its shards; `exports`:
+//!   how units are shown, hidden, deleted and made; `admin`: who does that, and moves volumes.
+//! - `slot`: the sessions of a host with a target. `host`: an initiator; `reserve`: its reservations;
+//!   `tasks`: commands that are aborted; `field`, `copies`, `offload`: what it does to single sectors.
 //!
 //! What is checked:
 //! - Each register has an order of all that was done to it that explains every answer, over
@@ -21,8 +23,11 @@
 //! - A command that no change of reservations ran beside is refused when it has to be, and
 //!   not else, for each unit that it concerns. After a power cut, when a unit was hidden,
 //!   and in the pool that its volume has moved to those that were to be kept are there.
-//! - Who was reset hears of it at the next command, and nobody hears of what was not at his
-//!   unit.
+//! - Who was reset, or has a new session, hears of it at the next command, and nobody hears of what
+//!   was not at his unit.
+//! - What a lost session had under way is over when its host has logged in again, and that takes
+//!   little time. What a preemption has aborted is over when it is answered. Reservations outlive
+//!   sessions, and tokens do.
 //! - Tokens work until they are revoked or nobody used them for their time, and none works
 //!   after that, in another boot, or when its volume was hidden or deleted. When there are none,
 //!   nothing is kept for them.
@@ -33,13 +38,15 @@
 
 mod admin;
 mod array;
-mod copier;
+mod attention;
 mod copies;
 mod exports;
 mod fence;
 mod field;
 mod host;
 mod offload;
+mod reserve;
+mod slot;
 mod tasks;
 mod token;
 mod unit;
@@ -52,6 +59,7 @@ use crate::history::{Deed, History, RegisterPlace};
 use crate::scenario::{Listener, Verdict};
 use crate::seed::Seed;
 use crate::small_pool::{self, Life};
+use crate::wire::network::Pace;
 use array::Array;
 use base::Prng;
 use engine::fsck::{self, Options, Severity};
@@ -72,6 +80,9 @@ const DRIVE_BYTES: u64 = 8 << 20;
 /// Among so many seeds one has such a run.
 const ONE_OF: u64 = 4;
 
+/// Wires take their time in one run of so many.
+const SLOW_WIRES_ONE_OF: u64 = 8;
+
 /// The volume of a pool that only takes room.
 fn filler_of(pool: &str) -> String {
     format!("filler-{pool}")
@@ -87,6 +98,10 @@ struct Books {
     /// Pages that are left beside what takes room, if there is such.
     tight: Option<u64>,
     hosts: u64,
+    /// Of the wires of all hosts.
+    pace: Pace,
+    /// Wires are cut.
+    loses_sessions: bool,
     rounds_left: Cell<u64>,
     /// Counts beginnings and ends.
     clock: Cell<u64>,
@@ -157,6 +172,11 @@ impl Books {
             targets,
             tight: prng.chance(1, 2).then(|| prng.between(0, 16)),
             hosts: prng.between(2, 4),
+            pace: match prng.chance(1, SLOW_WIRES_ONE_OF) {
+                true => Pace::Drawn,
+                false => Pace::AtOnce,
+            },
+            loses_sessions: prng.chance(2, 3),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             clock: Cell::new(0),
             boots: Cell::new(0),
@@ -174,6 +194,11 @@ impl Books {
         let what = what.into();
         world.note(|| format!("WRONG: {what}"));
         self.failure.borrow_mut().get_or_insert(what);
+    }
+
+    /// The units that a target shows.
+    fn units_at(&self, target: usize) -> impl Iterator<Item = &Unit> {
+        self.units.iter().filter(move |unit| unit.target == target)
     }
 
     /// By unit: beginnings and ends of what is done to it behind the back of hosts.
@@ -239,9 +264,8 @@ impl Books {
         }
     }
 
-    /// It has happened.
-    fn end(&self, deeds: &[(RegisterPlace, usize)], what: impl Fn(usize) -> Deed) {
-        let now = self.tick();
+    /// It has happened by this instant.
+    fn end(&self, deeds: &[(RegisterPlace, usize)], now: u64, what: impl Fn(usize) -> Deed) {
         for (nth, (place, number)) in deeds.iter().enumerate() {
             self.history(*place, |history| history.end(*number, what(nth), now));
         }
@@ -357,9 +381,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         let goes_on = move || going.failure.borrow().is_none();
         small_pool::strike(&world, &books.victims, goes_on);
     }
-    let Some(hosts) = begin_hosts(&array) else {
-        return array.fail("a target is not there after a start");
-    };
+    let hosts = begin_hosts(&array);
     for number in 0..books.units.len() {
         find_fence(&world, &books, number, &hosts[0]).await;
     }
@@ -381,13 +403,14 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     }
 }
 
-/// All hosts, which have logged in to all targets; nothing when one is not there.
-fn begin_hosts(array: &Rc<Array>) -> Option<Vec<Rc<Host>>> {
+/// All hosts. They log in when they have something to say.
+fn begin_hosts(array: &Rc<Array>) -> Vec<Rc<Host>> {
     let hosts = (0..array.books.hosts).map(|number| Host::new(number, array));
-    let hosts = hosts.collect::<Option<Vec<Rc<Host>>>>()?;
-    let held = hosts.iter().map(Rc::downgrade);
-    array.hosts.replace(held.collect());
-    Some(hosts)
+    let hosts: Vec<Rc<Host>> = hosts.collect();
+    array
+        .hosts
+        .replace(hosts.iter().map(Rc::downgrade).collect());
+    hosts
 }
 
 /// What the cut has left is looked at before anything covers it. Moves that it has interrupted go on
@@ -492,7 +515,9 @@ async fn end(array: &Array) {
         if info.mapped_bytes + info.promised_bytes + info.provisioned_bytes != 0 {
             array.fail(format!("an empty pool has pages: {info:?}"));
         }
-        array.expect("closing", pool.close().await);
+    }
+    if let Err(what) = array.front.end().await {
+        array.fail(what);
     }
     if !array.books.victims.is_empty() {
         // What is wrong there is rightly so.

@@ -1,13 +1,11 @@
 //! Tests tokens: POPULATE TOKEN, RECEIVE ROD TOKEN INFORMATION, WRITE USING TOKEN.
 
 use super::field;
-use super::host::{Answer, Command, GOOD, Host, bytes_of};
+use super::host::{Answer, Command, GOOD, Host, Response};
 use super::token::{TOKENS_MAX, Token, Worth};
 use super::unit::FIELD_SECTORS;
 use crate::history::Deed;
 use engine::World;
-use engine::volume::CancelToken;
-use scsi::Response;
 use scsi::offload::TOKEN_BYTES;
 use std::ops::Range;
 use std::time::Duration;
@@ -22,13 +20,9 @@ struct TokenInformation {
 }
 
 impl Host {
-    /// Makes a token of some runs of a field. One at a time: what it stands for is what was
-    /// last kept for this nexus.
+    /// Makes a token of some runs of a field.
     pub(super) async fn make_token(&self) {
         let unit = self.any_unit();
-        if self.is_making.replace(true) {
-            return;
-        }
         let mut runs: Vec<Range<u64>> = Vec::new();
         for _ in 0..=self.below(3) {
             let run = self.run_of_field();
@@ -38,7 +32,6 @@ impl Host {
             }
         }
         self.populate(unit, runs).await;
-        self.is_making.set(false);
     }
 
     async fn populate(&self, unit: usize, runs: Vec<Range<u64>>) {
@@ -46,15 +39,8 @@ impl Host {
         let mut list = vec![0; 16];
         list[4..8].copy_from_slice(&(inactivity_s as u32).to_be_bytes());
         let list = with_ranges(list, &runs);
-        let command = Command {
-            unit,
-            cdb: token_cdb(0x10, list_id, list.len()),
-            data: list,
-            needs: vec![(unit, false)],
-            cancel: Some(CancelToken::default()),
-            first_part: usize::MAX,
-            upsets: Default::default(),
-        };
+        let cdb = token_cdb(0x10, list_id, list.len());
+        let command = Command::at(unit, cdb, list, false);
         self.world.note(|| {
             let name = &self.books.units[unit].name;
             format!("host {} makes a token of {name}: {runs:?}", self.number)
@@ -68,7 +54,6 @@ impl Host {
             .flat_map(|run| self.books.units[unit].places(run.clone()));
         let deeds: Vec<_> = places.map(|place| (place, nothing.clone())).collect();
         let inactivity = Duration::from_secs(inactivity_s);
-        self.kept(unit).borrow_mut().clear();
         let (earliest, evictions) = (self.world.now() + inactivity, self.books.evictions.get());
         let performed = self.perform_all(&command, deeds);
         let (performed, ()) =
@@ -76,27 +61,34 @@ impl Host {
         let Some((begun, response)) = performed else {
             return;
         };
+        let ended = self.books.tick();
         if response.status != GOOD {
             self.books.refuse(&begun);
             return self.check_failure(&command, &response);
         }
-        let values = self.kept(unit).borrow().clone();
         let latest = self.world.now() + inactivity;
-        let (read, left) = begun.split_at(values.len().min(begun.len()));
-        self.books.end(read, |nth| Deed::Read(values[nth]));
-        self.books.refuse(left);
-        let Some(told) = self.token_information(unit, list_id).await else {
-            return;
+        // A token of which the host does not hear is none.
+        let told = self.token_information(&command, list_id).await;
+        let token = told.as_ref().and_then(|told| told.token.clone());
+        let values = match &token {
+            Some(token) => self.array.values_of(token).await,
+            None => None,
         };
-        if told.blocks != values.len() as u64 {
+        let (Some(told), Some(bytes), Some(values)) = (told, token, values) else {
+            return self.books.refuse(&begun);
+        };
+        if told.blocks != values.len() as u64 || values.len() > begun.len() {
             let (blocks, kept) = (told.blocks, values.len());
             return self.fail(format!("a token of {blocks} blocks holds {kept}"));
         }
+        let (read, left) = begun.split_at(values.len());
+        self.books.end(read, ended, |nth| Deed::Read(values[nth]));
+        self.books.refuse(left);
         let mut tokens = self.books.tokens.borrow_mut();
         if tokens.len() == TOKENS_MAX {
             tokens.remove(0);
         }
-        tokens.extend(told.token.map(|bytes| Token {
+        tokens.push(Token {
             bytes,
             values,
             boot: self.books.boots.get(),
@@ -106,12 +98,15 @@ impl Host {
             users: 0,
             // Nobody knew of it when some were taken back.
             was_used: evictions != self.books.evictions.get(),
+            evictions,
             is_revoked: false,
-        }));
+        });
     }
 
-    /// Nothing, when it is not told.
-    async fn token_information(&self, unit: usize, list_id: u32) -> Option<TokenInformation> {
+    /// What came of a command with this list identifier. Nothing, when it is not told: another
+    /// session knows nothing of it.
+    async fn token_information(&self, of: &Command, list_id: u32) -> Option<TokenInformation> {
+        let unit = of.unit;
         let mut cdb = [0; 16];
         (cdb[0], cdb[1]) = (0x84, 0x07);
         cdb[2..6].copy_from_slice(&list_id.to_be_bytes());
@@ -120,7 +115,10 @@ impl Host {
         let Answer::Said(response) = self.insist_on(&command).await else {
             return None;
         };
-        let data = bytes_of(&response);
+        let data = &response.data;
+        if code_of(&response) == Some(INVALID_FIELD) && command.session != of.session {
+            return None;
+        }
         if response.status != GOOD || data.len() < INFORMATION_BYTES + 4 {
             self.check_failure(&command, &response);
             return None;
@@ -185,15 +183,8 @@ impl Host {
         list[8..16].copy_from_slice(&offset.to_be_bytes());
         list[16..16 + TOKEN_BYTES].copy_from_slice(&bytes);
         let list = with_ranges(list, std::slice::from_ref(&run));
-        let command = Command {
-            unit,
-            cdb: token_cdb(0x11, list_id, list.len()),
-            data: list,
-            needs: vec![(unit, true)],
-            cancel: Some(CancelToken::default()),
-            first_part: usize::MAX,
-            upsets: Default::default(),
-        };
+        let cdb = token_cdb(0x11, list_id, list.len());
+        let command = Command::at(unit, cdb, list, true);
         self.world.note(|| {
             let name = &self.books.units[unit].name;
             format!(
@@ -223,10 +214,11 @@ impl Host {
             return self.check_token(is_wrong, "is refused", token, &response);
         }
         // Of the failed, too: so much has come.
-        let told = self.token_information(unit, list_id).await;
+        let told = self.token_information(&command, list_id).await;
         let blocks = told.map_or(0, |told| told.blocks as usize).min(deeds.len());
         let (done, left) = deeds.split_at(blocks);
-        self.books.end(done, |nth| Deed::Write(values[nth]));
+        self.books
+            .end(done, self.end_of(&command), |nth| Deed::Write(values[nth]));
         self.books.abandon(left, self.books.tick());
         self.books.repeat_since(rooms, &deeds);
         if response.status != GOOD {
@@ -267,8 +259,8 @@ impl Host {
         worth.unwrap_or(Worth::Doubtful)
     }
 
-    /// Whether a good token is called unknown, or its time over. Revoked it may be, to make
-    /// room: of that there are no books.
+    /// Whether a good token is called unknown, or its time over. Revoked it may be where room was
+    /// made since it was made.
     fn knows_better(&self, token: &Token, response: &Response) -> bool {
         let is_unknown = response
             .sense
@@ -278,7 +270,8 @@ impl Host {
         let mut known = tokens.iter();
         let one = known.find(|one| one.bytes == token.bytes);
         let (boot, now) = (self.books.boots.get(), self.world.now());
-        is_unknown && one.is_some_and(|one| one.still_holds(boot, now))
+        let is_wrong = |one: &Token| is_unknown || one.evictions == self.books.evictions.get();
+        one.is_some_and(|one| one.still_holds(boot, now) && is_wrong(one))
     }
 
     fn begin_use(&self, token: Option<&Token>) -> Worth {
@@ -322,6 +315,9 @@ fn with_ranges(mut list: Vec<u8>, runs: &[Range<u64>]) -> Vec<u8> {
     list[head - 2..head].copy_from_slice(&ranges.to_be_bytes());
     list
 }
+
+/// INVALID FIELD IN CDB.
+const INVALID_FIELD: u8 = 0x24;
 
 /// The additional sense code qualifiers of 23/04 and 23/07, TOKEN UNKNOWN and TOKEN EXPIRED (SPC-4,
 /// annex D).

@@ -1,175 +1,136 @@
-//! Commands that run, and aborts of them, as a connection handles both.
+//! Tasks that are aborted: each by its tag, or all at a unit by a task management function.
 //!
-//! A command that is aborted runs to its end, and nobody is answered. Whoever sent it knows
-//! that it is over from the answer to the function that aborted it: what it did, it did
-//! before that. One whose session is lost runs to its end, too, but it does not begin anew:
-//! while room is made for it, it is over.
+//! Whoever has aborted a task is told when it is over: whatever it did, it did before that.
 
+use super::attention::Mark;
 use super::host::{Command, Host};
-use engine::volume::CancelToken;
-use futures_channel::oneshot;
-use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, join_all};
-use scsi::management::Function;
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::pin::pin;
+use super::unit::Unit;
+use crate::wire::aborts::{
+    ABORT_TASK_SET, ANSWER_MAX, Aborting, CLEAR_TASK_SET, DONE, UNIT_RESET, abort,
+};
+use crate::wire::path::Path;
+use crate::wire::pdu::NO_TAG;
+use array::wake::in_time;
+use engine::World;
 use std::rc::Rc;
+use std::time::Duration;
 
-/// Who aborts: a function with a number, somebody who preempts at a unit, or nobody: the
-/// session is lost, and with it all that the initiator would have heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
-    Function(u64),
-    Preempting(usize),
-    Loss,
-}
+/// There is no such unit (clause 11.6.1).
+const NO_LUN: u8 = 2;
 
-/// A command that runs.
-pub(super) struct Task {
-    unit: usize,
-    cancel: CancelToken,
-    aborted: Cell<Option<By>>,
-    /// Hears when the function that aborted it was answered.
-    answer: RefCell<Option<oneshot::Sender<u64>>>,
-    /// Hear that it has ended.
-    waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    /// It is not at the engine: somebody makes room for it.
-    pub(super) is_out: Cell<bool>,
-}
+/// One command in so many is aborted.
+const ABORTED_ONE_OF: u64 = 24;
 
-impl Task {
-    pub(super) fn is_of(&self, cancel: &CancelToken) -> bool {
-        self.cancel.is(cancel)
-    }
-
-    /// Of a session that is lost: whatever it did, it did before this instant.
-    pub(super) fn ends_if_lost(&self, now: u64) {
-        if self.aborted.get() == Some(By::Loss)
-            && let Some(answer) = self.answer.take()
-        {
-            // The host may be gone.
-            let _ = answer.send(now);
-        }
-    }
-}
+/// Others give up what was aborted after this time.
+const GIVEN_UP_AFTER: Duration = Duration::from_millis(2);
 
 impl Host {
-    pub(super) fn begin_task(
-        &self,
-        command: &Command,
-        cancel: &CancelToken,
-    ) -> (Rc<Task>, oneshot::Receiver<u64>) {
-        let (answer, answered) = oneshot::channel();
-        let task = Rc::new(Task {
-            unit: command.unit,
-            cancel: cancel.clone(),
-            aborted: Cell::new(None),
-            answer: RefCell::new(Some(answer)),
-            waiting: RefCell::default(),
-            is_out: Cell::new(false),
-        });
-        // What changes or shows reservations is not aborted.
-        if !command.needs.is_empty() {
-            self.tasks.borrow_mut().push(Rc::clone(&task));
-        }
-        (task, answered)
+    pub(super) fn any_function(&self) -> u8 {
+        [ABORT_TASK_SET, CLEAR_TASK_SET, UNIT_RESET][self.below(3) as usize]
     }
 
-    /// It has ended. Whether anybody is to hear of it.
-    pub(super) fn end_task(&self, task: &Rc<Task>) -> bool {
-        self.tasks.borrow_mut().retain(|one| !Rc::ptr_eq(one, task));
-        task.ends_if_lost(self.books.tick());
-        for waiting in task.waiting.take() {
-            // Who aborted it may be gone.
-            let _ = waiting.send(());
-        }
-        task.aborted.get().is_none()
-    }
-
-    /// Aborts what runs at a LUN of a target; ends with the number when it has ended.
-    pub(super) fn abort_at(&self, target: usize, lun: u16) -> LocalBoxFuture<'static, usize> {
-        let unit = usize::from(lun);
-        let by = match self.array.function.get() {
-            Some(number) => By::Function(number),
-            None => By::Preempting(unit),
+    /// A task management function at a unit; then a look at what came of the commands that it
+    /// aborted.
+    pub(super) async fn manage(&self, function: u8) {
+        let number = self.any_unit();
+        let unit = &self.books.units[number];
+        let Some(path) = self.slot_of(number).up().await else {
+            return;
         };
-        let is_there = self.books.units[unit].target == target;
-        let tasks = self.tasks.borrow();
-        let meant = tasks.iter().filter(|task| is_there && task.unit == unit);
-        let mut ends = Vec::new();
-        for task in meant {
-            if task.aborted.get().is_none() {
-                task.aborted.set(Some(by));
-                self.array.aborted.borrow_mut().push(Rc::clone(task));
-            }
-            task.cancel.stop();
-            let (ended, end) = oneshot::channel();
-            task.waiting.borrow_mut().push(ended);
-            ends.push(end);
+        self.array.owe(number, 1);
+        let note = |what: &str| {
+            self.world.note(|| {
+                let (host, name) = (self.number, &unit.name);
+                format!("host {host}, {name}: function {function} {what}")
+            });
+        };
+        note("begins");
+        // ABORT TASK SET concerns its own session only.
+        let meant = || match function {
+            ABORT_TASK_SET => vec![Rc::clone(&path)],
+            _ => self.array.paths(unit.target),
+        };
+        let mut aborting = Aborting::begin(unit.lun(), meant());
+        if let Some(now) = self.manage_at(unit, function, &path).await {
+            aborting.done(now, meant());
         }
-        async move { join_all(ends).await.len() }.boxed_local()
-    }
-
-    /// Those who sent what was aborted hear that it is over.
-    pub(super) fn answer_aborted(&self, by: By) {
-        let now = self.books.tick();
-        let is_meant = |task: &Rc<Task>| task.aborted.get() == Some(by);
-        self.array.aborted.borrow_mut().retain(|task| {
-            if is_meant(task)
-                && let Some(answer) = task.answer.take()
-            {
-                // It may not wait for it yet, or any more.
-                let _ = answer.send(now);
-            }
-            !is_meant(task)
-        });
-    }
-
-    /// The session is lost: nobody hears what came of its commands. Those at the engine run
-    /// to their end; those that wait for room are over now.
-    pub(super) fn lose_session(&self) {
-        let now = self.books.tick();
-        for task in self.tasks.borrow().iter() {
-            if task.aborted.get().is_none() {
-                task.aborted.set(Some(By::Loss));
-            }
-            task.cancel.stop();
-            if task.is_out.get() {
-                task.ends_if_lost(now);
-            }
-        }
-    }
-
-    /// A task management function; then a look at what came of the commands that it aborted.
-    pub(super) async fn manage(&self) {
-        let (unit, number) = (self.any_unit(), self.books.tick());
-        let functions = [
-            Function::AbortTaskSet,
-            Function::ClearTaskSet,
-            Function::UnitReset,
-        ];
-        let function = functions[self.below(3) as usize];
-        self.array.owe(unit, 1);
-        self.world.note(|| {
-            let name = &self.books.units[unit].name;
-            format!("host {}, {name}: {function:?} begins", self.number)
-        });
-        let nexus = self.nexus(unit);
-        let mut managed = pin!(nexus.manage(function, self.books.units[unit].lun()));
-        // What is aborted is told from what others abort: it is, when this begins.
-        poll_fn(|cx| {
-            self.array.function.set(Some(number));
-            let polled = managed.as_mut().poll_unpin(cx);
-            self.array.function.set(None);
-            polled
-        })
-        .await;
-        self.answer_aborted(By::Function(number));
-        self.world
-            .note(|| format!("host {}: {function:?} ends", self.number));
+        self.give_up_later(aborting);
+        note("ends");
         // At once: a copy that was aborted between reading and writing must not write now.
-        self.read_field(unit).await;
-        self.read_wide(unit).await;
+        self.read_field(number).await;
+        self.read_wide(number).await;
+    }
+
+    /// Has a function done; when it was over. Nothing, where there was no unit.
+    async fn manage_at(&self, unit: &Unit, function: u8, path: &Path) -> Option<u64> {
+        let (own, upsets) = (path.tasks_at(unit.lun()), unit.upsets.get());
+        let hosts = self.array.all_hosts();
+        let told = |host: &Host| host.told(unit.number).mark();
+        let marks: Vec<Mark> = hosts.iter().map(|host| told(host)).collect();
+        let managed = path.manage(function, unit.lun(), NO_TAG);
+        let answer = in_time(&self.world, ANSWER_MAX, managed).await;
+        let is_upset = unit.is_away() || unit.upsets.get() != upsets;
+        match answer {
+            Some(Some(DONE)) => {}
+            Some(Some(NO_LUN)) if is_upset => return None,
+            // It is over when its session is.
+            Some(None) => {
+                self.slot_of(unit.number).up().await;
+                return Some(self.books.tick());
+            }
+            answer => {
+                let host = self.number;
+                self.fail(format!("host {host}: function {function}: {answer:?}"));
+                return None;
+            }
+        }
+        let now = self.books.tick();
+        own.iter().for_each(|tag| path.end(*tag, now));
+        if function == UNIT_RESET {
+            for (host, mark) in hosts.iter().zip(marks) {
+                host.told(unit.number).is_due_since(mark, now);
+            }
+        }
+        Some(now)
+    }
+
+    /// Others do not hear that their tasks were aborted, and give them up.
+    pub(super) fn give_up_later(&self, aborting: Aborting) {
+        let array = Rc::clone(&self.array);
+        self.world.spawn(async move {
+            let tick = || array.books.tick();
+            let given_up = aborting.give_up(&array.front, GIVEN_UP_AFTER, &tick);
+            if let Err(what) = given_up.await {
+                array.fail(format!("after a function: {what}"));
+            }
+        });
+    }
+
+    /// Now and then a task is aborted that has just begun.
+    pub(super) fn abort_at_times(&self, (path, tag, lun): (Rc<Path>, u32, u16)) {
+        if self.below(ABORTED_ONE_OF) > 0 {
+            return;
+        }
+        let pause = Duration::from_nanos(self.below(200_000));
+        let array = Rc::clone(&self.array);
+        self.world.spawn(async move {
+            array.world.sleep(pause).await;
+            let tick = || array.books.tick();
+            if let Err(what) = abort(&array.front, &path, (tag, lun), &tick).await {
+                array.fail(what);
+            }
+        });
+    }
+
+    /// Aborts a command, if it runs.
+    pub(super) async fn abort_running(&self, command: &Command) {
+        let Some((path, tag)) = command.running.borrow().clone() else {
+            return;
+        };
+        let lun = self.books.units[command.unit].lun();
+        let tick = || self.books.tick();
+        if let Err(what) = abort(&self.array.front, &path, (tag, lun), &tick).await {
+            self.fail(what);
+        }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Token {
     pub(super) users: u64,
     /// Who has used it may be made to give it up.
     pub(super) was_used: bool,
+    /// How often tokens had gone that nobody had asked to go, when it was made.
+    pub(super) evictions: u64,
     /// It was taken back.
     pub(super) is_revoked: bool,
 }

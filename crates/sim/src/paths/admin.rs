@@ -406,7 +406,7 @@ impl Array {
 
     fn check_sessions(&self) -> Result<(), String> {
         let access = self.books.access.borrow();
-        for session in self.connected() {
+        for session in self.front.connected() {
             let attempt = self.books.attempt_of(&session);
             let verdict = attempt.map(|attempt| access.rules().verdict(attempt));
             if verdict != Some(Verdict::Admitted) {

@@ -4,8 +4,11 @@ use super::array::{Array, target_name};
 use super::slot::Slot;
 use super::{Books, SECTORS};
 use crate::history::{Deed, filled, value_of};
+use crate::wire::aborts::{
+    ABORT_TASK_SET, ANSWER_MAX, Aborting, CLEAR_TASK_SET, DONE, UNIT_RESET, abort,
+};
 use crate::wire::login::Identity;
-use crate::wire::path::{Answer, Command, DONE, NO_TASK, Outcome, Path};
+use crate::wire::path::{Answer, Command, Outcome, Path};
 use array::wake::in_time;
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
@@ -22,14 +25,8 @@ const TASK_SET_FULL: u8 = 0x28;
 const UNIT_ATTENTION: u8 = 6;
 const MISCOMPARE: u8 = 0xe;
 
-/// Task management functions (RFC 7143 clause 11.5.1).
-const ABORT_TASK: u8 = 1;
-const ABORT_TASK_SET: u8 = 2;
-const CLEAR_TASK_SET: u8 = 4;
-const UNIT_RESET: u8 = 5;
-
-/// A command that has no answer after this time, and whose session lives, has none.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// Others have given up what a reset has aborted after this time.
+const RESET_MAX: Duration = Duration::from_millis(20);
 
 /// How often a command is sent again that was not run.
 const ATTEMPTS_MAX: u32 = 60;
@@ -404,7 +401,8 @@ impl Host {
         let number = self.number;
         self.array.world.spawn(async move {
             array.world.sleep(after).await;
-            if let Err(what) = abort(&array, &path, tag, lun).await {
+            let tick = || array.books.tick();
+            if let Err(what) = abort(&array.front, &path, (tag, lun), &tick).await {
                 array
                     .books
                     .fail(&array.world, format!("host {number}: {what}"));
@@ -420,53 +418,39 @@ impl Host {
         };
         let functions = [ABORT_TASK_SET, CLEAR_TASK_SET, UNIT_RESET];
         let function = functions[self.below(3) as usize];
-        let hosts = self.array.books.all_hosts();
-        let paths: Vec<Rc<Path>> = hosts
-            .iter()
-            .flat_map(|host| host.paths(unit.target))
-            .collect();
+        let paths = || -> Vec<Rc<Path>> {
+            let hosts = self.books.all_hosts();
+            let paths = hosts.iter().flat_map(|host| host.paths(unit.target));
+            paths.collect()
+        };
         // ABORT TASK SET concerns its own session only.
-        let is_meant = |one: &Rc<Path>| function != ABORT_TASK_SET || Rc::ptr_eq(one, &path);
-        let paths: Vec<Rc<Path>> = paths.into_iter().filter(is_meant).collect();
-        for one in &paths {
-            one.excuse(unit.lun, true);
-        }
+        let meant = |paths: Vec<Rc<Path>>| match function {
+            ABORT_TASK_SET => vec![Rc::clone(&path)],
+            _ => paths,
+        };
+        let mut aborting = Aborting::begin(unit.lun, meant(paths()));
         let own = path.tasks_at(unit.lun);
         let managed = path.manage(function, unit.lun, u32::MAX);
         match in_time(&self.array.world, ANSWER_MAX, managed).await {
             Some(Some(DONE)) => {
                 let now = self.books.tick();
                 own.iter().for_each(|tag| path.end(*tag, now));
+                aborting.done(now, meant(paths()));
             }
-            Some(None) => {}
+            Some(None) => {
+                self.array.world.sleep(RESET_MAX).await;
+                aborting.done(self.books.tick(), meant(paths()));
+            }
             answer => self.fail(format!(
                 "host {}: function {function}: {answer:?}",
                 self.number
             )),
         }
-        self.give_up_after(unit.lun, unit.target, (function, paths))
-            .await;
-    }
-
-    /// Others hear of a reset by unit attentions, and give up what has no answer: on sessions that
-    /// have begun since, too.
-    async fn give_up_after(&self, lun: u16, target: usize, (function, paths): (u8, Vec<Rc<Path>>)) {
-        self.array.world.sleep(Duration::from_millis(20)).await;
-        let hosts = self.array.books.all_hosts();
-        let now = hosts.iter().flat_map(|host| host.paths(target));
-        let is_late = |one: &Rc<Path>| !paths.iter().any(|known| Rc::ptr_eq(known, one));
-        let late: Vec<Rc<Path>> = match function {
-            ABORT_TASK_SET => Vec::new(),
-            _ => now.filter(is_late).collect(),
-        };
-        late.iter().for_each(|one| one.excuse(lun, true));
-        for one in paths.iter().chain(&late) {
-            for tag in one.tasks_at(lun) {
-                if let Err(what) = abort(&self.array, one, tag, lun).await {
-                    self.fail(format!("after a reset: {what}"));
-                }
-            }
-            one.excuse(lun, false);
+        // Others hear of a reset by unit attentions.
+        let tick = || self.books.tick();
+        let given_up = aborting.give_up(&self.array.front, RESET_MAX, &tick);
+        if let Err(what) = given_up.await {
+            self.fail(format!("after a reset: {what}"));
         }
     }
 
@@ -488,35 +472,5 @@ impl Host {
         for slot in &self.slots {
             slot.turn().await;
         }
-    }
-}
-
-/// Has a task aborted. It is over when the target says so, and has been answered when the target
-/// knows it no more.
-async fn abort(array: &Array, path: &Path, tag: u32, lun: u16) -> Result<(), String> {
-    if !path.has(tag) {
-        return Ok(());
-    }
-    let is_excused = path.is_excused(lun);
-    let managed = in_time(&array.world, ANSWER_MAX, path.manage(ABORT_TASK, lun, tag)).await;
-    let is_excused = is_excused || path.is_excused(lun);
-    match managed {
-        Some(None) => Ok(()),
-        Some(Some(DONE)) => {
-            if path.has_answered(tag) {
-                return Err(format!("task {tag} was answered, and aborted"));
-            }
-            path.end(tag, array.books.tick());
-            array.check_idle(path)
-        }
-        Some(Some(NO_TASK)) if !path.has(tag) => Ok(()),
-        // A reset has aborted it, and it runs no more.
-        Some(Some(NO_TASK)) if is_excused => {
-            path.end(tag, array.books.tick());
-            array.check_idle(path)
-        }
-        answer => Err(format!(
-            "aborting task {tag}, which has no answer: {answer:?}"
-        )),
     }
 }

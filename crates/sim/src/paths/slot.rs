@@ -1,25 +1,21 @@
 //! One way of a host to a target: it logs in there, again when its session is lost.
 
 use super::access::{Attempt, Verdict};
-use super::array::Array;
+use super::array::{Array, PORTALS};
 use super::credential;
 use super::host::Host;
-use crate::wire::login::{Identity, NoSession, login};
-use crate::wire::network::connect;
-use crate::wire::path::{Outcome, Path};
-use array::wake::in_time;
+use crate::wire::login::{Identity, NoSession, Offer};
+use crate::wire::network::Pace;
+use crate::wire::path::Path;
+use crate::wire::sessions::{Connecting, PAUSE, Sessions};
 use base::{Prng, Time};
 use engine::World;
-use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// A host that may log in has a session after this time at the latest.
 const LOGIN_MAX: Duration = Duration::from_secs(100);
-
-/// And one login has an answer.
-const LOGIN_ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Statuses of logins (clause 11.13.5): the initiator's fault, and the target's.
 const INITIATOR: u8 = 2;
@@ -33,9 +29,6 @@ const NOT_FOUND: u8 = 3;
 /// slow drives.
 const NOTICED_MAX: u32 = 50;
 
-/// How long to wait before something is tried again.
-const PAUSE: Duration = Duration::from_millis(1);
-
 pub(super) struct Slot {
     pub(super) host: Weak<Host>,
     array: Rc<Array>,
@@ -43,14 +36,11 @@ pub(super) struct Slot {
     who: Identity,
     portal: usize,
     prng: RefCell<Prng>,
-    path: RefCell<Option<Rc<Path>>>,
-    is_logging_in: Cell<bool>,
+    sessions: Sessions,
     /// The wire of its last login is slow.
     is_slow: Cell<bool>,
     /// Makes its ISID another one.
     turn: Cell<u8>,
-    /// What ran when sessions were lost.
-    orphans: RefCell<Vec<oneshot::Sender<Outcome>>>,
     /// Nobody logs in before then.
     rests_until: Cell<Time>,
 }
@@ -71,32 +61,22 @@ impl Slot {
             prng: RefCell::new(array.world.prng(&name)),
             who,
             portal,
-            path: RefCell::default(),
-            is_logging_in: Cell::new(false),
+            sessions: Sessions::default(),
             is_slow: Cell::new(false),
             turn: Cell::new(0),
-            orphans: RefCell::default(),
             rests_until: Cell::default(),
         })
     }
 
     /// Its session, if it has one.
     pub(super) fn path(&self) -> Option<Rc<Path>> {
-        self.path.borrow().clone().filter(|path| path.is_up())
+        self.sessions.path()
     }
 
     /// Its session, after a login where there is none. Nothing, where it may not log in.
     pub(super) async fn up(self: &Rc<Self>) -> Option<Rc<Path>> {
-        while self.is_logging_in.get() {
-            self.array.world.sleep(PAUSE).await;
-        }
-        if let Some(path) = self.path() {
-            return Some(path);
-        }
-        self.is_logging_in.set(true);
-        let path = self.log_in().await;
-        self.is_logging_in.set(false);
-        path
+        let front = &self.array.front;
+        self.sessions.up(front, async || self.log_in().await).await
     }
 
     async fn log_in(self: &Rc<Self>) -> Option<Rc<Path>> {
@@ -184,45 +164,33 @@ impl Slot {
     }
 
     async fn try_once(&self, who: &Identity) -> Result<Rc<Path>, NoSession> {
-        let array = &self.array;
-        let (mut near, far) = connect(&array.world, &mut self.prng.borrow_mut());
-        self.is_slow.set(near.wire().is_slow());
-        array.accept(far, self.host_number(), self.portal);
-        // Another for each login.
-        let mut prng = Prng::from_seed(self.prng.borrow_mut().next_u64());
-        let logging_in = login(&mut near, who, &mut prng);
-        match in_time(&array.world, LOGIN_ANSWER_MAX, logging_in).await {
-            Some(agreed) => Ok(Path::new(near, agreed?)),
-            None => Err(NoSession::Wrong("no answer to a login".to_owned())),
-        }
+        let connecting = Connecting {
+            host: self.host_number(),
+            portal: PORTALS[self.portal].into(),
+            pace: Pace::Drawn,
+            offer: Offer::Any,
+        };
+        let front = &self.array.front;
+        let logged_in = connecting.log_in(front, who, &self.prng, &self.is_slow);
+        logged_in.await
     }
 
-    /// A session begins. What earlier ones left is over: whoever logs in again is told so when the
-    /// old session has ended (clause 6.3.5).
+    /// A session begins.
     fn begin(self: &Rc<Self>, path: &Rc<Path>) {
         self.note(&format!("has session {}", path.agreed.tsih));
-        self.array.check_alone(path.agreed.tsih);
-        self.path.replace(Some(Rc::clone(path)));
-        self.bury();
+        let now = self.array.books.tick();
+        if let Err(what) = self.sessions.begin(&self.array.front, path, now) {
+            self.array.books.fail(&self.array.world, what);
+        }
         let (slot, path) = (Rc::clone(self), Rc::clone(path));
         self.array.world.spawn(async move {
-            if let Err(why) = path.run().await {
+            if let Err(why) = slot.sessions.run(&path).await {
                 slot.fail(&why);
             }
             let why = path.dead.borrow().clone().unwrap_or_default();
             slot.note(&format!("has lost session {}: {why}", path.agreed.tsih));
-            slot.orphans.borrow_mut().extend(path.take_orphans());
             slot.mourn().await;
         });
-    }
-
-    /// What lost sessions have left is over.
-    fn bury(&self) {
-        let now = self.array.books.tick();
-        for orphan in self.orphans.take() {
-            // Its host may have gone with the boot.
-            let _ = orphan.send(Outcome::Over(now));
-        }
     }
 
     /// Logs in again. A host that may not is rid of its sessions once that is settled.
@@ -234,7 +202,7 @@ impl Slot {
         while self.array.goes_on() && self.up().await.is_none() {
             let is_settled = self.array.books.access.borrow().is_settled();
             if is_settled && !self.may_log_in() {
-                return self.bury();
+                return self.sessions.bury(self.array.books.tick());
             }
             self.array.world.sleep(PAUSE).await;
         }
@@ -249,7 +217,7 @@ impl Slot {
         let at_once = self.prng.borrow_mut().chance(1, 2);
         let world = &self.array.world;
         if !at_once {
-            let rest = self.array.noticed_after() * (NOTICED_MAX + 1);
+            let rest = self.array.front.noticed_after * (NOTICED_MAX + 1);
             self.rests_until.set(world.now() + rest);
         }
         path.wire().vanish();
@@ -258,8 +226,8 @@ impl Slot {
             return;
         }
         for _ in 0..NOTICED_MAX {
-            world.sleep(self.array.noticed_after()).await;
-            if !self.array.has_session(path.agreed.tsih) {
+            world.sleep(self.array.front.noticed_after).await;
+            if !self.array.front.has_session(path.agreed.tsih) {
                 return self.rests_until.set(Time::default());
             }
         }

@@ -15,6 +15,9 @@ const FULL_FEATURE: u8 = 3;
 
 const TRANSIT: u8 = 0x80;
 
+/// A long segment.
+const LONG_BYTES: u64 = 256 << 10;
+
 /// Requests of a login, at most.
 const REQUESTS_MAX: u32 = 10;
 
@@ -71,11 +74,20 @@ struct Exchange<'a> {
     said: BTreeMap<String, String>,
 }
 
+/// What an initiator offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// Whatever it may.
+    Any,
+    /// No digests, and long segments: few PDUs for much data.
+    Long,
+}
+
 /// Logs in at the other side of `end`, with parameters that `prng` chooses.
 pub(crate) async fn login(
     end: &mut End,
     who: &Identity,
-    prng: &mut Prng,
+    (prng, wished): (&mut Prng, Offer),
 ) -> Result<(Agreed, Reader), NoSession> {
     let mut exchange = Exchange::new(end, who.isid);
     let method = if who.credential.is_some() {
@@ -95,7 +107,7 @@ pub(crate) async fn login(
             .await?;
         exchange.prove(credential).await?;
     }
-    let offer = offer(prng);
+    let offer = offer(prng, wished);
     keys.extend(offer.clone());
     for _ in 0..REQUESTS_MAX {
         let keys = std::mem::take(&mut keys);
@@ -111,14 +123,22 @@ pub(crate) async fn login(
 }
 
 /// Operational keys as an initiator may offer them.
-fn offer(prng: &mut Prng) -> Keys {
-    let mut digest = || *prng.pick(&["None", "CRC32C,None", "CRC32C"]);
+fn offer(prng: &mut Prng, wished: Offer) -> Keys {
+    let mut digest = || match wished {
+        Offer::Any => *prng.pick(&["None", "CRC32C,None", "CRC32C"]),
+        Offer::Long => "None",
+    };
     let (header, data) = (digest(), digest());
     let mut flag = || *prng.pick(&["Yes", "No"]);
     let (initial_r2t, immediate) = (flag(), flag());
-    let segment = 512 << prng.between(0, 9);
-    let first = 512 << prng.between(0, 8);
-    let burst = first << prng.between(0, 4);
+    let (segment, first, burst) = match wished {
+        Offer::Any => {
+            let segment = 512 << prng.between(0, 9);
+            let first = 512 << prng.between(0, 8);
+            (segment, first, first << prng.between(0, 4))
+        }
+        Offer::Long => (LONG_BYTES, LONG_BYTES, LONG_BYTES),
+    };
     vec![
         ("HeaderDigest", header.to_owned()),
         ("DataDigest", data.to_owned()),

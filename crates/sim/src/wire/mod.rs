@@ -4,9 +4,14 @@
 //! it; which commands they send, and what these must come to, is their own business.
 //!
 //! - `network`: streams of bytes. `pdu`: PDUs as an initiator has them. `login`: an initiator's side
-//!   of a login. `path`: a session, and what is checked of each PDU.
+//!   of a login. `path`: a session, and what is checked of each PDU. `sessions`: one
+//!   after the other. `aborts`: task management.
+//! - `front`: the array's own front, where hosts log in.
 
+pub(crate) mod aborts;
+pub(crate) mod front;
 pub(crate) mod login;
 pub(crate) mod network;
 pub(crate) mod path;
 pub(crate) mod pdu;
+pub(crate) mod sessions;

@@ -61,6 +61,25 @@ struct State {
     capacity: usize,
     /// Much takes long on it: an end may be taken for silent.
     is_slow: bool,
+    /// There is no courier: what is written has arrived.
+    is_at_once: bool,
+}
+
+/// How long bytes take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// No time, whatever their number: a PDU costs few polls.
+    AtOnce,
+    /// A while, in runs of any length, and much on some wires.
+    Drawn,
+}
+
+impl State {
+    /// This end writes nothing more.
+    fn end(&mut self, own: usize) {
+        self.pipes[own].is_ended = true;
+        self.pipes[own].end_arrived |= self.is_at_once;
+    }
 }
 
 /// A connection, as whoever disturbs it knows it.
@@ -74,6 +93,28 @@ pub(crate) struct End {
 }
 
 impl Wire {
+    /// Draws how it is, and has couriers carry what is written.
+    fn begin_couriers(&self, world: &SimWorld, prng: &mut Prng) {
+        let capacity = 1 << prng.between(9, 18);
+        let slow = [HOST, ARRAY].map(|_| prng.chance(1, SLOW_ONE_OF));
+        {
+            let mut state = self.state();
+            state.capacity = capacity;
+            state.is_slow = slow.contains(&true) || capacity < SMALL_BYTES;
+        }
+        for from in [HOST, ARRAY] {
+            let courier = Courier {
+                world: world.clone(),
+                wire: self.clone(),
+                from,
+                is_slow: slow[from],
+                // Another for each wire.
+                prng: Prng::from_seed(prng.next_u64()),
+            };
+            world.spawn(courier.carry());
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,25 +142,17 @@ impl Wire {
 }
 
 /// A connection between a host and the array: the host's end, and the array's.
-pub(crate) fn connect(world: &SimWorld, prng: &mut Prng) -> (End, End) {
-    let capacity = 1 << prng.between(9, 18);
-    let slow = [HOST, ARRAY].map(|_| prng.chance(1, SLOW_ONE_OF));
-    let state = State {
-        capacity,
-        is_slow: slow.contains(&true) || capacity < SMALL_BYTES,
-        ..State::default()
+pub(crate) fn connect(world: &SimWorld, prng: &mut Prng, pace: Pace) -> (End, End) {
+    let state = match pace {
+        Pace::AtOnce => State {
+            is_at_once: true,
+            ..State::default()
+        },
+        Pace::Drawn => State::default(),
     };
     let wire = Wire(Arc::new(Mutex::new(state)));
-    for from in [HOST, ARRAY] {
-        let courier = Courier {
-            world: world.clone(),
-            wire: wire.clone(),
-            from,
-            is_slow: slow[from],
-            // Another for each wire.
-            prng: Prng::from_seed(prng.next_u64()),
-        };
-        world.spawn(courier.carry());
+    if pace == Pace::Drawn {
+        wire.begin_couriers(world, prng);
     }
     let end = |own| End {
         wire: wire.clone(),
@@ -202,6 +235,19 @@ impl End {
         self.wire.clone()
     }
 
+    /// What is written has arrived, all of it.
+    fn arrive(&self, mut state: MutexGuard<'_, State>, runs: &[IoSlice<'_>]) -> usize {
+        let pipe = &mut state.pipes[self.own];
+        for run in runs {
+            pipe.arrived.extend(run.iter());
+        }
+        if let Some(reader) = pipe.reader.take() {
+            drop(state);
+            reader.wake();
+        }
+        runs.iter().map(|run| run.len()).sum()
+    }
+
     fn poll_take(
         &mut self,
         cx: &mut Context<'_>,
@@ -268,6 +314,9 @@ impl Stream for End {
         if state.is_cut || state.gone[1 - self.own] && !state.is_vanished {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
+        if state.is_at_once {
+            return Poll::Ready(Ok(self.arrive(state, runs)));
+        }
         let capacity = state.capacity;
         let pipe = &mut state.pipes[self.own];
         let held = pipe.sent.len() + pipe.arrived.len();
@@ -291,12 +340,15 @@ impl Stream for End {
 
     fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.wire.state();
+        state.end(self.own);
+        let is_at_once = state.is_at_once;
         let pipe = &mut state.pipes[self.own];
-        pipe.is_ended = true;
-        if let Some(courier) = pipe.courier.take() {
-            drop(state);
-            courier.wake();
-        }
+        let next = match is_at_once {
+            true => pipe.reader.take(),
+            false => pipe.courier.take(),
+        };
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(()))
     }
 
@@ -310,7 +362,7 @@ impl Drop for End {
     fn drop(&mut self) {
         let mut state = self.wire.state();
         state.gone[self.own] = true;
-        state.pipes[self.own].is_ended = true;
+        state.end(self.own);
         state.pipes.iter_mut().for_each(Pipe::wake_all);
     }
 }

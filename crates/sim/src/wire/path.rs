@@ -30,10 +30,6 @@ const STATUS: u8 = 1;
 const EVENT_LOGOUT: u8 = 1;
 const EVENT_DROP: u8 = 2;
 
-/// Responses to task management functions.
-pub(crate) const DONE: u8 = 0;
-pub(crate) const NO_TASK: u8 = 1;
-
 /// What came of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -72,6 +68,8 @@ struct Task {
     /// Data-out that was sent or asked for, from the beginning.
     given: usize,
     cmd_sn: u32,
+    /// A function was done that may have aborted it: then it was over by this instant.
+    gone_by: Option<u64>,
     done: oneshot::Sender<Outcome>,
 }
 
@@ -315,6 +313,7 @@ impl Path {
             data_in: Vec::new(),
             data_sn: 0,
             given,
+            gone_by: None,
             done,
         };
         state.tasks.insert(tag, task);
@@ -472,12 +471,27 @@ impl Path {
 
     /// The commands at a LUN.
     pub(crate) fn tasks_at(&self, lun: u16) -> Vec<u32> {
+        self.tasks_with(|task| task.command.lun == lun)
+    }
+
+    /// Those that [`Path::may_be_gone`] was said of.
+    pub(crate) fn gone_at(&self, lun: u16) -> Vec<u32> {
+        self.tasks_with(|task| task.command.lun == lun && task.gone_by.is_some())
+    }
+
+    fn tasks_with(&self, is_meant: impl Fn(&Task) -> bool) -> Vec<u32> {
         let state = self.state.borrow();
-        let at = state
-            .tasks
-            .iter()
-            .filter(|(_, task)| task.command.lun == lun);
-        at.map(|(tag, _)| *tag).collect()
+        let meant = state.tasks.iter().filter(|(_, task)| is_meant(task));
+        meant.map(|(tag, _)| *tag).collect()
+    }
+
+    /// What was aborted of the commands at a LUN that have no answer yet was over by `now`.
+    pub(crate) fn may_be_gone(&self, lun: u16, now: u64) {
+        let mut state = self.state.borrow_mut();
+        let tasks = state.tasks.values_mut();
+        for task in tasks.filter(|task| task.command.lun == lun) {
+            task.gone_by = Some(now);
+        }
     }
 
     /// Nobody is to hear of this command: it is over since `now`.
@@ -486,6 +500,15 @@ impl Path {
             // Its host may have gone with the boot.
             let _ = task.done.send(Outcome::Over(now));
         }
+    }
+
+    /// Others have aborted this command, by `now` or before that.
+    pub(crate) fn give_up(&self, tag: u32, now: u64) {
+        let gone_by = {
+            let state = self.state.borrow();
+            state.tasks.get(&tag).and_then(|task| task.gone_by)
+        };
+        self.end(tag, gone_by.unwrap_or(now));
     }
 
     /// Waits for the answer to a ping; whether it came.
