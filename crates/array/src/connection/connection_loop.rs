@@ -527,6 +527,7 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
                 self.take_command(task, lun, cdb.into(), expects_out);
             }
             Event::DataOut { task, data } => {
+                let task = self.taker_of_data(task);
                 if let Some(order) = self.progress.tasks.run(task) {
                     self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
                     self.route.begin(Request::Command { task, order, data });
@@ -551,6 +552,19 @@ impl<W: World, S: Stream> ConnectionLoop<W, S> {
             Event::SendTargets { target } => self.answer_targets(target.as_deref()),
             Event::Dropped { task } => self.progress.tasks.forget(task),
             Event::Close { reason } => self.drain(reason),
+        }
+    }
+
+    /// The task that data-out which has come for `task` is given to: that one.
+    fn taker_of_data(&self, task: TaskId) -> TaskId {
+        let planted = "data of a command is given to another";
+        match self.state.world().planted(planted) {
+            true => self
+                .progress
+                .tasks
+                .other_that_collects(task)
+                .unwrap_or(task),
+            false => task,
         }
     }
 

