@@ -8,7 +8,7 @@
 //! - [`calendar`]: dates and times of day.
 //! - [`directory`]: the targets, and who may log in to them.
 //! - [`shard`]: a shard's pools, targets and sessions; messages between shards.
-//! - [`error`]: the errors of requests to the array.
+//! - [`error`]: the errors of requests to the array. [`records`]: what keeps its records.
 //! - [`pool`]: a pool over its lanes, whose changes all of them make or none.
 //! - [`offload`]: copies over shards, and their tokens.
 //! - [`stream`]: the way between an initiator and the array.
@@ -33,6 +33,7 @@ pub mod offload;
 pub mod openings;
 pub mod overcommitment;
 pub mod pool;
+pub mod records;
 pub mod shard;
 pub mod site_file;
 pub mod stream;

@@ -50,6 +50,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
         &[
             "wake",
             "calendar",
+            "records",
             "stream",
             "directory",
             "shard",

@@ -24,10 +24,9 @@ pub use configuration::described;
 pub use error::{StartError, StartErrorKind};
 pub use late::late_rounds;
 
-use crate::control::{
-    AddedDrive, Basis, Configuration, ControlPlane, DriveRecord, Roster, Settled, Store,
-};
+use crate::control::{AddedDrive, Basis, Configuration, ControlPlane, Roster, Settled};
 use crate::openings::{KeptRecords, KnownPools, Opened, Openings, homes};
+use crate::records::Store;
 use crate::shard::ShardHandle;
 use crate::site_file::{self, Action};
 use engine::World;
@@ -47,9 +46,9 @@ pub struct BeforeStart<'a> {
     /// Exports and hosts as a version of before has kept them, if it has, or why they can't be read.
     pub of_before: Option<Result<Configuration, String>>,
     /// What keeps the configuration.
-    pub store: &'a dyn Store,
+    pub store: &'a dyn Store<Configuration>,
     /// The drives that the API added, and what keeps them.
-    pub added: (Vec<AddedDrive>, &'a dyn DriveRecord),
+    pub added: (Vec<AddedDrive>, &'a dyn Store<Vec<AddedDrive>>),
     /// Where the records of configuration and of hosts are, for messages.
     pub files: RecordFiles<'a>,
 }

@@ -10,7 +10,6 @@
 use super::hosts::KnownHosts;
 use super::{ArrayError, ArrayErrorKind, ControlPlane, Export, TakeBack};
 use engine::World;
-use futures_util::future::BoxFuture;
 use iscsi::chap::Account;
 use site::Site;
 use std::collections::BTreeMap;
@@ -44,16 +43,6 @@ impl Configuration {
         let exports = self.exports.values().map(|export| &export.access.account);
         hosts.chain(exports).flatten().cloned().collect()
     }
-}
-
-/// Where a configuration is kept.
-pub trait Store: Send + Sync {
-    /// Keeps it, durably, also when nobody waits for that any more.
-    ///
-    /// # Errors
-    /// Why it can't be, for people. The one before is still kept then, unless only the last sync
-    /// failed.
-    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>>;
 }
 
 impl<W: World> ControlPlane<W> {

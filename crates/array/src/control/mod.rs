@@ -1,11 +1,10 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
-//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Eleven traits are its
-//! edges. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the work on images, [`Placing`] finds
-//! new drives, [`Sockets`] opens portals, [`Machine`] has what else settings are about. Six keep records: [`Store`] exports,
-//! hosts and settings, [`jobs::JobStore`] jobs, [`DriveRecord`] the drives that were added,
-//! [`RosterRecord`] those that pools have and that failed, [`EventRecord`] events, [`ScrubRecord`]
-//! how far scrubs are.
+//! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Its records are kept by
+//! a [`Store`] each: configuration, jobs, added drives, roster, scrubs. Six more traits are its edges.
+//! [`EventRecord`] adds events to their record. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the
+//! work on images, [`Placing`] finds new drives, [`Sockets`] opens portals, [`Machine`] has what else
+//! settings are about.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -65,11 +64,10 @@ pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
 pub use adoption::NewAccess;
 pub use attributes::NewAttributes;
-pub use configuration::{Configuration, Store};
+pub use configuration::Configuration;
 pub use consistency::ConsistencyGroup;
 pub use drives::{
-    AddedDrive, DrivePlaces, DriveRecord, NewDrive, Placing, Replaced, WaitingReplacement,
-    kept_path, names,
+    AddedDrive, DrivePlaces, NewDrive, Placing, Replaced, WaitingReplacement, kept_path, names,
 };
 pub use events::{EventRecord, Loss, Losses, PoolEvent, ROUTINE, Recorder};
 pub use exports::Export;
@@ -82,10 +80,10 @@ pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use new_names::{Renamed, by_name, renamed};
 pub use one_thread::OneThread;
 pub use portals::Sockets;
-pub use roster::{Failure, KnownDrive, Roster, RosterRecord};
+pub use roster::{Failure, KnownDrive, Roster};
 pub use runtime::Runtime;
 pub use schedule::Schedule;
-pub use scrubs::{EndNote, FoundNote, ScrubNote, ScrubRecord};
+pub use scrubs::{EndNote, FoundNote, ScrubNote};
 pub use snapshot_barrier::{NotTaken, Present, Restoring, STANDSTILL_MAX, SnapshotBarrier};
 pub use space_warnings::SentWarnings;
 pub use start::{Basis, Settled};
@@ -95,6 +93,7 @@ pub use volumes::PlacedVolume;
 
 use crate::directory::Directory;
 use crate::offload::Offload;
+use crate::records::Store;
 use crate::shard::ShardHandle;
 use base::Time;
 use engine::World;
@@ -126,7 +125,7 @@ pub struct ArrayState<W: World> {
     exports: Mutex<BTreeMap<String, Export>>,
     hosts: Mutex<hosts::KnownHosts>,
     /// Where exports, hosts and the like are kept.
-    store: Arc<dyn Store>,
+    store: Arc<dyn Store<Configuration>>,
     is_complete: AtomicBool,
     /// The last write of the configuration failed: the record may say what that was to say.
     is_unkept: AtomicBool,
@@ -170,7 +169,7 @@ impl<W: World> ControlPlane<W> {
         runtime: Arc<dyn Runtime>,
         (shards, homes): (Vec<ShardHandle<W>>, BTreeMap<String, Vec<usize>>),
         (directory, offload): (Arc<Directory>, Arc<Offload<W>>),
-        (store, recorder): (Arc<dyn Store>, Recorder),
+        (store, recorder): (Arc<dyn Store<Configuration>>, Recorder),
         (jobs, images): (Jobs, Arc<dyn ImageWork<W>>),
         (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,

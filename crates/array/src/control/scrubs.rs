@@ -10,12 +10,12 @@
 //!   because of them.
 
 use super::{ArrayError, ControlPlane, Runtime};
+use crate::records::Store;
 use crate::shard::ShardState;
 use base::Time;
 use engine::pool::maintenance::{ScrubFindings, ScrubInfo, ScrubState};
 use engine::{Lane, World};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,15 +67,6 @@ pub struct ScrubNote {
     pub found: FoundNote,
     /// The last whole scrub.
     pub last: Option<EndNote>,
-}
-
-/// The record of how far scrubs are.
-pub trait ScrubRecord: Send + Sync {
-    /// Keeps these notes, durably. What has begun goes on when nobody waits for it any more.
-    ///
-    /// # Errors
-    /// Why they can't be, for people. Those before are still kept then, or these.
-    fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>>;
 }
 
 impl From<ScrubFindings> for FoundNote {
@@ -146,7 +137,7 @@ impl ScrubNote {
 
 /// The notes, and when they were kept last.
 struct Notes {
-    record: Arc<dyn ScrubRecord>,
+    record: Arc<dyn Store<Vec<ScrubNote>>>,
     all: Vec<ScrubNote>,
     /// None when what changed since is to be kept at once.
     kept_at: Option<Time>,
@@ -195,7 +186,10 @@ impl Notes {
 
 impl<W: World> ControlPlane<W> {
     /// Has pools scrub by themselves from now on, as their settings say, going on from these notes.
-    pub fn keep_scrubs(self: &Arc<Self>, (record, notes): (Arc<dyn ScrubRecord>, Vec<ScrubNote>)) {
+    pub fn keep_scrubs(
+        self: &Arc<Self>,
+        (record, notes): (Arc<dyn Store<Vec<ScrubNote>>>, Vec<ScrubNote>),
+    ) {
         let mut notes = Notes {
             record,
             all: notes,

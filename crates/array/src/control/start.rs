@@ -12,8 +12,9 @@
 //! - Each step reads nothing that a step before it takes away, and may be taken again. So after a crash
 //!   between two steps the next start takes those again that are done, which find nothing to do.
 
-use super::scrubs::{ScrubNote, ScrubRecord};
+use super::scrubs::ScrubNote;
 use super::{ArrayError, Configuration, ControlPlane, Unsettled};
+use crate::records::Store;
 use engine::World;
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ impl<W: World> ControlPlane<W> {
     /// A shard has stopped.
     pub async fn keep_by_itself(
         self: &Arc<Self>,
-        scrubs: (Arc<dyn ScrubRecord>, Vec<ScrubNote>),
+        scrubs: (Arc<dyn Store<Vec<ScrubNote>>>, Vec<ScrubNote>),
     ) -> Result<(), ArrayError> {
         self.keep_trash().await?;
         self.keep_schedules().await?;

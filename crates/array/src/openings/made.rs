@@ -13,7 +13,7 @@
 //!   side.
 
 use crate::control::line::Line;
-use futures_util::future::BoxFuture;
+use crate::records::Store;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -138,20 +138,10 @@ impl Made {
     }
 }
 
-/// Keeps which pools were made, beside the drives.
-pub trait MadeRecord: Send + Sync {
-    /// Keeps this, durably. What has begun goes on when nobody waits for it any more.
-    ///
-    /// # Errors
-    /// Why it can't be, for people. What was there is still kept then, unless only the last sync
-    /// failed.
-    fn keep(&self, made: Made) -> BoxFuture<'static, Result<(), String>>;
-}
-
 /// The pools that were made here, and where that is kept.
 pub struct MadePools {
     now: Mutex<Made>,
-    record: Arc<dyn MadeRecord>,
+    record: Arc<dyn Store<Made>>,
     /// At its head stands a change.
     changing: Arc<Line>,
     /// The record may say something else.
@@ -160,7 +150,7 @@ pub struct MadePools {
 
 impl MadePools {
     /// Those that are on `record`.
-    pub fn new(made: Made, record: Arc<dyn MadeRecord>) -> Self {
+    pub fn new(made: Made, record: Arc<dyn Store<Made>>) -> Self {
         MadePools {
             now: Mutex::new(made),
             record,
@@ -265,12 +255,13 @@ impl MadePools {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
 
     /// Keeps the record in memory.
     #[derive(Default)]
     struct InMemory(Arc<Mutex<Made>>);
 
-    impl MadeRecord for InMemory {
+    impl Store<Made> for InMemory {
         fn keep(&self, made: Made) -> BoxFuture<'static, Result<(), String>> {
             *self.0.lock().unwrap() = made;
             std::future::ready(Ok(())).boxed()

@@ -40,7 +40,7 @@ pub use destroy::check_destroyable;
 pub use error::{OpeningError, OpeningErrorKind};
 pub use late::{LateRounds, LateWork, PAUSE as LATE_PAUSE};
 pub use look::{DriveContent, DrivePlace, Look};
-pub use made::{Made, MadePool, MadePools, MadeRecord};
+pub use made::{Made, MadePool, MadePools};
 pub use plan::{KnownPools, homes};
 pub use pool_plan::{Action, PoolPlan};
 pub use start::{KeptRecords, Opened};

@@ -13,7 +13,8 @@ use super::open::{Outcome, take_note};
 use super::plan::KnownPools;
 use super::pool_plan::PoolPlan;
 use super::unlisted::Pools;
-use crate::control::{AddedDrive, Configuration, ControlPlane, DriveRecord, Roster, Store};
+use crate::control::{AddedDrive, Configuration, ControlPlane, Roster};
+use crate::records::Store;
 use crate::shard::{ShardGone, ShardHandle};
 use engine::World;
 use futures_util::future::join_all;
@@ -25,10 +26,10 @@ pub struct KeptRecords<'a> {
     /// What the array is to be.
     pub described: &'a mut Site,
     pub configuration: Option<&'a mut Configuration>,
-    pub store: &'a dyn Store,
+    pub store: &'a dyn Store<Configuration>,
     /// The drives that the API added.
     pub added: &'a mut Vec<AddedDrive>,
-    pub drives: &'a dyn DriveRecord,
+    pub drives: &'a dyn Store<Vec<AddedDrive>>,
 }
 
 /// What came of opening the pools of a start.

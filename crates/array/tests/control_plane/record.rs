@@ -1,6 +1,6 @@
 //! Records that can fail.
 
-use array::control::{AddedDrive, Configuration, DriveRecord, Store};
+use array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::sync::{Arc, Mutex};
@@ -41,14 +41,8 @@ impl<T: Clone + Default> Record<T> {
     }
 }
 
-impl Store for Record<Configuration> {
-    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
-        self.write(configuration)
-    }
-}
-
-impl DriveRecord for Record<Vec<AddedDrive>> {
-    fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
-        self.write(drives)
+impl<T: Clone + Default + Send + 'static> Store<T> for Record<T> {
+    fn keep(&self, content: T) -> BoxFuture<'static, Result<(), String>> {
+        self.write(content)
     }
 }

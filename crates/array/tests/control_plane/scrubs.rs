@@ -1,7 +1,8 @@
 //! Scrubs that pools begin by themselves, over a restart.
 
 use crate::world::{Array, boot, create, media};
-use array::control::{ScrubNote, ScrubRecord};
+use array::control::ScrubNote;
+use array::records::Store;
 use base::{BufPool, VolumeOffset};
 use engine::pool::maintenance::Rates;
 use futures_util::FutureExt;
@@ -13,7 +14,7 @@ use std::time::Duration;
 #[derive(Default)]
 struct KeptNotes(Mutex<Vec<ScrubNote>>);
 
-impl ScrubRecord for KeptNotes {
+impl Store<Vec<ScrubNote>> for KeptNotes {
     fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>> {
         *self.0.lock().unwrap() = notes;
         ready(Ok(())).boxed()

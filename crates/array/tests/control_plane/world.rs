@@ -1,12 +1,13 @@
 //! A control plane over one pool of one lane, in virtual time.
 
-use array::control::jobs::{JobRecord, JobStore, Jobs, NoImages};
+use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
-    AddedDrive, Configuration, ControlPlane, DrivePlaces, DriveRecord, EventRecord, KnownDrive,
-    NoMachine, OneThread, PoolEvent, Recorder, Roster, RosterRecord, Runtime, Store,
+    AddedDrive, Configuration, ControlPlane, DrivePlaces, EventRecord, NoMachine, OneThread,
+    PoolEvent, Recorder, Roster, Runtime,
 };
 use array::directory::Directory;
 use array::offload::Offload;
+use array::records::Store;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
 use base::{BufPool, Prng, Time};
 use engine::pool::{Level, NamedDrive};
@@ -48,26 +49,8 @@ impl Link<SimWorld> for Inbox {
 
 struct Nothing;
 
-impl Store for Nothing {
-    fn keep(&self, _: Configuration) -> BoxFuture<'static, Result<(), String>> {
-        ready(Ok(())).boxed()
-    }
-}
-
-impl JobStore for Nothing {
-    fn keep(&self, _: JobRecord) -> BoxFuture<'static, Result<(), String>> {
-        ready(Ok(())).boxed()
-    }
-}
-
-impl DriveRecord for Nothing {
-    fn keep(&self, _: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
-        ready(Ok(())).boxed()
-    }
-}
-
-impl RosterRecord for Nothing {
-    fn keep(&self, _: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
+impl<T> Store<T> for Nothing {
+    fn keep(&self, _: T) -> BoxFuture<'static, Result<(), String>> {
         ready(Ok(())).boxed()
     }
 }
@@ -92,7 +75,7 @@ pub(crate) fn boot(media: &Rc<Media>, at_s: u64, test: impl AsyncFnOnce(Array)) 
 pub(crate) fn boot_with(
     media: &Rc<Media>,
     at_s: u64,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Store<Configuration>>,
     test: impl AsyncFnOnce(Array),
 ) {
     let drives = Arc::new(Nothing);
@@ -107,7 +90,11 @@ pub(crate) fn boot_with(
 }
 
 /// The records of the configuration and of added drives, and which drives that one has.
-pub(crate) type Records = (Arc<dyn Store>, Arc<dyn DriveRecord>, Vec<AddedDrive>);
+pub(crate) type Records = (
+    Arc<dyn Store<Configuration>>,
+    Arc<dyn Store<Vec<AddedDrive>>>,
+    Vec<AddedDrive>,
+);
 
 /// As [`boot_with`], with these records.
 pub(crate) fn boot_from(

@@ -3,7 +3,8 @@
 use crate::data_dir::DataDir;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
-use ::array::openings::{Made, MadePools, MadeRecord};
+use ::array::openings::{Made, MadePools};
+use ::array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Weak};
@@ -23,7 +24,7 @@ pub(crate) fn made_pools(data: &Arc<DataDir>) -> Result<MadePools, RecordError> 
 #[derive(Debug)]
 struct MadeFile(Weak<DataDir>);
 
-impl MadeRecord for MadeFile {
+impl Store<Made> for MadeFile {
     fn keep(&self, made: Made) -> BoxFuture<'static, Result<(), String>> {
         let Some(data) = self.0.upgrade() else {
             return std::future::ready(Err("the array ends".to_owned())).boxed();

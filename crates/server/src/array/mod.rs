@@ -14,10 +14,10 @@ mod scrubs;
 mod silent_shards;
 
 pub(crate) use ::array::control::{
-    AddedDrive, AttributeChange, Basis, ClosedPool, ConsistencyGroup, Deleted, Deletion,
-    DrivePlaces, DriveRecord, Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss,
-    NewAttributes, NewDrive, NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE,
-    Restoring, Roster, Schedule, Settled, Store, TakeBack, WaitingReplacement, in_brief,
+    AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
+    Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss, NewAttributes, NewDrive,
+    NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE, Restoring, Roster,
+    Schedule, TakeBack, WaitingReplacement, in_brief,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};
@@ -38,8 +38,9 @@ use crate::offload::Offload;
 use crate::runtime::Executor;
 use crate::shard::ShardHandle;
 use ::array::control::jobs::{ImageWork, JobRecord, Jobs};
-use ::array::control::{ControlPlane, Machine, Recorder, Runtime};
+use ::array::control::{Configuration, ControlPlane, Machine, Recorder, Runtime};
 use ::array::openings::Openings;
+use ::array::records::Store;
 use site::Site;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -107,7 +108,7 @@ impl Array {
         shards: Vec<ShardHandle>,
         homes: BTreeMap<String, Vec<usize>>,
         shared: (Arc<Directory>, Arc<Offload>),
-        (store, history): (Arc<dyn Store>, History),
+        (store, history): (Arc<dyn Store<Configuration>>, History),
         (drives, roster, jobs): (DrivePlaces, Roster, JobEdges),
         (site, data, openings): (&Site, Weak<DataDir>, Arc<Openings<RealWorld>>),
     ) -> Arc<Self> {

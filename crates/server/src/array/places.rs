@@ -1,8 +1,9 @@
 //! Keeps the paths of drives that the API has added, and says whether a new one may be at a path.
 
-use super::{AddedDrive, Array, ArrayError, DrivePlaces, DriveRecord};
+use super::{AddedDrive, Array, ArrayError, DrivePlaces};
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
+use ::array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use site::Site;
@@ -45,7 +46,7 @@ pub(crate) fn drive_places(data: &Path, settings: &Site, added: Vec<AddedDrive>)
 }
 
 /// What keeps that record.
-pub(crate) fn drive_record(data: &Path) -> Arc<dyn DriveRecord> {
+pub(crate) fn drive_record(data: &Path) -> Arc<dyn Store<Vec<AddedDrive>>> {
     let data = data.to_owned();
     Arc::new(DriveFile { data })
 }
@@ -56,7 +57,7 @@ struct DriveFile {
     data: PathBuf,
 }
 
-impl DriveRecord for DriveFile {
+impl Store<Vec<AddedDrive>> for DriveFile {
     fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
         let data = self.data.clone();
         let write = move || keep_added(&data, &drives);

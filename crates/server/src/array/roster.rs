@@ -6,7 +6,7 @@
 use super::{KnownDrive, Roster};
 use crate::own_files::kept_path;
 use crate::record;
-use ::array::control::RosterRecord;
+use ::array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ struct RosterFile {
     path: PathBuf,
 }
 
-impl RosterRecord for RosterFile {
+impl Store<Vec<KnownDrive>> for RosterFile {
     fn keep(&self, drives: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
         let path = self.path.clone();
         let write = move || {

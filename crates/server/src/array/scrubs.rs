@@ -3,7 +3,8 @@
 //! Invariant: a file that can't be read keeps no array from starting. The scrubs begin anew.
 
 use crate::record;
-use ::array::control::{ScrubNote, ScrubRecord};
+use ::array::control::ScrubNote;
+use ::array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 const SCRUBS_FILE: &str = "ashlar-scrubs.json";
 
 /// The record in the directory `data`, and what it says.
-pub(crate) fn scrubs(data: &Path) -> (Arc<dyn ScrubRecord>, Vec<ScrubNote>) {
+pub(crate) fn scrubs(data: &Path) -> (Arc<dyn Store<Vec<ScrubNote>>>, Vec<ScrubNote>) {
     let path = data.join(SCRUBS_FILE);
     let notes: Option<Vec<ScrubNote>> = record::read(&path).unwrap_or_else(|error| {
         tracing::error!("scrubs that run by themselves begin again: {error}");
@@ -28,7 +29,7 @@ struct ScrubFile {
     path: PathBuf,
 }
 
-impl ScrubRecord for ScrubFile {
+impl Store<Vec<ScrubNote>> for ScrubFile {
     fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>> {
         let path = self.path.clone();
         let write = move || record::write(&path, &notes);

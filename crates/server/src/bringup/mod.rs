@@ -21,9 +21,8 @@ pub use crate::bring_up_error::{BringUpError, BringUpErrorKind};
 pub use crate::drive_files::Patience;
 
 use crate::api::{self, ApiListener};
-use crate::array::Store;
 use crate::array::configuration::{Configuration, InFile, before};
-use crate::array::{self, AddedDrive, Array, DriveRecord, History, JobEdges, Roster};
+use crate::array::{self, AddedDrive, Array, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::drive_files::FileBays;
@@ -34,6 +33,7 @@ use crate::offload::{self, Offload};
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 use ::array::bring_up::{self, BeforeStart, PoolsOpen, RecordFiles};
 use ::array::openings::{MadePools, Openings};
+use ::array::records::Store;
 use futures_util::future::join_all;
 use late::Late;
 use site::{ApiAddress, Site};
@@ -161,7 +161,7 @@ impl KnownBeforeStart {
     fn in_order<'a>(
         &'a self,
         data: &DataDir,
-        record: &'a dyn DriveRecord,
+        record: &'a dyn Store<Vec<AddedDrive>>,
         (configuration, hosts): (&'a Path, &'a Path),
     ) -> BeforeStart<'a> {
         // Versions of before had files of their own.
@@ -190,7 +190,7 @@ impl KnownBeforeStart {
         (roster, jobs): (Roster, JobEdges),
     ) -> Arc<Array> {
         let site = &pools.described;
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let store = Arc::clone(&self.store) as Arc<dyn Store<Configuration>>;
         let drives = array::drive_places(data.path(), site, pools.added.clone());
         Array::new(
             site.name.clone(),

@@ -4,7 +4,8 @@
 //! too.
 
 use crate::record::{self, RecordError};
-use ::array::control::jobs::{Job, JobRecord, JobStore};
+use ::array::control::jobs::{Job, JobRecord};
+use ::array::records::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl JobFile {
     }
 }
 
-impl JobStore for JobFile {
+impl Store<JobRecord> for JobFile {
     fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
         let file = self.0.clone();
         let JobRecord { jobs, next } = record;

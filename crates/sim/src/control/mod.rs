@@ -16,11 +16,12 @@ use array::bring_up::{BeforeStart, RecordFiles, StartError, described, late_roun
 use array::control::jobs::{JobRecord, Jobs, NoImages};
 use array::control::{
     AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, KnownDrive, NoMachine,
-    OneThread, PoolEvent, Recorder, Roster, Runtime, ScrubNote, ScrubRecord, Settled,
+    OneThread, PoolEvent, Recorder, Roster, Runtime, ScrubNote, Settled,
 };
 use array::directory::Directory;
 use array::offload::Offload;
 use array::openings::{LATE_PAUSE, Made, MadePools, Openings};
+use array::records::Store;
 use engine::{PoolSpec, World};
 use record::{EventWriter, Writer};
 use site::Site;
@@ -251,7 +252,7 @@ impl<'a> Start<'a> {
     }
 
     /// How far it finds that scrubs were, and what keeps that.
-    pub(crate) fn scrubs(&self) -> (Arc<dyn ScrubRecord>, Vec<ScrubNote>) {
+    pub(crate) fn scrubs(&self) -> (Arc<dyn Store<Vec<ScrubNote>>>, Vec<ScrubNote>) {
         let (notes, record) = self.kept("record of scrubs", &self.records.scrubs);
         (Arc::new(record), notes)
     }

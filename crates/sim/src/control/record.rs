@@ -1,12 +1,8 @@
 //! The records of the configuration, of jobs, of drives and of events, which survive power cuts: the
 //! old one or the new one, and nothing between.
 
-use array::control::jobs::{JobRecord, JobStore};
-use array::control::{
-    AddedDrive, Configuration, DriveRecord, EventRecord, KnownDrive, PoolEvent, RosterRecord,
-    Runtime, ScrubNote, ScrubRecord, Store,
-};
-use array::openings::{Made, MadeRecord};
+use array::control::{EventRecord, PoolEvent, Runtime};
+use array::records::Store;
 use base::Prng;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -84,39 +80,9 @@ pub(crate) struct Writer<T> {
     fails_one_of: u64,
 }
 
-impl Store for Writer<Configuration> {
-    fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
-        self.write(configuration)
-    }
-}
-
-impl JobStore for Writer<JobRecord> {
-    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
+impl<T: Clone + Default + Send + 'static> Store<T> for Writer<T> {
+    fn keep(&self, record: T) -> BoxFuture<'static, Result<(), String>> {
         self.write(record)
-    }
-}
-
-impl DriveRecord for Writer<Vec<AddedDrive>> {
-    fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>> {
-        self.write(drives)
-    }
-}
-
-impl MadeRecord for Writer<Made> {
-    fn keep(&self, made: Made) -> BoxFuture<'static, Result<(), String>> {
-        self.write(made)
-    }
-}
-
-impl RosterRecord for Writer<Vec<KnownDrive>> {
-    fn keep(&self, drives: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>> {
-        self.write(drives)
-    }
-}
-
-impl ScrubRecord for Writer<Vec<ScrubNote>> {
-    fn keep(&self, notes: Vec<ScrubNote>) -> BoxFuture<'static, Result<(), String>> {
-        self.write(notes)
     }
 }
 

@@ -15,7 +15,7 @@ mod users;
 mod waiting;
 
 pub use names::NewDrive;
-pub use places::{AddedDrive, DrivePlaces, DriveRecord, kept_path, names};
+pub use places::{AddedDrive, DrivePlaces, kept_path, names};
 pub use placing::Placing;
 pub use replacing::Replaced;
 pub use waiting::WaitingReplacement;

@@ -6,8 +6,8 @@
 //! - An open pool says itself which drives it has. Records count for pools that are not open.
 
 use crate::control::{ArrayError, ArrayErrorKind};
+use crate::records::Store;
 use engine::pool::PoolInfo;
-use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
@@ -33,17 +33,7 @@ pub struct DrivePlaces {
     settled: Mutex<Settled>,
     added: Mutex<Vec<AddedDrive>>,
     /// Keeps those that were added.
-    record: Arc<dyn DriveRecord>,
-}
-
-/// The record of the drives that the API has added.
-pub trait DriveRecord: Send + Sync {
-    /// Keeps these, durably. What has begun goes on when nobody waits for it any more.
-    ///
-    /// # Errors
-    /// Why they can't be, for people. Those before are still kept then, unless only the last sync
-    /// failed.
-    fn keep(&self, drives: Vec<AddedDrive>) -> BoxFuture<'static, Result<(), String>>;
+    record: Arc<dyn Store<Vec<AddedDrive>>>,
 }
 
 /// What the settings say of drives.
@@ -105,7 +95,7 @@ impl DrivePlaces {
         data: PathBuf,
         settings: &Site,
         added: Vec<AddedDrive>,
-        record: Arc<dyn DriveRecord>,
+        record: Arc<dyn Store<Vec<AddedDrive>>>,
     ) -> Self {
         DrivePlaces {
             settled: Mutex::new(Settled::of(settings, &data)),

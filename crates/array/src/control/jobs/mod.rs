@@ -35,9 +35,10 @@ pub use volume_copy::NewCopy;
 
 use super::line::{Line, LinePlace};
 use super::{ArrayError, ArrayErrorKind, Runtime};
+use crate::records::Store;
 use crate::wake::Flag;
 use api::JobState;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,12 +55,6 @@ const ENDED_MAX: usize = 100;
 /// Jobs have so long to rest when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// Where the record of jobs is kept.
-pub trait JobStore: Send + Sync {
-    /// Keeps it; what is kept is the old one or this, whatever happens.
-    fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>>;
-}
-
 /// What is on record of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRecord {
@@ -71,7 +66,7 @@ pub struct JobRecord {
 /// The jobs of an array.
 pub struct Jobs {
     runtime: Arc<dyn Runtime>,
-    store: Arc<dyn JobStore>,
+    store: Arc<dyn Store<JobRecord>>,
     jobs: Mutex<BTreeMap<u64, Entry>>,
     /// The number of the next job.
     next: AtomicU64,
@@ -133,7 +128,11 @@ impl Entry {
 
 impl Jobs {
     /// The jobs that are on record, which `store` keeps from now on.
-    pub fn new(runtime: Arc<dyn Runtime>, store: Arc<dyn JobStore>, record: JobRecord) -> Self {
+    pub fn new(
+        runtime: Arc<dyn Runtime>,
+        store: Arc<dyn Store<JobRecord>>,
+        record: JobRecord,
+    ) -> Self {
         let JobRecord {
             jobs: mut kept,
             next: said,

@@ -28,9 +28,9 @@ pub use known::{Failure, KnownDrive};
 use super::line::{Line, LinePlace};
 use super::{ArrayError, ArrayErrorKind, PoolEvent, Runtime};
 use crate::calendar::utc;
+use crate::records::Store;
 use engine::pool::PoolInfo;
 use following::{followed, is_it, members, untold};
-use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,20 +45,10 @@ const KINDS: [&str; 6] = [
     "group",
 ];
 
-/// The record of the roster.
-pub trait RosterRecord: Send + Sync {
-    /// Keeps these drives, durably. What has begun goes on when nobody waits for it any more.
-    ///
-    /// # Errors
-    /// Why they can't be, for people. Those before are still kept then, unless only the last sync
-    /// failed.
-    fn keep(&self, drives: Vec<KnownDrive>) -> BoxFuture<'static, Result<(), String>>;
-}
-
 /// Which drives there are, and where that is kept.
 pub struct Roster {
     known: Arc<Mutex<Vec<KnownDrive>>>,
-    record: Arc<dyn RosterRecord>,
+    record: Arc<dyn Store<Vec<KnownDrive>>>,
     /// At its head stands a change.
     changing: Arc<Line>,
     /// Something has changed that no event tells of.
@@ -69,7 +59,7 @@ pub struct Roster {
 
 impl Roster {
     /// The roster of these drives, which are on `record`.
-    pub fn new(known: Vec<KnownDrive>, record: Arc<dyn RosterRecord>) -> Self {
+    pub fn new(known: Vec<KnownDrive>, record: Arc<dyn Store<Vec<KnownDrive>>>) -> Self {
         Roster {
             known: Arc::new(Mutex::new(known)),
             record,

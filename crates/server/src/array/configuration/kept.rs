@@ -6,12 +6,12 @@
 use super::Configuration;
 use super::unfinished::KeptTakeBack;
 use crate::array::Export;
-use crate::array::Store;
 use crate::array::hosts::{Host, HostGroup, KnownHosts, account_of, said_of};
 use crate::directory::{Access, Initiators};
 use crate::own_files::kept_path;
 use crate::record::{self, CONFIGURATION_FILE, RecordError};
 use crate::shard::UnitTraits;
+use ::array::records::Store;
 use base::Uuid;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -69,7 +69,7 @@ pub fn kept_settings(data: &Path) -> Result<Option<Site>, RecordError> {
     Ok(settings.map(|settings| settings.as_ref().clone()))
 }
 
-impl Store for InFile {
+impl Store<Configuration> for InFile {
     fn keep(&self, configuration: Configuration) -> BoxFuture<'static, Result<(), String>> {
         let file = self.clone();
         let write = move || file.write(&configuration);

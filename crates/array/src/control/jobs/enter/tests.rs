@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::control::Runtime;
-use crate::control::jobs::{Digest, JobRecord, JobStore};
+use crate::control::jobs::{Digest, JobRecord};
 use crate::control::one_thread::tests::in_a_world;
+use crate::records::Store;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, join, ready, select};
@@ -19,7 +20,7 @@ struct Record {
     fails: Mutex<bool>,
 }
 
-impl JobStore for Record {
+impl Store<JobRecord> for Record {
     fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
         if *self.fails.lock().unwrap() {
             return ready(Err("it can't be written".to_owned())).boxed();
@@ -181,7 +182,7 @@ struct SlowRecord {
 /// For one that is shared with its writes.
 struct Slow(Arc<SlowRecord>);
 
-impl JobStore for Slow {
+impl Store<JobRecord> for Slow {
     fn keep(&self, record: JobRecord) -> BoxFuture<'static, Result<(), String>> {
         let (end, ends) = oneshot::channel();
         self.0.under_way.lock().unwrap().push(end);
