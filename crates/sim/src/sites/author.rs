@@ -338,7 +338,7 @@ impl Author<'_> {
         export.chap = self.account();
         export.may_sanitize = self.prng.chance(1, 4);
         export.may_affect_others = self.prng.chance(1, 4);
-        export.portals = match self.prng.chance(1, 4) {
+        export.portals = match self.prng.chance(1, 3) {
             true => vec![self.prng.pick(&site.portals).address],
             false => Vec::new(),
         };
@@ -346,11 +346,11 @@ impl Author<'_> {
 
     fn change_settings(&mut self, site: &mut Site) {
         let group = self.prng.between(1, 2) as u16;
-        match self.prng.below(6) {
+        match self.prng.below(7) {
             0 => site.trash = Duration::from_secs(100 * self.prng.between(1, 3)),
             1 => site.limits.sessions = 256 * self.prng.between(1, 3) as u16,
             2 => site.chap.discovery = self.account(),
-            3 => {
+            3 | 4 => {
                 let number = self.prng.between(1, 3) as u8;
                 let address = SocketAddr::from(([10, 0, 0, number], PORTAL.1));
                 let portal = site.portals.iter_mut().find(|one| one.address == address);

@@ -238,7 +238,7 @@ impl Boot {
         match prng.below(6) {
             0..=2 => self.apply_alone(prng).await,
             _ if books.is_gentle => self.apply_alone(prng).await,
-            3 | 4 => self.change(prng, false).await,
+            3 => self.change(prng, false).await,
             _ => self.change(prng, true).await,
         }
     }
@@ -285,7 +285,9 @@ impl Boot {
             let number = books.next.get();
             books.next.set(number + 1);
             if let Some(command) = command::draw(prng, &seen, number) {
-                ends.push(self.begin(command, Duration::from_micros(prng.below(20_000))));
+                // An application takes some milliseconds.
+                let pause_us_max = if is_applied { 5_000 } else { 20_000 };
+                ends.push(self.begin(command, Duration::from_micros(prng.below(pause_us_max))));
             }
         }
         if is_applied {

@@ -85,10 +85,12 @@ impl Oracle {
         if let Some(last) = self.last.as_ref().filter(|_| did.commands.is_empty()) {
             keeps(last, seen, did)?;
         }
+        self.hidden.files.extend(did.files.iter().cloned());
+        self.hidden.commands.extend(did.commands.iter().cloned());
         let is_open = |pool: &String| !seen.closed.contains(pool);
-        let commands = did.commands.is_empty();
+        let by_files_only = self.hidden.commands.is_empty();
         for (uuid, known) in &self.volumes {
-            if commands && is_open(&known.seen.pool) && !seen.volumes.contains_key(uuid) {
+            if by_files_only && is_open(&known.seen.pool) && !seen.volumes.contains_key(uuid) {
                 return Err(format!("volume {} is gone", known.seen.name));
             }
         }
@@ -103,8 +105,6 @@ impl Oracle {
         }
         let is_new = |(uuid, _): &(&Uuid, &SeenVolume)| !self.volumes.contains_key(*uuid);
         let new: Vec<_> = seen.volumes.iter().filter(is_new).collect();
-        self.hidden.files.extend(did.files.iter().cloned());
-        self.hidden.commands.extend(did.commands.iter().cloned());
         for (_, volume) in &new {
             self.may_be_new(volume, &self.hidden)?;
         }

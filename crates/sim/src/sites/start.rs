@@ -70,7 +70,8 @@ impl Books {
             }
             None => self.made_by_first_start(),
         };
-        if open.is_empty() || !prng.chance(1, 3) {
+        let thirds = if oracle.last().is_some() { 1 } else { 2 };
+        if open.is_empty() || !prng.chance(thirds, 3) {
             return;
         }
         let drives = prng.pick(&open).drives();
@@ -156,8 +157,9 @@ impl Boot {
 
 /// Opens the portals of the settings, all or all but one.
 fn open_portals(array: &array::control::ControlPlane<SimWorld>, is_gentle: bool, prng: &mut Prng) {
-    let barred = SocketAddr::from(([10, 0, 0, 3], 3260));
-    let barred = Some(barred).filter(|_| !is_gentle && prng.chance(1, 3));
+    let number = prng.between(2, 3) as u8;
+    let barred = SocketAddr::from(([10, 0, 0, number], 3260));
+    let barred = Some(barred).filter(|_| !is_gentle && prng.chance(1, 2));
     let settings = array.settings();
     let open = settings.portals.iter();
     let open = open.filter(|portal| Some(portal.address) != barred);

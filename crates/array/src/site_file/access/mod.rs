@@ -114,6 +114,7 @@ pub(super) async fn apply<W: World>(
         }
         let done = match now.exports.get(&target) {
             None => array.create_export(export).await,
+            Some(_) if array.runtime().planted(planted) => Ok(()),
             Some(there) => show(array, &target, there, &export).await,
         };
         note(what, done.err().map(|error| error.context));
