@@ -48,14 +48,14 @@ impl<W: World> LateWork for FirstStart<W> {
 async fn complete<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result<(), StartError> {
     site_file::forget(site, array).await?;
     let renamed = site_file::renamed(site, array).await?;
-    let site = site_file::follow(site, &renamed);
-    let plan = site_file::plan(&site, array).await?;
+    let followed = site_file::follow(site, &renamed);
+    let plan = site_file::plan(&followed, array).await?;
     if !plan.steps.is_empty() {
         array
             .runtime()
             .reached("volumes of a first start made late");
     }
-    volumes::make(plan, &site, array).await?;
+    volumes::make(plan, (site, &followed), array).await?;
     if array.closed_names().is_none() {
         array.settle_configuration(true).await?;
     }

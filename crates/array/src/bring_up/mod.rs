@@ -172,7 +172,7 @@ impl PoolsOpen<'_> {
             site_file::tell(&volumes);
         }
         if !beginning.configuration.is_complete {
-            volumes::make(volumes, site, array).await?;
+            volumes::make(volumes, (&self.described, site), array).await?;
         }
         let planted = "first start is complete without the volumes of closed pools";
         beginning.configuration.is_complete |= array.runtime().planted(planted);
@@ -181,6 +181,12 @@ impl PoolsOpen<'_> {
         }
         // Without the file, nobody knows which are missing.
         let are_made = self.file.is_some();
+        if !are_made && !beginning.configuration.is_complete {
+            tracing::warn!(
+                "the first start was cut short: start with --site FILE, and Ashlar makes the volumes \
+                 of the file that are missing"
+            );
+        }
         configuration::take_over(beginning, settled, are_made).await
     }
 

@@ -9,18 +9,19 @@ use site::Site;
 use site::diff::VolumePlan;
 use std::sync::Arc;
 
-/// Makes the volumes of the site file, and has them be what it says.
+/// Makes the volumes of the site file, as it was `written` and as it is followed, and has them be what
+/// it says.
 ///
 /// # Errors
 /// What the first one that can't be made says.
 pub(super) async fn make<W: World>(
     plan: VolumePlan,
-    site: &Site,
+    (written, site): (&Site, &Site),
     array: &Arc<ControlPlane<W>>,
 ) -> Result<(), StartError> {
     for step in plan.steps {
         let what = site_file::name_of(&step).to_owned();
-        match site_file::make(step, site, array).await {
+        match site_file::make(step, (written, site), array).await {
             Ok(()) => {}
             // A job that was interrupted goes on with it, as it is. That is no reason not to
             // serve the others.

@@ -53,6 +53,7 @@ impl<W: World> ControlPlane<W> {
                 left,
             } = array.adoption(known, targets)?;
             let known = configuration.known.clone();
+            let are_other_hosts = known != *array.known_hosts();
             array.keep(configuration).await?;
             *array.known_hosts() = known;
             for (export, _) in &changed {
@@ -60,17 +61,42 @@ impl<W: World> ControlPlane<W> {
                 array.export_map().insert(target, export.clone());
             }
             array.publish_hosts_and(changed.iter().map(|(export, _)| export));
-            // Hosts may be named by any.
-            let exports = array.exports_by_target().into_values();
-            let uuids: Vec<Uuid> = exports.flat_map(|export| export.uuids).collect();
+            let uuids = array.volumes_behind(are_other_hosts, &changed);
             array.follow_access(&changed, &uuids).await?;
             Ok(left)
         })
         .await
     }
 
+    /// The volumes whose copies and tokens may be of somebody who is not admitted any more. Hosts may be
+    /// named by any target.
+    fn volumes_behind(&self, are_other_hosts: bool, changed: &[(Export, UnitTraits)]) -> Vec<Uuid> {
+        let all = self.exports_by_target().into_values();
+        let is_meant = |export: &Export| {
+            let mut changed = changed.iter();
+            are_other_hosts || changed.any(|(other, _)| other.target == export.target)
+        };
+        let meant = all.filter(is_meant);
+        meant.flat_map(|export| export.uuids).collect()
+    }
+
     /// The configuration with all of that.
     fn adoption(&self, known: KnownHosts, targets: Vec<NewAccess>) -> Result<Adoption, ArrayError> {
+        let adoption = self.unchecked_adoption(known.clone(), targets.clone(), false)?;
+        match self.check_secrets(adoption.configuration.accounts()) {
+            Ok(()) => Ok(adoption),
+            // A target whose account can't be is no reason to leave the others.
+            Err(_) => self.unchecked_adoption(known, targets, true),
+        }
+    }
+
+    /// The same; the accounts are checked with each target, or not at all.
+    fn unchecked_adoption(
+        &self,
+        known: KnownHosts,
+        targets: Vec<NewAccess>,
+        checks: bool,
+    ) -> Result<Adoption, ArrayError> {
         let before = self.configuration();
         let mut after = before.clone();
         after.known.hosts.extend(known.hosts);
@@ -78,13 +104,16 @@ impl<W: World> ControlPlane<W> {
         if let Some(complaint) = after.known.complaint() {
             return Err(ArrayError::new(ArrayErrorKind::Invalid, complaint));
         }
+        if checks {
+            self.check_secrets(after.accounts())?;
+        }
         let (mut changed, mut left) = (Vec::new(), BTreeMap::new());
         for new in targets {
             // One that has gone since is nobody's to change.
             let Some(was) = before.exports.get(&new.target) else {
                 continue;
             };
-            match self.admit_anew(&mut after, new) {
+            match self.admit_anew(&mut after, new, checks) {
                 Ok(export) => changed.push((export, was.traits)),
                 Err(error) if names_changed(&was.access, &before.known, &after.known) => {
                     return Err(error);
@@ -92,7 +121,6 @@ impl<W: World> ControlPlane<W> {
                 Err(error) => drop(left.insert(was.target.clone(), error.context)),
             }
         }
-        self.check_secrets(after.accounts())?;
         Ok(Adoption {
             configuration: after,
             changed,
@@ -101,7 +129,12 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Has a target admit others in a configuration, if it can. Gives it as it is then.
-    fn admit_anew(&self, after: &mut Configuration, new: NewAccess) -> Result<Export, ArrayError> {
+    fn admit_anew(
+        &self,
+        after: &mut Configuration,
+        new: NewAccess,
+        checks: bool,
+    ) -> Result<Export, ArrayError> {
         let Some(there) = after.exports.get(&new.target) else {
             return Err(ArrayError::no_export(&new.target));
         };
@@ -113,7 +146,12 @@ impl<W: World> ControlPlane<W> {
         if export.access.portals != there.access.portals {
             self.check_portals(&export)?;
         }
-        after.exports.insert(new.target, export.clone());
+        let mut with_it = after.clone();
+        with_it.exports.insert(new.target, export.clone());
+        if checks {
+            self.check_secrets(with_it.accounts())?;
+        }
+        *after = with_it;
         Ok(export)
     }
 
@@ -142,7 +180,11 @@ impl<W: World> ControlPlane<W> {
         let ended = self.end_offload(volumes).await;
         narrowed.and(ended)?;
         for (export, _) in changed {
-            self.permit(&export.target, export.traits).await?;
+            // Another change may have come meanwhile: what it said counts.
+            let now = self.exports_by_target().remove(&export.target);
+            if let Some(now) = now {
+                self.permit(&export.target, now.traits).await?;
+            }
         }
         Ok(())
     }

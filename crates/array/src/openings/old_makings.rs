@@ -8,20 +8,25 @@
 //! - No label is wiped: of a pool without volumes, nobody knows whether it is of another array.
 
 use super::Openings;
+use super::bays::in_time;
 use super::error::OpeningError;
 use super::look::{DriveContent, DrivePlace, Look};
 use super::made::MadePool;
 use crate::pool::opening::doors;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use base::Uuid;
+use engine::World;
 use engine::fsck::{self, Options, Report};
-use engine::{PoolError, World};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// What is wrong with a pool of which nobody knows whether it is in use.
 pub(super) const REMEDY: &str = "an earlier version of Ashlar has it on record as being made, and its \
     drives may hold data: bring them all back and start again; if nobody needs them, wipe them";
+
+/// A check that takes longer says nothing: other pools wait for it.
+const CHECK_TIME: Duration = Duration::from_secs(300);
 
 /// What a look at the drives of such a pool says.
 enum Found {
@@ -97,31 +102,31 @@ impl<W: World> Openings<W> {
         };
         let labelled = looks.iter().filter(is_its);
         let labelled: Vec<DrivePlace> = labelled.map(|look| look.place.clone()).collect();
-        let report = match labelled.is_empty() {
-            true => None,
-            false => Some(self.check_drives(shard, &labelled).await?),
-        };
-        Ok(match report {
-            None if is_whole => Found::Nothing,
-            Some(Ok(report)) if report.counts.volumes > 0 => Found::InUse {
-                uuid: report.uuid,
-                drives: labelled.into_iter().map(|place| place.name).collect(),
-            },
-            _ => Found::Unknown,
-        })
+        if labelled.is_empty() && is_whole {
+            return Ok(Found::Nothing);
+        }
+        let report = self.check_drives(shard, &labelled).await?;
+        let report = report.filter(|report| report.counts.volumes > 0);
+        Ok(report.map_or(Found::Unknown, |report| Found::InUse {
+            uuid: report.uuid,
+            drives: labelled.into_iter().map(|place| place.name).collect(),
+        }))
     }
 
-    /// What a check says of the pool on these drives.
+    /// What a check says of the pool on these drives; nothing where it can't say which that is, or takes
+    /// too long.
     async fn check_drives(
         &self,
         shard: &ShardHandle<W>,
         places: &[DrivePlace],
-    ) -> Result<Result<Report, PoolError>, ShardGone> {
+    ) -> Result<Option<Report>, ShardGone> {
         let (drives, _) = self.open_those_there(places).await;
         let check = move |state: Rc<ShardState<W>>| async move {
             let options = Options { deep: false };
-            fsck::check(state.world(), doors(&state, &drives), options).await
+            let checking = fsck::check(state.world(), doors(&state, &drives), options);
+            in_time(state.world(), CHECK_TIME, checking).await
         };
-        shard.call(check).await
+        let checked = shard.call(check).await?;
+        Ok(checked.and_then(Result::ok))
     }
 }

@@ -90,9 +90,6 @@ impl<W: World> Openings<W> {
         array: &Arc<ControlPlane<W>>,
     ) -> Result<(), OpeningError> {
         let failed = array.failed_by_uuid();
-        // Its drives may be back, and say whether it is in use.
-        self.settle_without_identity(&array.shards()[0], name)
-            .await?;
         let planned = self.plan_one(array, name, &failed).await?;
         let planned = planned.map(|planned| planned.and_then(|plan| self.not_half_made(plan)));
         let plan = match planned {

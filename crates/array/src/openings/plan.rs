@@ -146,11 +146,14 @@ impl<W: World> Openings<W> {
     pub(super) fn not_half_made(&self, plan: PoolPlan) -> Planned {
         let name = &plan.spec.name;
         let state = self.made.pool(name).filter(MadePool::is_being_made);
-        let (Action::Open { .. }, Some(state)) = (&plan.action, state) else {
+        let Some(state) = state else {
             return Ok(plan);
         };
         if state.without_identity().is_some() {
             return Err(vec![format!("pool {name}: {}", old_makings::REMEDY)]);
+        }
+        if !matches!(plan.action, Action::Open { .. }) {
+            return Ok(plan);
         }
         let drive = |place: &DrivePlace| {
             format!(

@@ -17,7 +17,7 @@ mod whole;
 pub(crate) use access::configuration;
 pub(crate) use reconcile::apply as apply_attributes;
 pub(crate) use renamed::forget;
-pub use renamed::{follow, renamed};
+pub use renamed::{follow, renamed, renamed_as_shown};
 pub use settings::OF_FILES;
 pub(crate) use volumes::{make, name_of, plan, tell};
 pub use whole::{left_out, site_of};
@@ -26,7 +26,6 @@ use crate::control::{ArrayError, ControlPlane};
 use crate::openings::Openings;
 use engine::World;
 use site::Site;
-use site::diff::Step;
 use std::sync::Arc;
 
 /// What becomes of a difference when the file is applied.
@@ -95,7 +94,7 @@ pub async fn apply<W: World>(
     is_owner: bool,
 ) -> Result<Outcome, ArrayError> {
     renamed::forget(site, array).await?;
-    let followed = renamed::follow(site, &renamed(site, array).await?);
+    let followed = renamed::follow(site, &renamed_as_shown(site, array).await?);
     let before = differences(&followed, array).await?;
     let mut failed = settings::apply(&followed, array, is_owner).await;
     failed.extend(portals::apply(&followed, array).await);
@@ -104,7 +103,7 @@ pub async fn apply<W: World>(
     failed.extend(reconcile::apply(&followed, array).await?);
     failed.extend(access::apply(&followed, array).await);
     let after = differences(&followed, array).await?;
-    let outcome = outcome(before, &after, &failed);
+    let outcome = outcome(&before, &after, &failed);
     for Difference { what, how, .. } in &outcome.done {
         tracing::info!("the site file is applied: {what}: {how}");
     }
@@ -125,27 +124,20 @@ async fn apply_volumes<W: World>(
     for step in volumes::plan(followed, array).await?.steps {
         let name = volumes::name_of(&step);
         let what = format!("volume {name}");
-        let is_written = written.volumes.iter().any(|volume| volume.name == name);
-        if !is_written && matches!(step, Step::Create(_)) {
-            let why =
-                "the file has another name for it, and it has gone, or got a third, meanwhile";
-            failed.push((what, why.to_owned()));
-            continue;
-        }
-        let made = volumes::make(step, followed, array).await;
+        let made = volumes::make(step, (written, followed), array).await;
         failed.extend(made.err().map(|error| (what, error.context)));
     }
     Ok(failed)
 }
 
 /// What came of an application: what was to be done `before`, and is not any more.
-fn outcome(before: Vec<Difference>, after: &[Difference], failed: &[(String, String)]) -> Outcome {
+fn outcome(before: &[Difference], after: &[Difference], failed: &[(String, String)]) -> Outcome {
     let is_to_do = |difference: &&Difference| difference.action != Action::Keep;
     let mut outcome = Outcome {
         done: Vec::new(),
         left: Vec::new(),
     };
-    for difference in before.into_iter().filter(|one| is_to_do(&one)) {
+    for difference in before.iter().filter(is_to_do).cloned() {
         let what = &difference.what;
         let about = failed.iter().filter(|(failed, _)| failed == what);
         let said: Vec<&str> = about.map(|(_, why)| why.as_str()).collect();
@@ -162,5 +154,21 @@ fn outcome(before: Vec<Difference>, after: &[Difference], failed: &[(String, Str
             }),
         }
     }
+    outcome.left.extend(unexpected(before, failed));
     outcome
+}
+
+/// What could not be, and was not to be done `before`: something was changed meanwhile.
+fn unexpected(before: &[Difference], failed: &[(String, String)]) -> Vec<Unsettled> {
+    let is_new = |what: &str| !before.iter().any(|difference| difference.what == what);
+    let new = failed.iter().filter(|(what, _)| is_new(what));
+    new.map(|(what, why)| Unsettled {
+        difference: Difference {
+            action: Action::Change,
+            what: what.clone(),
+            how: "was changed while the file was applied".to_owned(),
+        },
+        why: why.clone(),
+    })
+    .collect()
 }

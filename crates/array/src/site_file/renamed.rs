@@ -1,7 +1,8 @@
 //! Volumes that the site file still calls by an earlier name.
 //!
-//! Invariant: a volume that was renamed is never made anew, empty, because the site file
-//! says its old name.
+//! Invariants:
+//! - A volume that was renamed is never made anew, empty, because the site file says its old name.
+//! - No target of an applied file comes to show a volume by a name that it does not have any more.
 
 use crate::control::attributes::SITE_NAME;
 use crate::control::{ArrayError, ControlPlane, NewAttributes};
@@ -67,6 +68,28 @@ pub async fn renamed<W: World>(
             renamed.entry(was.clone()).or_insert(now.to_owned());
         }
     }
+    Ok(renamed)
+}
+
+/// As [`renamed`], but for volumes that the file shows behind a target which does not show them now: it
+/// may mean an empty volume by a name that was another's once, and its hosts are not to get what that
+/// one holds.
+///
+/// # Errors
+/// A shard has stopped.
+pub async fn renamed_as_shown<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<BTreeMap<String, String>, ArrayError> {
+    let mut renamed = renamed(site, array).await?;
+    let there = array.exports_by_target();
+    renamed.retain(|was, now| {
+        let shows = |export: &&site::Export| export.volumes.contains(was);
+        site.exports.iter().filter(shows).all(|export| {
+            let now_shown = there.get(&export.target.to_ascii_lowercase());
+            now_shown.is_some_and(|export| export.volumes.contains(now))
+        })
+    });
     Ok(renamed)
 }
 

@@ -80,7 +80,11 @@ async fn withheld<W: World>(
     let (there, trash) = (array.volumes().await?, array.trash().await?);
     let (unlisted, closed) = (array.unlisted_names(), array.closed_names());
     let why = |name: &str| {
-        let known = kept_by_drives(name, &there, trash_seen(array, &trash));
+        let renamed = renamed_one(name, site, there_seen(array, &there));
+        let renamed = renamed.map(|now| {
+            format!("is called {now} now: write that name into the site file; {MAKE_EMPTY}")
+        });
+        let known = renamed.or(kept_by_drives(name, &there, trash_seen(array, &trash)));
         let unlisted = unlisted.as_ref().map(|pool| {
             format!(
                 "may be in a pool that was made here and is not in the settings, pool {pool}: \
@@ -156,11 +160,27 @@ fn not_made(
     site: &Site,
     (there, trash): (&[PlacedVolume], &[PlacedVolume]),
 ) -> Option<String> {
+    let renamed = renamed_one(name, site, there);
+    let renamed = renamed.map(|now| format!("is called {now} now"));
+    renamed.or(kept_by_drives(name, there, trash))
+}
+
+/// What a volume is called now that had this name, and that the site does not describe by its new one.
+fn renamed_one<'a>(name: &str, site: &Site, there: &'a [PlacedVolume]) -> Option<&'a str> {
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
     let is_it = |one: &&PlacedVolume| was_called(one, name) && !describes(&one.info.name);
-    let renamed = there.iter().find(is_it);
-    let renamed = renamed.map(|one| format!("is called {} now", one.info.name));
-    renamed.or(kept_by_drives(name, there, trash))
+    there.iter().find(is_it).map(|one| one.info.name.as_str())
+}
+
+/// The volumes that count.
+fn there_seen<'a, W: World>(
+    array: &ControlPlane<W>,
+    there: &'a [PlacedVolume],
+) -> &'a [PlacedVolume] {
+    match array.runtime().planted(MADE_AGAIN) {
+        true => &[],
+        false => there,
+    }
 }
 
 /// Whether a volume had this name before.
@@ -223,17 +243,27 @@ pub fn name_of(step: &Step) -> &str {
     }
 }
 
-/// Makes or grows a volume.
+/// Makes or grows a volume of a site file, as it was `written` and as it is followed.
 ///
 /// # Errors
-/// What the array says.
+/// The file has another name for a volume that is to be made; or what the array says.
 pub async fn make<W: World>(
     step: Step,
-    site: &Site,
+    (written, site): (&Site, &Site),
     array: &Arc<ControlPlane<W>>,
 ) -> Result<(), ArrayError> {
     match step {
-        Step::Create(volume) => create(volume, site, array).await,
+        Step::Create(volume) => {
+            let name = &volume.name;
+            if !written.volumes.iter().any(|volume| volume.name == *name) {
+                let context = format!(
+                    "the file has another name for volume {name}, and it has gone, or got a third, \
+                     meanwhile"
+                );
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
+            create(volume, site, array).await
+        }
         Step::Grow {
             name, size_bytes, ..
         } => {
@@ -267,10 +297,7 @@ async fn create<W: World>(
     let (name, site, own) = (spec.name.clone(), site.clone(), Arc::clone(array));
     let may_be_made = move |there: &[PlacedVolume], trash: &[PlacedVolume]| {
         let trash = trash_seen(&own, trash);
-        let there = match own.runtime().planted(MADE_AGAIN) {
-            true => &[],
-            false => there,
-        };
+        let there = there_seen(&own, there);
         let Some(why) = not_made(&name, &site, (there, trash)) else {
             return Ok(());
         };

@@ -6,6 +6,7 @@ use array::control::hosts::KnownHosts;
 use array::control::{ArrayErrorKind, Configuration, Export, Host, NewAccess};
 use array::directory::{Access, Initiators};
 use array::shard::UnitTraits;
+use iscsi::chap::{Account, Credential, Secret};
 use iscsi::login::TargetDirectory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -135,4 +136,44 @@ fn a_target_that_cannot_change_is_left_unless_its_hosts_change() {
         assert_eq!(refused.unwrap_err().kind, ArrayErrorKind::NotFound);
         assert_eq!(admitted(&array, OTHER), [B].into());
     });
+}
+
+fn credential(name: &str, secret: &[u8]) -> Credential {
+    Credential {
+        name: name.to_owned(),
+        secret: Secret::new(secret).unwrap(),
+    }
+}
+
+#[test]
+fn a_target_whose_account_cannot_be_leaves_the_others_their_change() {
+    boot_with(
+        &media(),
+        0,
+        Record::<Configuration>::new() as _,
+        async |array| {
+            let by_name = |name: &str| Access {
+                initiators: Initiators::Named([name.to_owned()].into()),
+                ..Access::default()
+            };
+            export(&array, TARGET, "v", by_name(A)).await;
+            export(&array, OTHER, "w", by_name(A)).await;
+            // Its own secret would prove an initiator, too.
+            let account = Account {
+                initiator: credential("a", b"a secret of one"),
+                mutual: Some(credential("array", b"a secret of one")),
+            };
+            let wrong = Access {
+                account: Some(Arc::new(account)),
+                ..by_name(B)
+            };
+            let access = vec![new(TARGET, wrong), new(OTHER, by_name(B))];
+            let adopted = array.adopt_access(KnownHosts::default(), access).await;
+            let left = adopted.unwrap();
+            assert_eq!(left.keys().collect::<Vec<_>>(), [TARGET]);
+            assert!(left[TARGET].contains("secret"), "{left:?}");
+            assert_eq!(admitted(&array, TARGET), [A].into());
+            assert_eq!(admitted(&array, OTHER), [B].into());
+        },
+    );
 }

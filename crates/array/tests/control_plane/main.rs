@@ -14,6 +14,7 @@ mod consistency;
 mod departures;
 mod offload;
 mod record;
+mod renames;
 mod schedules;
 mod scrubs;
 mod settings;

@@ -24,7 +24,7 @@ pub(super) async fn diff_site(
     Body(text): Body<SiteText>,
 ) -> Result<Json<Vec<SiteDifference>>, Refusal> {
     let site = parsed(&text)?;
-    let renamed = site_file::renamed(&site, &array).await?;
+    let renamed = site_file::renamed_as_shown(&site, &array).await?;
     let found = site_file::differences(&site_file::follow(&site, &renamed), &array).await?;
     let renamed = renamed.into_iter().map(|(was, now)| SiteDifference {
         action: SiteAction::Keep,

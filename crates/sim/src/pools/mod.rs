@@ -214,12 +214,10 @@ impl Books {
             let is_used = pool.volumes.values().any(|is_known| *is_known);
             let bays = pool.drives.iter();
             let bays = bays.filter_map(|name| self.shelf.called(name));
-            // Nobody knows a pool of others from one that such a build uses, nor a file that is away
-            // from one that was not made.
-            let is_unknown = |bay: &Rc<Bay>| bay.is_replaced() || bay.is_file && bay.is_away.get();
-            let is_own = !bays.clone().any(is_unknown);
+            // Only a start looks whether such a pool is in use.
+            let is_whole = bays.clone().all(|bay| bay.is_there());
             let is_drawn = prng.chance(1, OLD_RECORD_ONE_OF);
-            if !(is_quiet && is_made && is_used && is_own && is_drawn) {
+            if !(is_quiet && is_made && is_used && is_whole && is_drawn) {
                 continue;
             }
             let (files, devices): (Vec<_>, Vec<_>) = bays.partition(|bay| bay.is_file);

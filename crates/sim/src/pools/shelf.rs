@@ -82,10 +82,6 @@ impl Bay {
         self.instead.replace(Some(Rc::clone(&other.media)));
     }
 
-    pub(super) fn is_replaced(&self) -> bool {
-        self.instead.borrow().is_some()
-    }
-
     /// It is back in its place.
     fn bring_back(&self) {
         self.is_away.set(false);

@@ -52,7 +52,7 @@ pub struct HostChange {
 }
 
 /// All hosts and groups, by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownHosts {
     pub hosts: BTreeMap<String, Host>,
     pub groups: BTreeMap<String, HostGroup>,
