@@ -7,10 +7,15 @@ use super::fence::{Call, Fence, Shown, TYPES};
 use super::host::{
     ATTENTIONS_MAX, CHECK_CONDITION, CONFLICT, Command, GOOD, Heard, Host, Response, is_attention,
 };
-use super::unit::Unit;
+use super::unit::{FIELD_SECTORS, Unit};
+use crate::small_pool;
 use crate::wire::aborts::Aborting;
 use crate::wire::path::Path;
+use engine::World;
+use futures_channel::oneshot::Receiver;
+use futures_util::future::join_all;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Hosts whose commands a preemption aborts.
 struct Victims {
@@ -38,6 +43,11 @@ impl Host {
         unit.turns.set(unit.turns.get() + 1);
         let next = unit.fence.borrow().after(self.number, call);
         let victims = self.victims_of(unit, call, next.as_ref());
+        let busy = self.begin_writes_of(number, victims.as_ref());
+        if !busy.is_empty() {
+            let pause = Duration::from_nanos(self.below(150_000));
+            self.world.sleep(pause).await;
+        }
         let is_done = match self.place_call(number, call).await {
             Some(response) => self.judge_call(unit, call, (&response, next)),
             None => self.find_out(unit, call, next).await,
@@ -52,6 +62,8 @@ impl Host {
         if found.as_ref() != Some(&shown) {
             self.fail(format!("after {call:?} there is {found:?}, not {shown:?}"));
         }
+        // Each ends, or goes with the boot.
+        join_all(busy).await;
         unit.turns.set(unit.turns.get() + 1);
         unit.calling.set(None);
     }
@@ -141,6 +153,20 @@ impl Host {
         });
         let aborting = Aborting::begin(unit.lun(), Victims::paths(&hosts, unit.number));
         Some(Victims { hosts, aborting })
+    }
+
+    /// Some of those who are about to be preempted have much to write. What this gives ends when they
+    /// have.
+    fn begin_writes_of(&self, unit: usize, victims: Option<&Victims>) -> Vec<Receiver<()>> {
+        let hosts = victims.iter().flat_map(|victims| &victims.hosts);
+        let busy = hosts.filter(|_| self.below(2) == 0);
+        let begin = |host: &Rc<Host>| {
+            let host = Rc::clone(host);
+            small_pool::begin(&self.world, async move {
+                host.write_run(unit, 0..FIELD_SECTORS).await;
+            })
+        };
+        busy.map(begin).collect()
     }
 
     /// What a preemption has aborted is over, if it `is_done`. Whether there were victims.
