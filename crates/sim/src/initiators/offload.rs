@@ -262,15 +262,18 @@ impl Host {
     /// Whether a good token is called unknown, or its time over. Revoked it may be where room was
     /// made since it was made.
     fn knows_better(&self, token: &Token, response: &Response) -> bool {
-        let is_unknown = response
-            .sense
-            .get(13)
-            .is_some_and(|code| NOT_REVOKED.contains(code));
+        let is_said = |codes: &[u8]| {
+            let code = response.sense.get(13);
+            code.is_some_and(|code| codes.contains(code))
+        };
         let tokens = self.books.tokens.borrow();
         let mut known = tokens.iter();
         let one = known.find(|one| one.bytes == token.bytes);
         let (boot, now) = (self.books.boots.get(), self.world.now());
-        let is_wrong = |one: &Token| is_unknown || one.evictions == self.books.evictions.get();
+        let is_wrong = |one: &Token| {
+            let was_evicted = one.evictions != self.books.evictions.get();
+            is_said(&NOT_REVOKED) || is_said(&[REVOKED]) && !was_evicted
+        };
         one.is_some_and(|one| one.still_holds(boot, now) && is_wrong(one))
     }
 
@@ -322,6 +325,9 @@ const INVALID_FIELD: u8 = 0x24;
 /// The additional sense code qualifiers of 23/04 and 23/07, TOKEN UNKNOWN and TOKEN EXPIRED (SPC-4,
 /// annex D).
 const NOT_REVOKED: [u8; 2] = [4, 7];
+
+/// And of 23/06, TOKEN REVOKED.
+const REVOKED: u8 = 6;
 
 /// The additional sense code.
 fn code_of(response: &Response) -> Option<u8> {
