@@ -339,7 +339,6 @@ pub const BUGS: &[&str] = &[
     "LUNs of a site file are shown before its access",
     "renamed volume is made again by a site file",
     "volume in the trash is made again by a site file",
-    "volume of a closed pool is made again by a site file",
     "site file shrinks volumes",
     "tags of a site file replace others",
     "schedules of a site file are added again",

@@ -80,11 +80,7 @@ async fn withheld<W: World>(
     let (there, trash) = (array.volumes().await?, array.trash().await?);
     let (unlisted, closed) = (array.unlisted_names(), array.closed_names());
     let why = |name: &str| {
-        let renamed = renamed_one(name, site, there_seen(array, &there));
-        let renamed = renamed.map(|now| {
-            format!("is called {now} now: write that name into the site file; {MAKE_EMPTY}")
-        });
-        let known = renamed.or(kept_by_drives(name, &there, trash_seen(array, &trash)));
+        let known = kept_by_drives(name, &there, trash_seen(array, &trash));
         let unlisted = unlisted.as_ref().map(|pool| {
             format!(
                 "may be in a pool that was made here and is not in the settings, pool {pool}: \
@@ -99,8 +95,6 @@ async fn withheld<W: World>(
         } else if closed.is_some() {
             runtime.reached("volume of a site file not made, for a pool is not open");
         }
-        let planted = "volume of a closed pool is made again by a site file";
-        let closed = closed.filter(|_| !runtime.planted(planted));
         known.or(unlisted).or(closed)
     };
     let said = unseen.into_iter().filter_map(|name| {
@@ -160,27 +154,13 @@ fn not_made(
     site: &Site,
     (there, trash): (&[PlacedVolume], &[PlacedVolume]),
 ) -> Option<String> {
-    let renamed = renamed_one(name, site, there);
-    let renamed = renamed.map(|now| format!("is called {now} now"));
-    renamed.or(kept_by_drives(name, there, trash))
-}
-
-/// What a volume is called now that had this name, and that the site does not describe by its new one.
-fn renamed_one<'a>(name: &str, site: &Site, there: &'a [PlacedVolume]) -> Option<&'a str> {
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
     let is_it = |one: &&PlacedVolume| was_called(one, name) && !describes(&one.info.name);
-    there.iter().find(is_it).map(|one| one.info.name.as_str())
-}
-
-/// The volumes that count.
-fn there_seen<'a, W: World>(
-    array: &ControlPlane<W>,
-    there: &'a [PlacedVolume],
-) -> &'a [PlacedVolume] {
-    match array.runtime().planted(MADE_AGAIN) {
-        true => &[],
-        false => there,
-    }
+    let renamed = there.iter().find(is_it).map(|one| {
+        let now = &one.info.name;
+        format!("is called {now} now: write that name into the site file; {MAKE_EMPTY}")
+    });
+    renamed.or(kept_by_drives(name, there, trash))
 }
 
 /// Whether a volume had this name before.
@@ -297,7 +277,10 @@ async fn create<W: World>(
     let (name, site, own) = (spec.name.clone(), site.clone(), Arc::clone(array));
     let may_be_made = move |there: &[PlacedVolume], trash: &[PlacedVolume]| {
         let trash = trash_seen(&own, trash);
-        let there = there_seen(&own, there);
+        let there = match own.runtime().planted(MADE_AGAIN) {
+            true => &[],
+            false => there,
+        };
         let Some(why) = not_made(&name, &site, (there, trash)) else {
             return Ok(());
         };

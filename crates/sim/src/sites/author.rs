@@ -50,6 +50,31 @@ pub(super) struct Author<'a> {
     pub(super) is_gentle: bool,
 }
 
+/// A site as its file reads. The text of a site shows no secrets: they are put back.
+///
+/// # Errors
+/// It breaks a rule.
+pub(super) fn read_again(site: &Site) -> Result<Site, String> {
+    let mut bare = site.clone();
+    bare.hosts.iter_mut().for_each(|host| host.chap = None);
+    let exports = bare.exports.iter_mut();
+    exports.for_each(|export| export.chap = None);
+    bare.chap.discovery = None;
+    let read = site::parse("sim", &site::text(&bare));
+    let mut read = read.map_err(|error| error.to_string())?;
+    for host in &mut read.hosts {
+        let said = site.hosts.iter().find(|said| said.name == host.name);
+        host.chap = said.and_then(|said| said.chap.clone());
+    }
+    for export in &mut read.exports {
+        let mut said = site.exports.iter();
+        let said = said.find(|said| said.target == export.target);
+        export.chap = said.and_then(|said| said.chap.clone());
+    }
+    read.chap.discovery = site.chap.discovery.clone();
+    Ok(read)
+}
+
 impl Author<'_> {
     /// A first site file.
     ///
@@ -89,10 +114,7 @@ impl Author<'_> {
             _ if !self.is_gentle => self.remove(&mut edited),
             _ => {}
         }
-        match site::parse("sim", &site::text(&edited)) {
-            Ok(read) => read,
-            Err(_) => site.clone(),
-        }
+        read_again(&edited).unwrap_or_else(|_| site.clone())
     }
 
     fn add_pool(&mut self, site: &mut Site) {

@@ -430,8 +430,8 @@ impl Boot {
     async fn check_description(&self, seen: &Seen) -> Result<(), String> {
         let said = site_file::site_of(&self.array).await;
         let said = said.map_err(|error| error.to_string())?;
-        let read = site::parse("the array", &site::text(&said));
-        let read = read.map_err(|error| format!("its description is no site file: {error}"))?;
+        let read = author::read_again(&said)
+            .map_err(|error| format!("its description is no site file: {error}"))?;
         let Some(outcome) = self.apply(&read, true).await else {
             return Ok(());
         };
