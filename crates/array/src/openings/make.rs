@@ -55,10 +55,7 @@ impl<W: World> Openings<W> {
             of_before: of_before.clone(),
             uuid: Some(uuid.to_string()),
         };
-        if !self.bays.planted("pool is made before that is on record") {
-            let noted = self.made.set(&pool.name, Some(being_made)).await;
-            noted.map_err(OpeningError::record)?;
-        }
+        self.note_making(&pool.name, being_made).await?;
         let drives: Vec<String> = pool.drives().cloned().collect();
         let (created, filled) = self.bays.make_files(new_files.to_vec()).await;
         // Without it, any of them may be there.
@@ -84,6 +81,15 @@ impl<W: World> Openings<W> {
         }
         tracing::info!("made pool {} of {}", pool.name, drives.join(", "));
         Ok(())
+    }
+
+    /// Puts on record that a pool is being made.
+    async fn note_making(&self, name: &str, being_made: MadePool) -> Result<(), OpeningError> {
+        if self.bays.planted("pool is made before that is on record") {
+            return Ok(());
+        }
+        let noted = self.made.set(name, Some(being_made)).await;
+        noted.map_err(OpeningError::record)
     }
 
     /// What a pool of the settings is to be, with the identity that it is to have: that is on record

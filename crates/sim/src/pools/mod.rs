@@ -160,12 +160,7 @@ impl Books {
         let away: Vec<String> = match (drawn, of_pool) {
             (0 | 5 | 6, Some(pool)) => pool.drives.clone(),
             (1 | 2, Some(pool)) if pool.is_redundant => vec![pool.drives[0].clone()],
-            (3, _) => {
-                let own = self.shelf.own().map(|bay| bay.name.clone());
-                let used = oracle.used();
-                let free = own.filter(|name| !used.contains(name) && !made.contains(name));
-                free.filter(|_| prng.chance(1, 2)).collect()
-            }
+            (3, _) => self.some_free(oracle, &made, prng),
             (4, _) => made.iter().cloned().collect(),
             _ => Vec::new(),
         };
@@ -184,10 +179,7 @@ impl Books {
             let is_left = made.contains(&name) || left.contains(&name);
             let is_replaced = !bay.is_file && !may_be_taken && prng.chance(1, 3);
             if is_replaced {
-                let others = self.shelf.others();
-                let of_one_name = if is_left { NAMESAKES } else { others.len() };
-                let other: &Rc<Bay> = prng.pick(&others[..of_one_name]);
-                bay.replace(other);
+                self.replace(bay, is_left, prng);
             }
             // Where another drive is found, nothing of the array is known to be left.
             if gone.contains(&name) || is_replaced && is_left {
@@ -196,6 +188,22 @@ impl Books {
                 oracle.left.insert(name);
             }
         }
+    }
+
+    /// Some drives that no pool has.
+    fn some_free(&self, oracle: &Oracle, made: &BTreeSet<String>, prng: &mut Prng) -> Vec<String> {
+        let own = self.shelf.own().map(|bay| bay.name.clone());
+        let used = oracle.used();
+        let free = own.filter(|name| !used.contains(name) && !made.contains(name));
+        free.filter(|_| prng.chance(1, 2)).collect()
+    }
+
+    /// Puts a drive of others in the place of one that is away: of a namesake, where a making `is_left`.
+    fn replace(&self, bay: &Bay, is_left: bool, prng: &mut Prng) {
+        let others = self.shelf.others();
+        let fitting = if is_left { NAMESAKES } else { others.len() };
+        let other: &Rc<Bay> = prng.pick(&others[..fitting]);
+        bay.replace(other);
     }
 
     /// Whether no start has ended.
