@@ -89,11 +89,13 @@ impl<W: World> Openings<W> {
         let place = |path: &PathBuf| DrivePlace::at(path.display().to_string(), path.clone());
         let all = new_files.iter().chain(&of_before).map(place);
         let looks = self.look(shard, all.collect()).await?;
-        let is_away = |look: &Look| match look.found {
-            // A file may not have been made.
-            DriveContent::Nothing(_) => of_before.contains(&look.place.path),
-            DriveContent::Unusable(_) => true,
-            _ => false,
+        let is_away = |look: &Look| {
+            let is_unread = matches!(
+                look.found,
+                DriveContent::Nothing(_) | DriveContent::Unusable(_)
+            );
+            // A new file may not have been made, or in part.
+            is_unread && of_before.contains(&look.place.path)
         };
         let is_whole = !looks.iter().any(is_away);
         let is_its = |look: &&Look| match &look.found {

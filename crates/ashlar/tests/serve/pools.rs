@@ -259,6 +259,7 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
     drop(serving);
     let record = home.file("ashlar-data.json");
     let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let uuid = made["content"]["pools"]["new"]["uuid"].clone();
     made["content"]["pools"]["new"] = json!({ "state": "being_made", "new_files": [] });
     fs::write(&record, made.to_string()).unwrap();
     let serving = home.serve();
@@ -271,10 +272,46 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
     // Drives that were empty when it began are so again.
     let drives = ["n0.img", "n1.img"].map(|name| home.file(name));
     made["content"]["pools"]["new"]["of_before"] = json!(drives);
+    made["content"]["pools"]["new"]["uuid"] = uuid;
     fs::write(&record, made.to_string()).unwrap();
     let serving = home.serve();
     assert_eq!(pools(&serving), ["p0"]);
     serving.done(&CREATE);
+}
+
+/// An earlier version left a pool that it used on record as being made, without its identity. No label
+/// of such a pool is wiped, and one that holds volumes is served.
+#[test]
+fn a_pool_in_use_that_is_on_record_as_being_made_is_kept() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    drop(serving);
+    let record = home.file("ashlar-data.json");
+    let read = || -> Value { serde_json::from_slice(&fs::read(&record).unwrap()).unwrap() };
+    let as_before = || {
+        let mut made = read();
+        let drives = ["n0.img", "n1.img"];
+        made["content"]["pools"]["new"] =
+            json!({ "state": "being_made", "new_files": drives, "of_before": [] });
+        fs::write(&record, made.to_string()).unwrap();
+    };
+    let made = read();
+    as_before();
+    let serving = home.serve();
+    home.wait_log("pool new: an earlier version of Ashlar");
+    assert_eq!(pools(&serving), ["p0"]);
+    drop(serving);
+    assert_eq!(read()["content"]["pools"]["new"]["state"], "being_made");
+    fs::write(&record, made.to_string()).unwrap();
+    let serving = home.serve();
+    serving.done(&["volume", "create", "v", "--pool", "new", "--size", "1 MiB"]);
+    drop(serving);
+    as_before();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0", "new"]);
+    let uuid = &made["content"]["pools"]["new"]["uuid"];
+    assert_eq!(&read()["content"]["pools"]["new"]["uuid"], uuid);
 }
 
 /// A making whose drives could not be emptied again stays on record until they are.
@@ -288,8 +325,9 @@ fn a_making_that_cannot_be_taken_back_yet_is_taken_back_later() {
     let read = || -> Value { serde_json::from_slice(&fs::read(&record).unwrap()).unwrap() };
     let mut made = read();
     let drives = ["n0.img", "n1.img"];
+    let uuid = made["content"]["pools"]["new"]["uuid"].clone();
     made["content"]["pools"]["new"] =
-        json!({ "state": "being_made", "new_files": [], "of_before": drives });
+        json!({ "state": "being_made", "new_files": [], "of_before": drives, "uuid": uuid });
     fs::write(&record, made.to_string()).unwrap();
     let held = fs::File::open(home.file("n0.img")).unwrap();
     held.lock().unwrap();

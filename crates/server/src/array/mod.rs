@@ -43,7 +43,6 @@ use ::array::openings::Openings;
 use ::array::records::Store;
 use site::Site;
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use world_real::RealWorld;
@@ -75,7 +74,7 @@ impl Machine for ThisMachine {
 }
 
 /// The array: its control plane, and what that has of this machine. Shared by everything beside the
-/// data path; a change has one of its own, as of the control plane.
+/// data path.
 #[derive(Clone)]
 pub struct Array {
     name: String,
@@ -171,18 +170,6 @@ impl Array {
         self.uptime().as_secs()
     }
 
-    /// Makes one change to its end, after those before it.
-    pub(crate) async fn change<T, F, Fut>(self: &Arc<Self>, change: F) -> Result<T, ArrayError>
-    where
-        T: Send + 'static,
-        F: FnOnce(Arc<Self>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, ArrayError>> + Send + 'static,
-    {
-        let array = Array::clone(self);
-        let in_turn = |control| change(Arc::new(Array { control, ..array }));
-        self.control.change(in_turn).await
-    }
-
     /// Fails an assertion, on a shard or in a change that somebody waits for: for tests of
     /// what that does.
     #[cfg(debug_assertions)]
@@ -194,7 +181,7 @@ impl Array {
             let _ = self.shards()[0].call(move |_| async move { fail() }).await;
             return;
         }
-        let failed = self.change(move |_| async move {
+        let failed = self.control.change(move |_| async move {
             fail();
             Ok(())
         });
