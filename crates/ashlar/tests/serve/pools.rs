@@ -309,7 +309,7 @@ fn a_pool_in_use_that_is_on_record_as_being_made_is_kept() {
     drop(serving);
     as_before();
     let serving = home.serve();
-    assert_eq!(pools(&serving), ["p0", "new"]);
+    assert_eq!(pools(&serving), ["new", "p0"]);
     let uuid = &made["content"]["pools"]["new"]["uuid"];
     assert_eq!(&read()["content"]["pools"]["new"]["uuid"], uuid);
 }
