@@ -303,13 +303,13 @@ fn old_nexus_if_planted<W: World, T>(
     login: &LoggedIn<T>,
 ) -> Option<Rc<Nexus<W>>> {
     let planted = "reinstated session has the nexus of the old one";
+    if !state.world().planted(planted) {
+        return None;
+    }
     let key = login.negotiated.session_key();
     let mut sessions = state.connected().into_iter();
     let old = sessions.find(|one| one.negotiated.session_key() == key)?;
-    state
-        .world()
-        .planted(planted)
-        .then(|| Rc::clone(&old.nexus))
+    Some(Rc::clone(&old.nexus))
 }
 
 /// Its nexus at the target, which is `None` when that went away, with the ways to copy and abort.

@@ -71,13 +71,14 @@ impl<W: World> ControlPlane<W> {
     /// The volumes whose copies and tokens may be of somebody who is not admitted any more. Hosts may be
     /// named by any target.
     fn volumes_behind(&self, are_other_hosts: bool, changed: &[(Export, UnitTraits)]) -> Vec<Uuid> {
-        let all = self.exports_by_target().into_values();
-        let is_meant = |export: &Export| {
-            let mut changed = changed.iter();
-            are_other_hosts || changed.any(|(other, _)| other.target == export.target)
-        };
-        let meant = all.filter(is_meant);
-        meant.flat_map(|export| export.uuids).collect()
+        let volumes = |export: &Export| export.uuids.clone();
+        match are_other_hosts {
+            true => self.export_map().values().flat_map(volumes).collect(),
+            false => changed
+                .iter()
+                .flat_map(|(export, _)| volumes(export))
+                .collect(),
+        }
     }
 
     /// The configuration with all of that.
@@ -146,12 +147,13 @@ impl<W: World> ControlPlane<W> {
         if export.access.portals != there.access.portals {
             self.check_portals(&export)?;
         }
-        let mut with_it = after.clone();
-        with_it.exports.insert(new.target, export.clone());
-        if checks {
-            self.check_secrets(with_it.accounts())?;
+        let before = after.exports.insert(new.target.clone(), export.clone());
+        if checks && let Err(error) = self.check_secrets(after.accounts()) {
+            after
+                .exports
+                .extend(before.map(|there| (new.target, there)));
+            return Err(error);
         }
-        *after = with_it;
         Ok(export)
     }
 
@@ -181,9 +183,9 @@ impl<W: World> ControlPlane<W> {
         narrowed.and(ended)?;
         for (export, _) in changed {
             // Another change may have come meanwhile: what it said counts.
-            let now = self.exports_by_target().remove(&export.target);
-            if let Some(now) = now {
-                self.permit(&export.target, now.traits).await?;
+            let now = self.export_map().get(&export.target).map(|now| now.traits);
+            if let Some(permitted) = now {
+                self.permit(&export.target, permitted).await?;
             }
         }
         Ok(())

@@ -155,8 +155,9 @@ impl<W: World> Settled<W> {
     }
 
     /// Has the array be what `configuration` says, and keeps that where the record does not say it.
-    /// It is complete from then on if all pools are open, and all volumes `are_made` that can be. Drives that have left are forgotten last:
-    /// that may write the configuration, which has to be whole by then.
+    /// It is complete from then on if all pools are open, and all volumes `are_made` that can be.
+    /// Drives that have left are forgotten last: that may write the configuration, which has to be
+    /// whole by then.
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written; what can't be served of a new one.

@@ -92,8 +92,8 @@ impl<W: World> Openings<W> {
         noted.map_err(OpeningError::record)
     }
 
-    /// What a pool of the settings is to be, with the identity that it is to have: that is on record
-    /// before anything is written, and what a making leaves is known by it.
+    /// What a pool of the settings is to be, with its identity. That is on record before anything is
+    /// written: what a making leaves is known by it.
     async fn identified(
         &self,
         pool: &site::Pool,

@@ -16,8 +16,8 @@ mod whole;
 
 pub(crate) use access::configuration;
 pub(crate) use reconcile::apply as apply_attributes;
-pub(crate) use renamed::forget;
-pub use renamed::{follow, renamed, renamed_as_shown};
+pub use renamed::{follow, renamed_as_shown};
+pub(crate) use renamed::{forget, renamed};
 pub use settings::OF_FILES;
 pub(crate) use volumes::{make, name_of, plan, tell};
 pub use whole::{left_out, site_of};

@@ -71,9 +71,9 @@ pub async fn renamed<W: World>(
     Ok(renamed)
 }
 
-/// As [`renamed`], but for volumes that the file shows behind a target which does not show them now: it
-/// may mean an empty volume by a name that was another's once, and its hosts are not to get what that
-/// one holds.
+/// As [`renamed`], without volumes that the file shows behind a target which does not show them now.
+/// There the file may mean an empty volume, by a name that was another's once. Its hosts are not to get
+/// what that one holds.
 ///
 /// # Errors
 /// A shard has stopped.

@@ -1,6 +1,6 @@
 //! Site files that call a volume by a name that it had.
 
-use crate::world::{Array, boot, create, media};
+use crate::world::{Array, SITE, boot, create, media};
 use array::control::{Export, NewAttributes};
 use array::directory::{Access, Initiators};
 use array::shard::UnitTraits;
@@ -9,18 +9,7 @@ use site::Site;
 
 const TARGET: &str = "iqn.2026-11.test:t";
 
-const SITE: &str = r#"[site]
-name = "test"
-[[portal]]
-address = "127.0.0.1:3260"
-[[drive]]
-name = "d"
-device = "/dev/sdx"
-[[pool]]
-name = "p"
-level = "simple"
-drives = ["d"]
-[[volume]]
+const VOLUME: &str = r#"[[volume]]
 name = "old"
 pool = "p"
 size = "1 MiB"
@@ -30,7 +19,7 @@ size = "1 MiB"
 fn site(shows: bool) -> Site {
     let export =
         format!("[[export]]\ntarget = \"{TARGET}\"\nvolumes = [\"old\"]\ninitiators = \"any\"\n");
-    let text = format!("{SITE}{}", if shows { &export[..] } else { "" });
+    let text = format!("{SITE}{VOLUME}{}", if shows { &export[..] } else { "" });
     site::parse("test.toml", &text).unwrap()
 }
 

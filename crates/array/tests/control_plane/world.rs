@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use world_sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
-const SITE: &str = r#"[site]
+pub(crate) const SITE: &str = r#"[site]
 name = "test"
 [[portal]]
 address = "127.0.0.1:3260"

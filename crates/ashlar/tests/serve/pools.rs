@@ -4,6 +4,7 @@ use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar};
 use crate::settings::{CREATE, pools};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 /// As with a data directory that was restored from a backup, while the drives are not mounted.
 #[test]
@@ -14,7 +15,7 @@ fn a_pool_that_no_record_knows_is_not_made_again_at_a_start() {
     let uuid = serving.json(&["pool", "show", "new"])["uuid"].clone();
     assert!(serving.stop("TERM").success());
     let record = home.file("ashlar-data.json");
-    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let mut made = made_pools(&record);
     let recorded = made["content"]["pools"].as_object_mut().unwrap();
     assert!(recorded.remove("new").is_some());
     fs::write(&record, made.to_string()).unwrap();
@@ -164,7 +165,7 @@ fn a_destruction_that_was_cut_short_is_ended_by_the_next_start() {
     let uuid = serving.json(&["pool", "show", "p1"])["uuid"].clone();
     drop(serving);
     let record = home.file("ashlar-data.json");
-    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let mut made = made_pools(&record);
     made["content"]["pools"]["p1"] = json!({
         "state": "being_destroyed", "uuid": uuid, "drives": [home.file("e0.img")],
     });
@@ -250,15 +251,26 @@ fn a_pool_that_a_start_has_opened_is_destroyed_as_well() {
     assert_eq!(pools(&home.serve()), ["new", "p0"]);
 }
 
-/// As of a kill while a refused creation looks at drives that hold a pool of the same name.
-#[test]
-fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
+/// An array that has made pool `new` and has stopped, and where its record of pools is.
+fn stopped_with_new_pool() -> (Home, PathBuf) {
     let home = Home::new(SITE);
     let serving = home.serve();
     serving.done(&CREATE);
     drop(serving);
     let record = home.file("ashlar-data.json");
-    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    (home, record)
+}
+
+/// The record of pools.
+fn made_pools(record: &Path) -> Value {
+    serde_json::from_slice(&fs::read(record).unwrap()).unwrap()
+}
+
+/// As of a kill while a refused creation looks at drives that hold a pool of the same name.
+#[test]
+fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
+    let (home, record) = stopped_with_new_pool();
+    let mut made = made_pools(&record);
     let uuid = made["content"]["pools"]["new"]["uuid"].clone();
     made["content"]["pools"]["new"] = json!({ "state": "being_made", "new_files": [] });
     fs::write(&record, made.to_string()).unwrap();
@@ -283,12 +295,8 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
 /// of such a pool is wiped, and one that holds volumes is served.
 #[test]
 fn a_pool_in_use_that_is_on_record_as_being_made_is_kept() {
-    let home = Home::new(SITE);
-    let serving = home.serve();
-    serving.done(&CREATE);
-    drop(serving);
-    let record = home.file("ashlar-data.json");
-    let read = || -> Value { serde_json::from_slice(&fs::read(&record).unwrap()).unwrap() };
+    let (home, record) = stopped_with_new_pool();
+    let read = || made_pools(&record);
     let as_before = || {
         let mut made = read();
         let drives = ["n0.img", "n1.img"];
@@ -317,12 +325,8 @@ fn a_pool_in_use_that_is_on_record_as_being_made_is_kept() {
 /// A making whose drives could not be emptied again stays on record until they are.
 #[test]
 fn a_making_that_cannot_be_taken_back_yet_is_taken_back_later() {
-    let home = Home::new(SITE);
-    let serving = home.serve();
-    serving.done(&CREATE);
-    drop(serving);
-    let record = home.file("ashlar-data.json");
-    let read = || -> Value { serde_json::from_slice(&fs::read(&record).unwrap()).unwrap() };
+    let (home, record) = stopped_with_new_pool();
+    let read = || made_pools(&record);
     let mut made = read();
     let drives = ["n0.img", "n1.img"];
     let uuid = made["content"]["pools"]["new"]["uuid"].clone();
