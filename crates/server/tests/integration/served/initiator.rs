@@ -147,16 +147,29 @@ impl Initiator {
     /// Sends a SCSI command; gives its tag. `write` is the length of its
     /// data-out, of which `immediate` goes along.
     pub async fn command(&mut self, cdb: &[u8], read: u32, write: u32, immediate: &[u8]) -> u32 {
+        let header = self.command_header(cdb, read, write);
+        self.send(header, immediate).await;
+        be32(&header, 16)
+    }
+
+    /// Sends a command that reads `read` bytes so many times, in a single segment: all of them
+    /// come before the first is answered.
+    pub async fn commands_at_once(&mut self, times: u32, cdb: &[u8], read: u32) {
+        let headers = (0..times).flat_map(|_| self.command_header(cdb, read, 0));
+        let bytes: Vec<u8> = headers.collect();
+        self.send_bytes(&bytes).await;
+    }
+
+    fn command_header(&mut self, cdb: &[u8], read: u32, write: u32) -> [u8; 48] {
         let mut header = [0; 48];
         header[0] = 0x01;
         header[1] = 0x81 | if read > 0 { 0x40 } else { 0 } | if write > 0 { 0x20 } else { 0 };
         header[8..16].copy_from_slice(&self.lun);
         header[20..24].copy_from_slice(&read.max(write).to_be_bytes());
         header[32..32 + cdb.len()].copy_from_slice(cdb);
-        let tag = self.stamp(&mut header);
+        self.stamp(&mut header);
         self.cmd_sn += 1;
-        self.send(header, immediate).await;
-        tag
+        header
     }
 
     /// Sends all data-out that an R2T asks for.
