@@ -95,7 +95,7 @@ pub(crate) static COMMANDS: &[Definition] = &[
     plain(0x42, &[0, 0, 0, 0, 0, GROUP, X, X, CONTROL]),
     with_action(0x48, 0x02, &[0xbf, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
     with_action(0x48, 0x1f, &[0xbf, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
-    plain(0x4d, &[0x03, X, X, 0, X, X, X, X, CONTROL]),
+    plain(0x4d, &[0, X, X, 0, X, X, X, X, CONTROL]),
     plain(0x55, &[0x11, 0, 0, 0, 0, 0, X, X, CONTROL]),
     plain(0x56, &[WHOLE_UNIT, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
     plain(0x57, &[WHOLE_UNIT, 0, 0, 0, 0, 0, 0, 0, CONTROL]),

@@ -294,6 +294,10 @@ fn space_is_told_in_the_log_and_by_the_threshold() {
         let log = [0x4d, 0, 0x4c, 0, 0, 0, 0, 0, 255, 0];
         let data = bench.good(&nexus, &log, &[]).await;
         assert_eq!(data[..4], [0x0c, 0, 0, 24]);
+        // Nothing can be saved.
+        let saved = [0x4d, 1, 0x4c, 0, 0, 0, 0, 0, 255, 0];
+        let refused = bench.run(&nexus, &saved, &[]).await;
+        assert_eq!(sense(&refused), (5, 0x24, 0));
         let page = bench
             .good(&nexus, &[0x1a, 0x08, 0x1c, 2, 255, 0], &[])
             .await;
