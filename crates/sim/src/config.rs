@@ -260,7 +260,7 @@ impl Later {
         if matches!(level, Level::Raid10 { .. } | Level::Raid50) && drives >= 4 {
             levels.push(Level::Raid6);
         }
-        if matches!(level, Level::Raid10 { .. }) && drives >= 6 {
+        if level == (Level::Raid10 { copies: 2 }) && drives >= 6 {
             levels.push(Level::Raid50);
         }
         let goes = prng.chance(1, 3) && !levels.is_empty();

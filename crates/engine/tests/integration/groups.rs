@@ -203,6 +203,22 @@ fn a_drive_that_has_failed_waits_for_neither_scrub_nor_conversion() {
 }
 
 #[test]
+fn a_conversion_that_would_survive_fewer_losses_is_refused() {
+    let shelf = Shelf::with_pool(6, Level::Raid10 { copies: 3 });
+    shelf.open(async |pool| {
+        let error = pool.convert_group(0, Level::Raid50).await.unwrap_err();
+        assert_eq!(error.kind, PoolErrorKind::Invalid);
+        let why = "survives the loss of 2 drives at level 10x3, and would survive 1 at level 50";
+        assert!(error.context.contains(why), "{error}");
+        assert_eq!(pool.info().groups[0].level, Level::Raid10 { copies: 3 });
+        pool.convert_group(0, Level::Raid6).await.unwrap();
+        settled(&pool).await;
+        assert_eq!(pool.info().groups[0].level, Level::Raid6);
+        holds(&pool).await;
+    });
+}
+
+#[test]
 fn what_is_not_possible_is_refused_with_the_reason() {
     let shelf = Shelf::with_pool(4, RAID10);
     shelf.open(async |pool| {

@@ -293,11 +293,7 @@ impl<'a, W: World> GroupChanges<'a, W> {
         if let Some(log) = self.lane.drives().log_group() {
             check_log_level(name, log.level(), [level])?;
         }
-        if !from.can_become(level) {
-            return Err(invalid(format!(
-                "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
-            )));
-        }
+        check_levels(index, name, (from, level))?;
         self.check_settled(group)?;
         let unit = u64::from(self.lane.identity().stripe_unit_bytes);
         let shape = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
@@ -354,4 +350,22 @@ impl<'a, W: World> GroupChanges<'a, W> {
         let in_use = self.lane.space().free_of(group.index);
         in_use + self.lane.drives().unopened_of(group)
     }
+}
+
+/// That a group may go from one level to another while it is used.
+fn check_levels(index: u16, name: &str, (from, level): (Level, Level)) -> Result<(), PoolError> {
+    if !from.can_become(level) {
+        return Err(invalid(format!(
+            "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
+        )));
+    }
+    if level.redundancy() < from.redundancy() {
+        return Err(invalid(format!(
+            "group {index} of pool '{name}' survives the loss of {} at level {from}, and would \
+                 survive {} at level {level}: possible is level 6",
+            counted(from.redundancy() as u64, "drive"),
+            level.redundancy()
+        )));
+    }
+    Ok(())
 }
