@@ -43,6 +43,8 @@ pub enum Step {
 pub struct VolumePlan {
     /// In the order of the site file.
     pub steps: Vec<Step>,
+    /// Volumes that are missing and that the array does not make, and why. It says which.
+    pub withheld: Vec<(String, String)>,
     /// Volumes that exist and aren't in the site: pool and name.
     pub kept: Vec<(String, String)>,
     /// Volumes that are thin or thick where the site says otherwise, and what they are.

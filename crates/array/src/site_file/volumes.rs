@@ -40,9 +40,7 @@ pub async fn plan<W: World>(
         Step::Create(volume) => withheld.iter().all(|(name, _)| *name != volume.name),
         Step::Grow { .. } => true,
     });
-    for (volume, why) in withheld {
-        tracing::warn!("volume {volume} of the site file is not made: it {why}");
-    }
+    plan.withheld = withheld;
     Ok(plan)
 }
 
@@ -192,6 +190,9 @@ fn kept(volumes: &[(String, String)]) -> Option<String> {
 
 /// Says in the log what a start leaves as it is.
 pub fn tell(plan: &VolumePlan) {
+    for (volume, why) in &plan.withheld {
+        tracing::warn!("volume {volume} of the site file is not made: it {why}");
+    }
     if let Some(line) = kept(&plan.kept) {
         tracing::info!("{line}");
     }
@@ -341,8 +342,8 @@ pub(super) async fn differences<W: World>(
         let (action, how) = of_step(step);
         differs(action, name_of(step), how);
     }
-    for (volume, how) in withheld(site, array).await? {
-        differs(Action::Keep, &volume, how);
+    for (volume, how) in &plan.withheld {
+        differs(Action::Keep, volume, how.clone());
     }
     for (volume, pool) in &plan.moved {
         let how = format!("is in pool {pool}: `ashlar volume move` moves it");
