@@ -336,6 +336,7 @@ pub const BUGS: &[&str] = &[
     "pool is made before that is on record",
     "settings name a pool that is gone",
     "hosts of a site file count before its targets",
+    "portals of a site file are open before its access",
     "LUNs of a site file are shown before its access",
     "renamed volume is made again by a site file",
     "volume in the trash is made again by a site file",

@@ -1,15 +1,21 @@
-//! Takes over at one instant who may log in: hosts, their groups, and the access of targets.
+//! Takes over at one instant who may log in: hosts, their groups, the access of targets, and new
+//! portals.
 //!
-//! Invariant: nobody is admitted in between whom neither the array before nor the array after admits. A
-//! host that gets an initiator, and a target that does not name the host any more, change together.
+//! Invariants:
+//! - Nobody is admitted in between whom neither the array before nor the array after admits. A host
+//!   that gets an initiator, and a target that does not name the host any more, change together.
+//! - A new portal shows no target that is yet as it was before.
 
 use super::hosts::KnownHosts;
+use super::portals::{BoundPortals, check_portals};
 use super::{ArrayError, ArrayErrorKind, Configuration, ControlPlane, Export};
 use crate::directory::Access;
 use crate::shard::UnitTraits;
 use base::Uuid;
 use engine::World;
+use site::Portal;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Who may log in to a target that there is, and what initiators may do there.
@@ -25,47 +31,97 @@ pub struct NewAccess {
     pub may_affect_others: bool,
 }
 
+/// Hosts that are to be known, targets that are to admit others, and portals that are to be opened.
+#[derive(Clone, Debug, Default)]
+pub struct AccessToAdopt {
+    /// Hosts and groups with other names stay.
+    pub known: KnownHosts,
+    /// Targets that are not among these stay.
+    pub targets: Vec<NewAccess>,
+    /// Those that the array does not have.
+    pub portals: Vec<Portal>,
+}
+
+/// What stays as it was before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotAdopted {
+    /// Why, by the name of the target.
+    pub targets: BTreeMap<String, String>,
+    /// Why, by the address that settings have.
+    pub portals: BTreeMap<SocketAddr, String>,
+}
+
 /// A configuration to be, and what is to be done for it.
 struct Adoption {
     configuration: Configuration,
     /// The targets that change, each with what was permitted before.
     changed: Vec<(Export, UnitTraits)>,
-    /// Why others do not, by target.
-    left: BTreeMap<String, String>,
+    left: NotAdopted,
 }
 
 impl<W: World> ControlPlane<W> {
-    /// Has hosts and groups be as these are, and targets admit whom these say; others stay. Sessions
-    /// that are not admitted any more end. A target that can't is left as it is: gives why, by target.
+    /// Has hosts and groups be as these are, targets admit whom these say, and portals be open; others
+    /// stay. Sessions that are not admitted any more end. Gives the targets that are left as they are,
+    /// as they can't change, and the portals that are not opened: while a target is left, none is.
     ///
     /// # Errors
     /// Hosts and groups can't all be so; a target can't, and names one that changes; or it can't be
     /// kept. Nothing is changed then.
     pub async fn adopt_access(
         self: &Arc<Self>,
-        known: KnownHosts,
-        targets: Vec<NewAccess>,
-    ) -> Result<BTreeMap<String, String>, ArrayError> {
+        to_adopt: AccessToAdopt,
+    ) -> Result<NotAdopted, ArrayError> {
         self.change(move |array| async move {
-            let Adoption {
-                configuration,
-                changed,
-                left,
-            } = array.adoption(known, targets)?;
-            let known = configuration.known.clone();
-            let are_other_hosts = known != *array.known_hosts();
-            array.keep(configuration).await?;
-            *array.known_hosts() = known;
-            for (export, _) in &changed {
-                let target = export.target.clone();
-                array.export_map().insert(target, export.clone());
-            }
-            array.publish_hosts_and(changed.iter().map(|(export, _)| export));
-            let uuids = array.volumes_behind(are_other_hosts, &changed);
-            array.follow_access(&changed, &uuids).await?;
-            Ok(left)
+            let (mut bound, unopened) = array.bind_portals(&to_adopt.portals);
+            let adopted = array.adopt(to_adopt, &mut bound, unopened).await;
+            // Those that are shown by now are not there any more.
+            array.unbind(bound);
+            adopted
         })
         .await
+    }
+
+    /// The same, with these new portals, which it takes when they are shown.
+    async fn adopt(
+        &self,
+        to_adopt: AccessToAdopt,
+        bound: &mut BoundPortals,
+        unopened: BTreeMap<SocketAddr, String>,
+    ) -> Result<NotAdopted, ArrayError> {
+        let mut adoption = self.adoption(&to_adopt, bound.described())?;
+        let shows_portals = adoption.left.targets.is_empty();
+        if !shows_portals && !bound.is_empty() {
+            let withheld = bound.described().iter().map(|portal| portal.address);
+            let withheld = withheld.zip(std::iter::repeat(WITHHELD.to_owned()));
+            let withheld: Vec<(SocketAddr, String)> = withheld.collect();
+            adoption = self.adoption(&to_adopt, &[])?;
+            adoption.left.portals.extend(withheld);
+        }
+        adoption.left.portals.extend(unopened);
+        let Adoption {
+            configuration,
+            changed,
+            left,
+        } = adoption;
+        let known = configuration.known.clone();
+        let settings = configuration.settings.clone();
+        let are_other_hosts = known != *self.known_hosts();
+        self.keep(configuration).await?;
+        if let Some(settings) = settings {
+            self.settings_are(settings);
+        }
+        *self.known_hosts() = known;
+        for (export, _) in &changed {
+            let target = export.target.clone();
+            self.export_map().insert(target, export.clone());
+        }
+        self.publish_hosts_and(changed.iter().map(|(export, _)| export));
+        if shows_portals {
+            self.show_portals(bound);
+        }
+        let uuids = self.volumes_behind(are_other_hosts, &changed);
+        self.follow_access(&changed, &uuids).await?;
+        Ok(left)
     }
 
     /// The volumes whose copies and tokens may be of somebody who is not admitted any more. Hosts may be
@@ -81,25 +137,30 @@ impl<W: World> ControlPlane<W> {
         }
     }
 
-    /// The configuration with all of that.
-    fn adoption(&self, known: KnownHosts, targets: Vec<NewAccess>) -> Result<Adoption, ArrayError> {
-        let adoption = self.unchecked_adoption(known.clone(), targets.clone(), false)?;
+    /// The configuration with all of that, and with these new portals.
+    fn adoption(
+        &self,
+        to_adopt: &AccessToAdopt,
+        portals: &[Portal],
+    ) -> Result<Adoption, ArrayError> {
+        let adoption = self.unchecked_adoption(to_adopt.clone(), portals, false)?;
         match self.check_secrets(adoption.configuration.accounts()) {
             Ok(()) => Ok(adoption),
             // A target whose account can't be is no reason to leave the others.
-            Err(_) => self.unchecked_adoption(known, targets, true),
+            Err(_) => self.unchecked_adoption(to_adopt.clone(), portals, true),
         }
     }
 
     /// The same; the accounts are checked with each target, or not at all.
     fn unchecked_adoption(
         &self,
-        known: KnownHosts,
-        targets: Vec<NewAccess>,
+        AccessToAdopt { known, targets, .. }: AccessToAdopt,
+        portals: &[Portal],
         checks: bool,
     ) -> Result<Adoption, ArrayError> {
         let before = self.configuration();
         let mut after = before.clone();
+        after.settings = Some(self.settings_with(portals)?);
         after.known.hosts.extend(known.hosts);
         after.known.groups.extend(known.groups);
         if let Some(complaint) = after.known.complaint() {
@@ -108,7 +169,7 @@ impl<W: World> ControlPlane<W> {
         if checks {
             self.check_secrets(after.accounts())?;
         }
-        let (mut changed, mut left) = (Vec::new(), BTreeMap::new());
+        let (mut changed, mut left) = (Vec::new(), NotAdopted::default());
         for new in targets {
             // One that has gone since is nobody's to change.
             let Some(was) = before.exports.get(&new.target) else {
@@ -119,7 +180,7 @@ impl<W: World> ControlPlane<W> {
                 Err(error) if names_changed(&was.access, &before.known, &after.known) => {
                     return Err(error);
                 }
-                Err(error) => drop(left.insert(was.target.clone(), error.context)),
+                Err(error) => drop(left.targets.insert(was.target.clone(), error.context)),
             }
         }
         Ok(Adoption {
@@ -145,7 +206,8 @@ impl<W: World> ControlPlane<W> {
         export.traits.may_affect_others = new.may_affect_others;
         check_admits(&export, &after.known)?;
         if export.access.portals != there.access.portals {
-            self.check_portals(&export)?;
+            let settings = after.settings.clone().unwrap_or_else(|| self.settings());
+            check_portals(&export, &settings)?;
         }
         let before = after.exports.insert(new.target.clone(), export.clone());
         if checks && let Err(error) = self.check_secrets(after.accounts()) {
@@ -191,6 +253,9 @@ impl<W: World> ControlPlane<W> {
         Ok(())
     }
 }
+
+/// Why a portal is not opened.
+const WITHHELD: &str = "it is not opened while some target is not as in the file";
 
 /// Whether what an export says of who may log in can be so, with these hosts.
 ///

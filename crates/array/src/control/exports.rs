@@ -3,6 +3,7 @@
 //! Those that the array makes are kept before the target takes logins, and so is each change.
 
 use super::adoption::check_admits;
+use super::portals::{check_portals, missing_portal};
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use crate::directory::{Access, TargetEntry};
 use crate::shard::remote_volume::RemoteVolume;
@@ -185,7 +186,7 @@ impl<W: World> ControlPlane<W> {
             let (shard, volumes) = array.check(&export, is_new).await?;
             array.check_access(&export)?;
             if is_new {
-                array.check_portals(&export)?;
+                check_portals(&export, &array.settings())?;
             }
             export.withheld = None;
             export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();
@@ -236,7 +237,7 @@ impl<W: World> ControlPlane<W> {
             let export = export.clone();
             array.check_access(&export)?;
             if export.access.portals != before {
-                array.check_portals(&export)?;
+                check_portals(&export, &array.settings())?;
             }
             let planted = "access of an export counts before it is kept";
             if array.runtime.planted(planted) {
@@ -392,27 +393,9 @@ impl<W: World> ControlPlane<W> {
         self.check_secrets(configuration.accounts())
     }
 
-    /// Whether the portals that an export names are there.
-    pub(super) fn check_portals(&self, export: &Export) -> Result<(), ArrayError> {
-        match self.missing_portal(&export.access) {
-            None => Ok(()),
-            Some(portal) => {
-                let target = &export.target;
-                let context = format!(
-                    "target {target}: the array has no portal {portal}; `ashlar portal list` shows \
-                     its portals"
-                );
-                Err(ArrayError::new(ArrayErrorKind::NotFound, context))
-            }
-        }
-    }
-
     /// A portal that an export names and the array has not.
     pub fn missing_portal(&self, access: &Access) -> Option<SocketAddr> {
-        let settings = self.settings();
-        let is_there = |at: &SocketAddr| settings.portals.iter().any(|one| one.address == *at);
-        let mut portals = access.portals.iter().flatten();
-        portals.find(|portal| !is_there(portal)).copied()
+        missing_portal(access, &self.settings())
     }
 
     /// Puts the volumes behind the target on its shard, all or none.

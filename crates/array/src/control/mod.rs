@@ -62,7 +62,7 @@ mod volumes;
 
 pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
-pub use adoption::NewAccess;
+pub use adoption::{AccessToAdopt, NewAccess, NotAdopted};
 pub use attributes::NewAttributes;
 pub use configuration::Configuration;
 pub use consistency::ConsistencyGroup;

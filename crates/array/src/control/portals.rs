@@ -5,10 +5,12 @@
 //!   is opened when it can.
 //! - Nobody stays logged in through a portal that was closed.
 
-use super::{ArrayError, ArrayErrorKind, ControlPlane};
-use crate::directory;
+use super::settings::check;
+use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
+use crate::directory::{self, Access};
 use engine::World;
 use site::{Portal, Site};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -24,6 +26,26 @@ pub trait Sockets: Send + Sync {
     fn close(&self, bound: SocketAddr);
 }
 
+/// New portals: nobody is shown a target there yet.
+#[derive(Debug, Default)]
+pub(super) struct BoundPortals {
+    /// As settings are to have them.
+    described: Vec<Portal>,
+    /// Those of them that listen. All do, unless one portal stands for all.
+    listening: Vec<directory::Portal>,
+}
+
+impl BoundPortals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.described.is_empty()
+    }
+
+    /// As settings are to have them.
+    pub(super) fn described(&self) -> &[Portal] {
+        &self.described
+    }
+}
+
 impl<W: World> ControlPlane<W> {
     /// Opens and closes portals by these from now on.
     pub fn attach_sockets(&self, sockets: Arc<dyn Sockets>) {
@@ -37,31 +59,83 @@ impl<W: World> ControlPlane<W> {
     /// The array has that portal, it can't be opened, or can't be kept.
     pub async fn add_portal(self: &Arc<Self>, portal: Portal) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let mut settings = array.settings().as_ref().clone();
-            let address = portal.address;
-            if settings.portals.iter().any(|one| one.address == address) {
-                let context = format!("there is a portal {address} already");
-                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
-            }
-            settings.portals.push(portal.clone());
-            let Some(front) = array.sockets.get().filter(|_| !array.has_one_portal_only()) else {
-                return array.keep_settings(settings).await;
+            let mut bound = BoundPortals::default();
+            array.bind(&portal, &mut bound)?;
+            let kept = match array.settings_with(bound.described()) {
+                Ok(settings) => array.keep_settings(settings.as_ref().clone()).await,
+                Err(error) => Err(error),
             };
-            let bound = front.open(address)?;
-            if let Err(error) = array.keep_settings(settings).await {
-                front.close(bound);
-                return Err(error);
+            if kept.is_ok() {
+                array.show_portals(&mut bound);
             }
-            let mut open = array.directory().portals();
-            open.push(directory::Portal {
-                described: Some(address),
-                address: bound,
-                group: portal.group,
-            });
-            array.directory().set_portals(open);
-            Ok(())
+            array.unbind(bound);
+            kept
         })
         .await
+    }
+
+    /// Listens at the portals that the array does not have. Gives those that it can't have, and why.
+    pub(super) fn bind_portals(
+        &self,
+        portals: &[Portal],
+    ) -> (BoundPortals, BTreeMap<SocketAddr, String>) {
+        let (mut bound, mut unopened) = (BoundPortals::default(), BTreeMap::new());
+        for portal in portals {
+            if let Err(error) = self.bind(portal, &mut bound) {
+                unopened.insert(portal.address, error.context);
+            }
+        }
+        (bound, unopened)
+    }
+
+    /// Listens at a portal that the array does not have, unless one stands for all.
+    fn bind(&self, portal: &Portal, bound: &mut BoundPortals) -> Result<(), ArrayError> {
+        let address = portal.address;
+        let settings = self.settings();
+        let mut there = settings.portals.iter().chain(&bound.described);
+        if there.any(|one| one.address == address) {
+            let context = format!("there is a portal {address} already");
+            return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+        }
+        if let Some(front) = self.sockets.get().filter(|_| !self.has_one_portal_only()) {
+            bound.listening.push(directory::Portal {
+                described: Some(address),
+                address: front.open(address)?,
+                group: portal.group,
+            });
+        }
+        bound.described.push(portal.clone());
+        Ok(())
+    }
+
+    /// The settings with these portals, too.
+    ///
+    /// # Errors
+    /// They would break a rule of a site file.
+    pub(super) fn settings_with(&self, portals: &[Portal]) -> Result<Arc<Site>, ArrayError> {
+        if portals.is_empty() {
+            return Ok(self.settings());
+        }
+        let mut settings = self.settings().as_ref().clone();
+        settings.portals.extend(portals.iter().cloned());
+        check(&settings)?;
+        Ok(Arc::new(settings))
+    }
+
+    /// Shows targets at portals that listen.
+    pub(super) fn show_portals(&self, bound: &mut BoundPortals) {
+        let mut open = self.directory().portals();
+        open.append(&mut bound.listening);
+        self.directory().set_portals(open);
+    }
+
+    /// Listens no more at those that are not shown.
+    pub(super) fn unbind(&self, bound: BoundPortals) {
+        for portal in bound.listening {
+            if let Some(front) = self.sockets.get() {
+                front.close(portal.address);
+            }
+        }
     }
 
     /// Puts the portal at this address into another portal group. Sessions that came in there end:
@@ -206,4 +280,26 @@ impl<W: World> ControlPlane<W> {
 
 fn no_portal(address: SocketAddr) -> ArrayError {
     ArrayError::not_there(&format!("portal {address}"), "portal list")
+}
+
+/// A portal that an export names and these settings have not.
+pub(super) fn missing_portal(access: &Access, settings: &Site) -> Option<SocketAddr> {
+    let is_there = |at: &SocketAddr| settings.portals.iter().any(|one| one.address == *at);
+    let mut portals = access.portals.iter().flatten();
+    portals.find(|portal| !is_there(portal)).copied()
+}
+
+/// Whether the portals that an export names are in these settings.
+pub(super) fn check_portals(export: &Export, settings: &Site) -> Result<(), ArrayError> {
+    match missing_portal(&export.access, settings) {
+        None => Ok(()),
+        Some(portal) => {
+            let target = &export.target;
+            let context = format!(
+                "target {target}: the array has no portal {portal}; `ashlar portal list` shows its \
+                 portals"
+            );
+            Err(ArrayError::new(ArrayErrorKind::NotFound, context))
+        }
+    }
 }

@@ -171,7 +171,7 @@ impl<W: World> ControlPlane<W> {
 }
 
 /// That settings keep the rules of a site file.
-fn check(settings: &Site) -> Result<(), ArrayError> {
+pub(super) fn check(settings: &Site) -> Result<(), ArrayError> {
     let read = site::parse("settings", &site::text(settings)).map_err(wrong)?;
     if read == *settings {
         return Ok(());

@@ -97,7 +97,7 @@ pub async fn apply<W: World>(
     let followed = renamed::follow(site, &renamed_as_shown(site, array).await?);
     let before = differences(&followed, array).await?;
     let mut failed = settings::apply(&followed, array, is_owner).await;
-    failed.extend(portals::apply(&followed, array).await);
+    failed.extend(portals::regroup(&followed, array).await);
     failed.extend(pools::apply_pools(&followed, (array, openings), is_owner).await);
     failed.extend(apply_volumes((site, &followed), array).await?);
     failed.extend(reconcile::apply(&followed, array).await?);
@@ -160,7 +160,11 @@ fn outcome(before: &[Difference], after: &[Difference], failed: &[(String, Strin
 
 /// What could not be, and was not to be done `before`: something was changed meanwhile.
 fn unexpected(before: &[Difference], failed: &[(String, String)]) -> Vec<Unsettled> {
-    let is_new = |what: &str| !before.iter().any(|difference| difference.what == what);
+    let is_to_do = |difference: &&Difference| difference.action != Action::Keep;
+    let is_new = |what: &str| {
+        let mut to_do = before.iter().filter(is_to_do);
+        to_do.all(|difference| difference.what != what)
+    };
     let new = failed.iter().filter(|(what, _)| is_new(what));
     new.map(|(what, why)| Unsettled {
         difference: Difference {

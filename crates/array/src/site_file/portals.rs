@@ -10,32 +10,27 @@ use std::sync::Arc;
 /// Portals that differ. Those that the file does not name stay.
 pub(super) fn differences<W: World>(site: &Site, array: &ControlPlane<W>) -> Vec<Difference> {
     let settings = array.settings();
-    let has =
-        |portals: &[site::Portal], at: SocketAddr| portals.iter().any(|one| one.address == at);
-    let new = site.portals.iter().map(|portal| portal.address);
-    let new = new
-        .filter(|at| !has(&settings.portals, *at))
-        .map(|at| Difference {
-            action: Action::Create,
-            what: format!("portal {at}"),
-            how: "is opened".to_owned(),
-        });
+    let new = new_portals(site, array).into_iter();
+    let new = new.map(|portal| Difference {
+        action: Action::Create,
+        what: what(portal.address),
+        how: "is opened".to_owned(),
+    });
     let other = regrouped(site, &settings).map(|(is, says)| Difference {
         action: Action::Change,
-        what: format!("portal {}", is.address),
+        what: what(is.address),
         how: format!(
             "group {} becomes {}; its sessions end",
             is.group, says.group
         ),
     });
+    let is_said = |at: &SocketAddr| site.portals.iter().any(|portal| portal.address == *at);
     let old = settings.portals.iter().map(|portal| portal.address);
-    let old = old
-        .filter(|at| !has(&site.portals, *at))
-        .map(|at| Difference {
-            action: Action::Keep,
-            what: format!("portal {at}"),
-            how: "is not in the site file: `ashlar portal remove` closes it".to_owned(),
-        });
+    let old = old.filter(|at| !is_said(at)).map(|at| Difference {
+        action: Action::Keep,
+        what: what(at),
+        how: "is not in the site file: `ashlar portal remove` closes it".to_owned(),
+    });
     new.chain(other).chain(old).collect()
 }
 
@@ -50,26 +45,36 @@ fn regrouped<'a>(
     })
 }
 
-/// Opens the portals that the file has and the array has not, and has the others in their groups.
-pub(super) async fn apply<W: World>(
+/// The portals that the file has and the array has not.
+pub(super) fn new_portals<W: World>(site: &Site, array: &ControlPlane<W>) -> Vec<site::Portal> {
+    let settings = array.settings();
+    let is_new = |portal: &&site::Portal| {
+        let mut there = settings.portals.iter();
+        there.all(|one| one.address != portal.address)
+    };
+    site.portals.iter().filter(is_new).cloned().collect()
+}
+
+/// How a portal is called in what is said of an application.
+pub(super) fn what(address: SocketAddr) -> String {
+    format!("portal {address}")
+}
+
+/// Has the portals of the array be in the groups that the file says. New ones are opened with the
+/// access of targets ([`super::access`]).
+pub(super) async fn regroup<W: World>(
     site: &Site,
     array: &Arc<ControlPlane<W>>,
 ) -> Vec<(String, String)> {
     let settings = array.settings();
-    let is_there = |portal: &&site::Portal| {
-        let mut there = settings.portals.iter();
-        there.any(|one| one.address == portal.address)
-    };
     let mut failed = Vec::new();
-    for portal in site.portals.iter().filter(|portal| !is_there(portal)) {
-        let added = array.add_portal(portal.clone()).await;
-        let what = format!("portal {}", portal.address);
-        failed.extend(added.err().map(|error| (what, error.context)));
-    }
     for (_, says) in regrouped(site, &settings) {
         let changed = array.change_portal(says.clone()).await;
-        let what = format!("portal {}", says.address);
-        failed.extend(changed.err().map(|error| (what, error.context)));
+        failed.extend(
+            changed
+                .err()
+                .map(|error| (what(says.address), error.context)),
+        );
     }
     failed
 }

@@ -1,7 +1,7 @@
-//! Who is admitted to which target, and reaches which volumes, at any instant.
+//! Who is admitted to which target through which portal, and reaches which volumes, at any instant.
 //!
 //! Nobody is admitted whom neither the array before an application nor the site file admits, nor with
-//! less to prove.
+//! less to prove, nor through another portal.
 
 use super::author::INITIATORS;
 use super::seen::Seen;
@@ -10,6 +10,7 @@ use array::directory::{Access, Directory, Initiators};
 use iscsi::chap::Account;
 use iscsi::login::TargetDirectory;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use world_sim::SimWorld;
 
@@ -19,8 +20,8 @@ type Proof = Option<Vec<u8>>;
 /// What may be, by initiator.
 #[derive(Debug, Default)]
 pub(super) struct Allowed {
-    /// By initiator and target.
-    targets: BTreeMap<(&'static str, String), BTreeSet<Proof>>,
+    /// By initiator, target and portal.
+    targets: BTreeMap<(&'static str, String, SocketAddr), BTreeSet<Proof>>,
     /// By initiator and name of the volume.
     volumes: BTreeSet<(&'static str, String)>,
 }
@@ -56,8 +57,11 @@ impl Allowed {
                     let Some(proof) = admitted(seen, &export.access, initiator) else {
                         continue;
                     };
-                    let target = (initiator, export.target.clone());
-                    allowed.targets.entry(target).or_default().insert(proof);
+                    for portal in portals(seen, &export.access) {
+                        let target = (initiator, export.target.clone(), portal);
+                        let proofs = allowed.targets.entry(target).or_default();
+                        proofs.insert(proof.clone());
+                    }
                     let volumes = export.volumes.iter();
                     let volumes = volumes.map(|volume| (initiator, volume.clone()));
                     allowed.volumes.extend(volumes);
@@ -75,23 +79,28 @@ impl Allowed {
         let directory: &Arc<Directory> = array.directory();
         for export in array.exports() {
             for initiator in INITIATORS {
-                let Some(proof) = is_admitted(directory, initiator, &export.target) else {
-                    continue;
-                };
-                let target = &export.target;
-                let known = self.targets.get(&(initiator, target.clone()));
-                if known.is_none_or(|known| !known.contains(&proof)) {
-                    return Err(format!(
-                        "{initiator} is admitted to {target}, which neither the array before nor \
-                         the site file says"
-                    ));
+                let admitted = admitted_now(directory, initiator, &export.target);
+                for (portal, proof) in &admitted {
+                    let target = &export.target;
+                    let known = self.targets.get(&(initiator, target.clone(), *portal));
+                    if known.is_none_or(|known| !known.contains(proof)) {
+                        return Err(format!(
+                            "{initiator} is admitted to {target} at {portal}, which neither the \
+                             array before nor the site file says"
+                        ));
+                    }
                 }
                 let is_other = |volume: &&String| {
                     let reached = (initiator, (*volume).clone());
                     !self.volumes.contains(&reached)
                 };
-                if let Some(volume) = export.volumes.iter().find(is_other) {
-                    return Err(format!("{initiator} is shown volume {volume} at {target}"));
+                if !admitted.is_empty()
+                    && let Some(volume) = export.volumes.iter().find(is_other)
+                {
+                    return Err(format!(
+                        "{initiator} is shown volume {volume} at {}",
+                        export.target
+                    ));
                 }
             }
         }
@@ -99,11 +108,20 @@ impl Allowed {
     }
 }
 
-/// What an initiator has to prove at some portal, if it is admitted at one.
-fn is_admitted(directory: &Directory, initiator: &str, target: &str) -> Option<Proof> {
-    directory.portals().iter().find_map(|portal| {
+/// The portals of an array through which a target is seen.
+fn portals(seen: &Seen, access: &Access) -> Vec<SocketAddr> {
+    let all = seen.settings.portals.iter().map(|portal| portal.address);
+    let is_seen = |at: &SocketAddr| access.portals.as_ref().is_none_or(|only| only.contains(at));
+    all.filter(is_seen).collect()
+}
+
+/// The portals at which an initiator is admitted just now, and what it has to prove there.
+fn admitted_now(directory: &Directory, initiator: &str, target: &str) -> Vec<(SocketAddr, Proof)> {
+    let portals = directory.portals().into_iter();
+    let admitted = portals.filter_map(|portal| {
         let at = directory.portal_at(portal.address);
-        let admitted = directory.admit(initiator, Some(target), &at);
-        admitted.ok().map(|account| proof(account.as_deref()))
-    })
+        let admitted = directory.admit(initiator, Some(target), &at).ok()?;
+        Some((portal.address, proof(admitted.as_deref())))
+    });
+    admitted.collect()
 }

@@ -116,6 +116,12 @@ impl Seen {
     /// Who would be admitted to what, if this were as `file` says.
     pub(super) fn with_access_of(&self, file: &Site) -> Seen {
         let mut after = self.clone();
+        let portals = &mut after.settings.portals;
+        for portal in &file.portals {
+            if portals.iter().all(|one| one.address != portal.address) {
+                portals.push(portal.clone());
+            }
+        }
         let said = of_site(file);
         after.known.hosts.extend(said.hosts);
         after.known.groups.extend(said.groups);

@@ -10,6 +10,7 @@ use array::directory::Portal;
 use array::openings::Openings;
 use base::Prng;
 use engine::World;
+use site::Site;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -46,6 +47,15 @@ impl Books {
     /// Whether a start that began then may have failed.
     fn is_excused(&self, began_unix_s: u64) -> bool {
         self.records.failed_unix_s() >= began_unix_s || !self.away().is_empty()
+    }
+
+    /// Notes that a boot begins, with a file or without one, and whether it makes what is missing.
+    fn begin_with(&self, world: &SimWorld, (file, has_file, completes): (&Site, bool, bool)) {
+        let completed = completes.then(|| file.clone());
+        self.did.borrow_mut().files.extend(completed);
+        if has_file {
+            world.note(|| format!("starts with {}", site::text(file)));
+        }
     }
 
     /// The pools of the site file that are there, before any start has come to its end.
@@ -96,8 +106,7 @@ impl Boot {
         let file = books.file.borrow().clone();
         let has_file = is_first || prng.chance(3, 4);
         let completes = has_file && (is_first || !start.found.is_complete);
-        let completed = completes.then(|| file.clone());
-        books.did.borrow_mut().files.extend(completed);
+        books.begin_with(world, (&file, has_file, completes));
         let bays = Arc::new(SimBays::new(world, &books.shelf));
         let openings = Arc::new(Openings::new(bays, start.made(), DATA.into()));
         let began = start.bring_up(&shards, &openings, has_file.then_some(&file));
@@ -114,7 +123,8 @@ impl Boot {
         }
         open_portals(&array, books.is_gentle, prng);
         look_late(world, (&openings, &array), site);
-        if is_first && array.closed_names().is_none() {
+        // A record that can't be written is a reason for a group not to be as said.
+        if is_first && array.closed_names().is_none() && !books.is_excused(began_unix_s) {
             *books.applied.borrow_mut() = Some(file);
         }
         Ok(Some(Boot {

@@ -2,16 +2,20 @@
 
 mod fields;
 
+use super::portals::{new_portals, what as portal_at};
 use super::{Action, Difference};
 use crate::control::hosts::{KnownHosts, account_of, of_site};
-use crate::control::{ArrayError, Configuration, ControlPlane, Export, NewAccess, NewLun};
+use crate::control::{
+    AccessToAdopt, ArrayError, Configuration, ControlPlane, Export, NewAccess, NewLun,
+};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
 use engine::World;
 use fields::{changed, create, joined, keep, of_access, of_account, of_export, told};
 use iscsi::chap::Account;
-use site::{Initiators, Site};
+use site::{Initiators, Portal, Site};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What the array is to be by the site file alone: for the first start.
@@ -80,8 +84,9 @@ fn discovery(wanted: &Configuration, now: &Configuration) -> Option<Difference> 
     }
 }
 
-/// Has the array admit whom the site file admits, and then show what the file adds: nobody whom the
-/// file does not admit is shown that. Gives what could not be done, and why.
+/// Has the array admit whom the site file admits, at all portals of the file, and then show what the
+/// file adds: nobody whom the file does not admit is shown that. Gives what could not be done, and
+/// why.
 pub(super) async fn apply<W: World>(
     site: &Site,
     array: &Arc<ControlPlane<W>>,
@@ -96,7 +101,9 @@ pub(super) async fn apply<W: World>(
             }
         }
     }
-    let unadmitted = admit(&wanted, &now, array, &mut failed).await;
+    admit_too_early(&wanted, site, array).await;
+    let portals = new_portals(site, array);
+    let unadmitted = admit((&wanted, portals), &now, array, &mut failed).await;
     let mut note = |what: String, error: Option<String>| {
         failed.extend(error.map(|error| (what, error)));
     };
@@ -123,10 +130,11 @@ pub(super) async fn apply<W: World>(
 }
 
 /// Has hosts, their groups and targets admit whom the file admits, all at once: an initiator may go
-/// from one host to another, and a host from one target to another. Gives the targets that do not,
-/// also those to be made, and why; notes the hosts that have failed.
+/// from one host to another, a host from one target to another, and a target to a portal that is
+/// opened now. Gives the targets that do not, also those to be made, and why; notes the hosts and
+/// portals that have failed.
 async fn admit<W: World>(
-    wanted: &Configuration,
+    (wanted, portals): (&Configuration, Vec<Portal>),
     now: &Configuration,
     array: &Arc<ControlPlane<W>>,
     failed: &mut Vec<(String, String)>,
@@ -139,52 +147,82 @@ async fn admit<W: World>(
         there.is_some_and(|there| admits_others(there, export))
     });
     let others: Vec<&Export> = others.collect();
-    if differing.is_empty() && others.is_empty() {
+    if differing.is_empty() && others.is_empty() && portals.is_empty() {
         return BTreeMap::new();
     }
     let runtime = array.runtime();
-    let planted = "hosts of a site file count before its targets";
-    if runtime.planted(planted) {
-        let _ = array.adopt_access(wanted.known.clone(), Vec::new()).await;
-    }
-    let new = others.iter().map(|export| new_access(export)).collect();
-    let why = match array.adopt_access(wanted.known.clone(), new).await {
-        Ok(left) if left.is_empty() => return left,
+    let addresses: Vec<SocketAddr> = portals.iter().map(|portal| portal.address).collect();
+    let adopted = array.adopt_access(AccessToAdopt {
+        known: wanted.known.clone(),
+        targets: others.iter().map(|export| new_access(export)).collect(),
+        portals,
+    });
+    let why = match adopted.await {
         Ok(left) => {
-            runtime.reached("target of a site file left as it is");
-            return left;
+            let portals = left.portals.into_iter();
+            failed.extend(portals.map(|(at, why)| (portal_at(at), why)));
+            if !left.targets.is_empty() {
+                runtime.reached("target of a site file left as it is");
+            }
+            return left.targets;
         }
         Err(error) => error.context,
     };
     runtime.reached("hosts of a site file left as they are");
     failed.extend(differing.into_iter().map(|host| (host.what, why.clone())));
-    let mut left = admit_without_hosts(now, array, &others).await;
-    let why = format!("it names hosts, which are not as in the file: {why}");
-    // Its hosts may be more there than in the file.
-    let by_hosts = wanted.exports.values();
-    let by_hosts = by_hosts.filter(|export| is_by_hosts(export, now));
-    let targets = by_hosts.map(|export| export.target.clone());
-    left.extend(targets.map(|target| (target, why.clone())));
-    left
+    let addresses = addresses.into_iter();
+    failed.extend(addresses.map(|at| (portal_at(at), why.clone())));
+    admit_without_hosts((wanted, now), array, (&others, &why)).await
 }
 
-/// Has those of these targets that have nothing to do with hosts admit whom the file admits. Gives
-/// those that do not, and why.
-async fn admit_without_hosts<W: World>(
-    now: &Configuration,
+/// Planted bugs: a part is changed before the others.
+async fn admit_too_early<W: World>(
+    wanted: &Configuration,
+    site: &Site,
     array: &Arc<ControlPlane<W>>,
-    others: &[&Export],
+) {
+    let runtime = array.runtime();
+    if runtime.planted("hosts of a site file count before its targets") {
+        let hosts_only = AccessToAdopt {
+            known: wanted.known.clone(),
+            ..AccessToAdopt::default()
+        };
+        let _ = array.adopt_access(hosts_only).await;
+    }
+    if runtime.planted("portals of a site file are open before its access") {
+        for portal in new_portals(site, array) {
+            let _ = array.add_portal(portal).await;
+        }
+    }
+}
+
+/// Has those of these targets that have nothing to do with hosts admit whom the file admits: the hosts
+/// are not as in the file, and this says why. Gives the targets that do not, and why.
+async fn admit_without_hosts<W: World>(
+    (wanted, now): (&Configuration, &Configuration),
+    array: &Arc<ControlPlane<W>>,
+    (others, why): (&[&Export], &str),
 ) -> BTreeMap<String, String> {
     let alone = others.iter().filter(|export| !is_by_hosts(export, now));
     let new: Vec<NewAccess> = alone.map(|export| new_access(export)).collect();
     let targets: Vec<String> = new.iter().map(|new| new.target.clone()).collect();
-    let adopted = array.adopt_access(KnownHosts::default(), new).await;
-    adopted.unwrap_or_else(|error| {
-        let targets = targets.into_iter();
-        targets
-            .map(|target| (target, error.context.clone()))
-            .collect()
-    })
+    let adopted = array.adopt_access(AccessToAdopt {
+        targets: new,
+        ..AccessToAdopt::default()
+    });
+    let mut left = match adopted.await {
+        Ok(left) => left.targets,
+        Err(error) => {
+            let left = targets.into_iter().zip(std::iter::repeat(error.context));
+            left.collect()
+        }
+    };
+    // Its hosts may be more there than in the file.
+    let by_hosts = wanted.exports.values();
+    let by_hosts = by_hosts.filter(|export| is_by_hosts(export, now));
+    let why = format!("it names hosts, which are not as in the file: {why}");
+    left.extend(by_hosts.map(|export| (export.target.clone(), why.clone())));
+    left
 }
 
 /// Whether a target names hosts, in the file or as it is.
