@@ -8,8 +8,8 @@
 //! Stripes enter the window in **sweeps**: the oldest ones, in the order in which they lie on the
 //! drives, so that an arm passes over its disk instead of jumping about.
 //!
-//! The window is small while little waits in the log: host reads find the drives free. It grows
-//! with what waits, and is whole before writes wait (see [`super::admission`]).
+//! The window ([`super::window`]) is small while little waits in the log: host reads find the drives
+//! free. It grows with what waits, and is whole before writes wait (see [`super::admission`]).
 //!
 //! Invariants:
 //! - A sweep takes the oldest stripes, and ends before the next one begins: entries go in place in
@@ -27,16 +27,6 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-
-/// Stripes on their way for each drive of the pool: a disk gets enough to choose from.
-const WINDOW_PER_DRIVE: usize = 16;
-
-/// The same, however few drives there are, and however many.
-const WINDOW_MIN: usize = 64;
-const WINDOW_MAX: usize = 2048;
-
-/// Stripes on their way, at least, while nearly nothing waits in the log.
-const WINDOW_LEAST: usize = 2;
 
 /// Once one in this many parts of the log waits to go in place, young entries go, too.
 pub(super) const FILLING_LOG_PARTS: u64 = 2;
@@ -64,14 +54,14 @@ struct Slot<W: World>(Rc<Store<W>>);
 
 impl<W: World> Slot<W> {
     fn take(store: &Rc<Store<W>>) -> Self {
-        store.in_window.set(store.in_window.get() + 1);
+        store.window.begin();
         Slot(Rc::clone(store))
     }
 }
 
 impl<W: World> Drop for Slot<W> {
     fn drop(&mut self) {
-        self.0.in_window.set(self.0.in_window.get() - 1);
+        self.0.window.end();
         self.0.destager.set();
     }
 }
@@ -85,41 +75,31 @@ impl<W: World> Store<W> {
 
     /// Has at most so many stripes be on their way in place at the same time.
     pub fn set_window_stripes(&self, stripes: Option<usize>) {
-        self.window_stripes.set(stripes);
+        self.window.set_limit(stripes);
     }
 
-    /// Stripes that may be on their way: few while little waits in the log, so that reads find the
-    /// drives free, and more the more waits. Who drains the log has all of the window.
+    /// Stripes that may be on their way.
     fn window_stripes(&self) -> usize {
-        let drives = self.drives.count();
-        let most = (drives * WINDOW_PER_DRIVE).clamp(WINDOW_MIN, WINDOW_MAX);
-        let least = (drives / 2).max(WINDOW_LEAST);
-        let by_log = match self.draining.get() > 0 {
-            true => most,
-            false => {
-                let (parts, of) = match self.integrity.keeps_records() {
-                    true => WHOLE_WINDOW_BESIDE_RECORDS_PARTS,
-                    false => WHOLE_WINDOW_LOG_PARTS,
-                };
-                let enough = self.log.capacity_bytes() * parts / of;
-                let waiting = self.waiting_bytes().min(enough);
-                least + (most - least) * waiting as usize / enough as usize
-            }
+        let (parts, of) = match self.integrity.keeps_records() {
+            true => WHOLE_WINDOW_BESIDE_RECORDS_PARTS,
+            false => WHOLE_WINDOW_LOG_PARTS,
         };
-        self.window_stripes.get().unwrap_or(by_log)
+        let enough = self.log.capacity_bytes() * parts / of;
+        let drives = self.drives.count();
+        self.window.stripes(drives, self.waiting_bytes(), enough)
     }
 
     /// The log is to be emptied, however young its entries are.
     fn destages_at_once(&self) -> bool {
-        self.draining.get() > 0 || self.log_is_filling()
+        self.window.is_draining() || self.log_is_filling()
     }
 
     /// Fills the window with stripes that are due.
     fn fill_window(self: &Rc<Self>) {
         let most = self.window_stripes();
-        while self.in_window.get() < most {
+        while self.window.under_way() < most {
             let Some(job) = self.next_job() else { return };
-            if self.in_window.get() + 1 == most {
+            if self.window.under_way() + 1 == most {
                 self.world.reached("window of stripes is full");
             }
             let slot = Slot::take(self);
@@ -165,7 +145,7 @@ impl<W: World> Store<W> {
     fn next_job(&self) -> Option<Job<W>> {
         let mut busy = Vec::new();
         let job = loop {
-            let Some(stripe) = self.next_stripe() else {
+            let Some(stripe) = self.window.next(|| self.new_sweep()) else {
                 break None;
             };
             let Some(alone) = self.locks.try_lock(stripe) else {
@@ -187,16 +167,8 @@ impl<W: World> Store<W> {
         if !busy.is_empty() {
             self.world.reached("stripe of a sweep is busy");
         }
-        self.sweep.borrow_mut().extend(busy);
+        self.window.put_off(busy);
         job
-    }
-
-    fn next_stripe(&self) -> Option<super::StripeRef> {
-        if self.sweep.borrow().is_empty() {
-            let sweep = self.new_sweep();
-            self.sweep.replace(sweep);
-        }
-        self.sweep.borrow_mut().pop_front()
     }
 
     /// The oldest stripes that are due, in the order in which they lie on the drives.

@@ -25,17 +25,13 @@ impl<W: World> Store<W> {
         let place = self.block_at(at);
         let inside = self.locate(&place);
         let zeroes = self.log.last_stamp();
-        self.draining.set(self.draining.get() + 1);
-        let settled = self
-            .until(|| self.index.borrow().get(inside).is_none())
-            .await;
-        // A log that still had the zeroes would put them over the mark after a crash.
-        let forgotten = match settled {
-            Ok(()) => self.let_go_up_to(zeroes, &[&self.log]).await,
-            Err(error) => Err(error),
-        };
-        self.draining.set(self.draining.get() - 1);
-        forgotten?;
+        {
+            let _draining = self.window.drain();
+            self.until(|| self.index.borrow().get(inside).is_none())
+                .await?;
+            // A log that still had the zeroes would put them over the mark after a crash.
+            self.let_go_up_to(zeroes, &[&self.log]).await?;
+        }
         let _alone = self.locks.lock(inside.stripe).await;
         let blocks = place.zone.blocks_of(inside.stripe);
         let pinned = self.integrity.pin(place.zone.shape.zone, blocks).await;
@@ -53,10 +49,10 @@ impl<W: World> Store<W> {
     /// # Errors
     /// When the pool has stopped.
     pub async fn forget_zone(&self, zone: u32) -> Result<(), PoolError> {
-        self.draining.set(self.draining.get() + 1);
-        let forgotten = self.let_go_of_zone(zone).await;
-        self.draining.set(self.draining.get() - 1);
-        forgotten?;
+        {
+            let _draining = self.window.drain();
+            self.let_go_of_zone(zone).await?;
+        }
         // What was mended in passing is in no log, and may be on its way to the drives.
         loop {
             self.trim().await?;

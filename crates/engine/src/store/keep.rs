@@ -47,7 +47,7 @@ impl<W: World> Store<W> {
     }
 
     fn wants_trim(&self) -> bool {
-        self.draining.get() > 0
+        self.window.is_draining()
             || (self.integrity.wants_flush() && !self.integrity.keeps_records())
             || self.log_wants_trim()
             || is_short(&self.intents, SHORT_PARTS)
@@ -188,10 +188,8 @@ impl<W: World> Store<W> {
     /// # Errors
     /// When the pool has stopped.
     pub async fn drain(&self) -> Result<(), PoolError> {
-        self.draining.set(self.draining.get() + 1);
-        let drained = self.drain_now().await;
-        self.draining.set(self.draining.get() - 1);
-        drained
+        let _draining = self.window.drain();
+        self.drain_now().await
     }
 
     async fn drain_now(&self) -> Result<(), PoolError> {

@@ -12,7 +12,7 @@
 //! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
 //! yet), `entry` (heads of log entries), `read`, `over` (pages over others), `ahead` (before it is asked for), `write`
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
-//! has to change in place), `change` (changing it), `intents` (what is made durable before), `destage` (when), `keep` (how
+//! has to change in place), `change` (changing it), `intents` (what is made durable before), `destage` and `window` (when), `keep` (how
 //! the logs are let go of), `heal` (stripes
 //! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
 
@@ -37,6 +37,7 @@ mod read;
 mod replay;
 mod row;
 mod signal;
+mod window;
 mod write;
 
 pub use address::StripeRef;
@@ -62,7 +63,6 @@ use locks::StripeLocks;
 use rustc_hash::{FxHashMap, FxHashSet};
 use signal::Signal;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -101,14 +101,7 @@ pub struct Store<W: World> {
     pub(crate) filler: Signal,
     intent_queue: intents::IntentQueue,
     admission: admission::Admission,
-    /// Stripes that go in place next.
-    sweep: RefCell<VecDeque<StripeRef>>,
-    /// Stripes on their way in place.
-    in_window: Cell<usize>,
-    /// How many may be, where that is not for the drives to say.
-    window_stripes: Cell<Option<usize>>,
-    /// How many wait for the log to be emptied as fast as it goes.
-    draining: Cell<u32>,
+    window: window::Window,
     /// Nobody uses the store any more.
     ended: Cell<bool>,
 }
@@ -150,10 +143,7 @@ impl<W: World> Store<W> {
             filler: Signal::default(),
             intent_queue: intents::IntentQueue::default(),
             admission: admission::Admission::default(),
-            sweep: RefCell::default(),
-            in_window: Cell::new(0),
-            window_stripes: Cell::new(None),
-            draining: Cell::new(0),
+            window: window::Window::default(),
             ended: Cell::new(false),
         }
     }
