@@ -1,15 +1,14 @@
 //! A function of more than 40 lines wants to be several. Files of crates with longer ones are
 //! listed with how many they have and the length of the longest, and the list may only shrink.
 //!
-//! Tests at the end of a file do not count, nor do rows of tables: arms of a `match` on one line, and
-//! lines of their patterns. The rule goes by the layout that rustfmt gives: a function ends at the
-//! first brace that stands under its first word.
+//! Tests at the end of a file do not count. The rule goes by the layout that rustfmt gives: a
+//! function ends at the first brace that stands under its first word.
 
 use crate::source::code_lines;
 use crate::{Complaint, Tree};
 use std::collections::BTreeMap;
 
-/// Lines that a function may have, without its first and its last, and without rows of tables.
+/// Lines that a function may have, without its first and its last.
 pub const LIMIT: usize = 40;
 
 /// Where the exceptions are.
@@ -100,19 +99,9 @@ fn lengths(text: &str) -> Vec<usize> {
             continue;
         }
         let last = code[at..].iter().position(|line| line.trim_end() == end);
-        lengths.extend(last.map(|lines| {
-            let body = &code[at..][..lines];
-            let rows = body.iter().filter(|line| is_row(line)).count();
-            lines.saturating_sub(1 + rows)
-        }));
+        lengths.extend(last.map(|lines| lines.saturating_sub(1)));
     }
     lengths
-}
-
-/// Whether a line is a whole arm of a `match`, or part of a pattern.
-fn is_row(line: &str) -> bool {
-    let line = line.trim();
-    line.starts_with("| ") || line.contains(" => ") && line.ends_with(',')
 }
 
 fn begins_function(line: &str) -> bool {
@@ -162,16 +151,6 @@ mod tests {
         let tree = Tree::of(&[("crates/a/src/a.rs", text), (LIST, list)]);
         let found = check(&tree).into_iter();
         found.map(|complaint| complaint.what).collect()
-    }
-
-    #[test]
-    fn rows_of_tables_do_not_count() {
-        let arms = "            A\n            | B => c(),\n            D => e(),\n".repeat(30);
-        let table = format!("    fn f() {{\n        match a {{\n{arms}        }}\n    }}\n");
-        assert_eq!(lengths(&table), [32]);
-        let long = "            A => {\n                b();\n            }\n".repeat(30);
-        let blocks = format!("    fn f() {{\n        match a {{\n{long}        }}\n    }}\n");
-        assert_eq!(lengths(&blocks), [92]);
     }
 
     #[test]

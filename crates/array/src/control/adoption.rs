@@ -42,13 +42,13 @@ pub struct AccessToAdopt {
     pub portals: Vec<Portal>,
 }
 
-/// What stays as it was before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NotAdopted {
-    /// Why, by the name of the target.
-    pub targets: BTreeMap<String, String>,
-    /// Why, by the address that settings have.
-    pub portals: BTreeMap<SocketAddr, String>,
+/// What has come of it.
+#[derive(Debug)]
+pub struct Adopted {
+    /// The targets that stay as they are, and why; or why nothing is changed at all.
+    pub targets: Result<BTreeMap<String, String>, ArrayError>,
+    /// The portals that can't be opened, by the address that settings have, and why.
+    pub unopened: BTreeMap<SocketAddr, String>,
 }
 
 /// A configuration to be, and what is to be done for it.
@@ -56,69 +56,65 @@ struct Adoption {
     configuration: Configuration,
     /// The targets that change, each with what was permitted before.
     changed: Vec<(Export, UnitTraits)>,
-    left: NotAdopted,
+    /// Why others do not, by target.
+    left: BTreeMap<String, String>,
 }
 
 impl<W: World> ControlPlane<W> {
     /// Has hosts and groups be as these are, targets admit whom these say, and portals be open; others
-    /// stay. Sessions that are not admitted any more end. Gives the targets that are left as they are,
-    /// as they can't change, and the portals that are not opened: while a target is left, none is.
+    /// stay. Sessions that are not admitted any more end. A target that can't change is left as it is,
+    /// and no new portal shows it. Nothing is changed where hosts and groups can't all be so, where a
+    /// target can't and names one that changes, or where it can't be kept.
     ///
     /// # Errors
-    /// Hosts and groups can't all be so; a target can't, and names one that changes; or it can't be
-    /// kept. Nothing is changed then.
+    /// The turn to change the array does not come.
     pub async fn adopt_access(
         self: &Arc<Self>,
         to_adopt: AccessToAdopt,
-    ) -> Result<NotAdopted, ArrayError> {
+    ) -> Result<Adopted, ArrayError> {
         self.change(move |array| async move {
-            let (mut bound, unopened) = array.bind_portals(&to_adopt.portals);
-            let adopted = array.adopt(to_adopt, &mut bound, unopened).await;
-            // Those that are shown by now are not there any more.
-            array.unbind(bound);
-            adopted
+            let (bound, unopened) = array.bind_portals(&to_adopt.portals);
+            let targets = array.adopt(to_adopt, bound).await;
+            Ok(Adopted { targets, unopened })
         })
         .await
     }
 
-    /// The same, with these new portals, which it takes when they are shown.
+    /// The same, with these new portals. Gives the targets that are left as they are, and why.
     async fn adopt(
         &self,
         to_adopt: AccessToAdopt,
-        bound: &mut BoundPortals,
-        unopened: BTreeMap<SocketAddr, String>,
-    ) -> Result<NotAdopted, ArrayError> {
-        let mut adoption = self.adoption(&to_adopt, bound.described())?;
-        let shows_portals = adoption.left.targets.is_empty();
-        if !shows_portals && !bound.is_empty() {
-            let withheld = bound.described().iter().map(|portal| portal.address);
-            let withheld = withheld.zip(std::iter::repeat(WITHHELD.to_owned()));
-            let withheld: Vec<(SocketAddr, String)> = withheld.collect();
-            adoption = self.adoption(&to_adopt, &[])?;
-            adoption.left.portals.extend(withheld);
-        }
-        adoption.left.portals.extend(unopened);
+        bound: BoundPortals,
+    ) -> Result<BTreeMap<String, String>, ArrayError> {
         let Adoption {
             configuration,
             changed,
             left,
-        } = adoption;
+        } = self.adoption(&to_adopt, bound.described())?;
         let known = configuration.known.clone();
         let settings = configuration.settings.clone();
         let are_other_hosts = known != *self.known_hosts();
-        self.keep(configuration).await?;
+        if let Err(error) = self.keep(configuration).await {
+            if self
+                .runtime
+                .planted("portal that is not opened stays bound")
+            {
+                std::mem::forget(bound);
+            }
+            return Err(error);
+        }
         if let Some(settings) = settings {
             self.settings_are(settings);
         }
         *self.known_hosts() = known;
-        for (export, _) in &changed {
+        for (export, before) in &changed {
             let target = export.target.clone();
             self.export_map().insert(target, export.clone());
+            // Before anybody else is admitted: this reaches the shard before their commands do.
+            self.permit_soon(&export.target, export.traits.both(*before));
         }
         self.publish_hosts_and(changed.iter().map(|(export, _)| export));
-        if shows_portals {
-            self.show_portals(bound);
-        }
+        self.show_portals(bound);
         let uuids = self.volumes_behind(are_other_hosts, &changed);
         self.follow_access(&changed, &uuids).await?;
         Ok(left)
@@ -169,7 +165,7 @@ impl<W: World> ControlPlane<W> {
         if checks {
             self.check_secrets(after.accounts())?;
         }
-        let (mut changed, mut left) = (Vec::new(), NotAdopted::default());
+        let (mut changed, mut left) = (Vec::new(), BTreeMap::new());
         for new in targets {
             // One that has gone since is nobody's to change.
             let Some(was) = before.exports.get(&new.target) else {
@@ -180,7 +176,11 @@ impl<W: World> ControlPlane<W> {
                 Err(error) if names_changed(&was.access, &before.known, &after.known) => {
                     return Err(error);
                 }
-                Err(error) => drop(left.targets.insert(was.target.clone(), error.context)),
+                Err(error) => {
+                    left.insert(was.target.clone(), error.context);
+                    let stays = self.keep_from(&mut after, &was.target, portals);
+                    changed.extend(stays.map(|export| (export, was.traits)));
+                }
             }
         }
         Ok(Adoption {
@@ -188,6 +188,24 @@ impl<W: World> ControlPlane<W> {
             changed,
             left,
         })
+    }
+
+    /// Has a target that all portals show be shown by those that there are now, and not by new ones.
+    /// Gives it, if that is another one.
+    fn keep_from(&self, after: &mut Configuration, target: &str, new: &[Portal]) -> Option<Export> {
+        if new.is_empty() || self.has_one_portal_only() {
+            return None;
+        }
+        let export = after.exports.get_mut(target)?;
+        if export.access.portals.is_some() {
+            return None;
+        }
+        let settings = self.settings();
+        let now = settings.portals.iter().map(|portal| portal.address);
+        export.access.portals = Some(now.collect());
+        self.runtime
+            .reached("new portal does not show a target that is left");
+        Some(export.clone())
     }
 
     /// Has a target admit others in a configuration, if it can. Gives it as it is then.
@@ -253,9 +271,6 @@ impl<W: World> ControlPlane<W> {
         Ok(())
     }
 }
-
-/// Why a portal is not opened.
-const WITHHELD: &str = "it is not opened while some target is not as in the file";
 
 /// Whether what an export says of who may log in can be so, with these hosts.
 ///

@@ -245,6 +245,8 @@ impl<W: World> ControlPlane<W> {
             }
             array.keep(configuration).await?;
             array.export_map().insert(target.clone(), export.clone());
+            // Before anybody else is admitted.
+            array.permit_soon(&target, export.traits.both(traits));
             array.publish_access(&export);
             let uuids = export.uuids.clone();
             let changed = [(export.clone(), traits)];
@@ -277,6 +279,18 @@ impl<W: World> ControlPlane<W> {
         let target = target.to_owned();
         let permit = move |state: Rc<ShardState<W>>| async move { state.permit(&target, traits) };
         Ok(self.turns.wait("", shard.call(permit)).await?)
+    }
+
+    /// Has the units of a target permit that, without waiting: whatever is sent to its shard from now
+    /// on comes later.
+    pub(super) fn permit_soon(&self, target: &str, traits: UnitTraits) {
+        let entry = self.directory.target(target);
+        let Some(shard) = entry.and_then(|entry| self.shards.get(entry.shard)) else {
+            return;
+        };
+        let target = target.to_owned();
+        // Nobody does anything on a shard that has stopped.
+        let _ = shard.post(move |state| async move { state.permit(&target, traits) });
     }
 
     /// Closes the sessions of `target` and takes it away. The volumes stay.

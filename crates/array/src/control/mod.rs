@@ -62,7 +62,7 @@ mod volumes;
 
 pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
-pub use adoption::{AccessToAdopt, NewAccess, NotAdopted};
+pub use adoption::{AccessToAdopt, Adopted, NewAccess};
 pub use attributes::NewAttributes;
 pub use configuration::Configuration;
 pub use consistency::ConsistencyGroup;
@@ -79,7 +79,7 @@ pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};
 pub use new_names::{Renamed, by_name, renamed};
 pub use one_thread::OneThread;
-pub use portals::Sockets;
+pub use portals::{BoundSocket, Sockets};
 pub use roster::{Failure, KnownDrive, Roster};
 pub use runtime::Runtime;
 pub use schedule::Schedule;

@@ -16,30 +16,36 @@ use std::sync::Arc;
 
 /// The sockets of portals.
 pub trait Sockets: Send + Sync {
-    /// Listens at `address`, and says where that is: port 0 lets the system choose.
+    /// Binds a socket to `address`: port 0 lets the system choose. Connections wait there until it
+    /// takes logins.
     ///
     /// # Errors
-    /// It can't be opened.
-    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError>;
+    /// It can't be bound.
+    fn bind(&self, address: SocketAddr) -> Result<Box<dyn BoundSocket>, ArrayError>;
 
     /// Takes no more logins at `bound`. Sessions that came in there go on.
     fn close(&self, bound: SocketAddr);
 }
 
-/// New portals: nobody is shown a target there yet.
-#[derive(Debug, Default)]
+/// A socket that takes no logins yet. Dropping it closes it.
+pub trait BoundSocket: Send {
+    /// Where it is.
+    fn address(&self) -> SocketAddr;
+
+    /// Takes logins from now on.
+    fn serve(self: Box<Self>);
+}
+
+/// New portals that take no logins yet. Dropping them closes their sockets.
+#[derive(Default)]
 pub(super) struct BoundPortals {
     /// As settings are to have them.
     described: Vec<Portal>,
-    /// Those of them that listen. All do, unless one portal stands for all.
-    listening: Vec<directory::Portal>,
+    /// Those of them that have a socket. All do, unless one portal stands for all.
+    sockets: Vec<(directory::Portal, Box<dyn BoundSocket>)>,
 }
 
 impl BoundPortals {
-    pub(super) fn is_empty(&self) -> bool {
-        self.described.is_empty()
-    }
-
     /// As settings are to have them.
     pub(super) fn described(&self) -> &[Portal] {
         &self.described
@@ -59,28 +65,37 @@ impl<W: World> ControlPlane<W> {
     /// The array has that portal, it can't be opened, or can't be kept.
     pub async fn add_portal(self: &Arc<Self>, portal: Portal) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let address = portal.address;
+            if array.has_portal_at(address) {
+                let context = format!("there is a portal {address} already");
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
             let mut bound = BoundPortals::default();
             array.bind(&portal, &mut bound)?;
-            let kept = match array.settings_with(bound.described()) {
-                Ok(settings) => array.keep_settings(settings.as_ref().clone()).await,
-                Err(error) => Err(error),
-            };
-            if kept.is_ok() {
-                array.show_portals(&mut bound);
-            }
-            array.unbind(bound);
-            kept
+            let settings = array.settings_with(bound.described())?;
+            array.keep_settings(settings.as_ref().clone()).await?;
+            array.show_portals(bound);
+            Ok(())
         })
         .await
     }
 
-    /// Listens at the portals that the array does not have. Gives those that it can't have, and why.
+    fn has_portal_at(&self, address: SocketAddr) -> bool {
+        let settings = self.settings();
+        let mut there = settings.portals.iter();
+        there.any(|portal| portal.address == address)
+    }
+
+    /// Binds sockets for those of these portals that the array does not have. Gives those that it
+    /// can't have, and why.
     pub(super) fn bind_portals(
         &self,
         portals: &[Portal],
     ) -> (BoundPortals, BTreeMap<SocketAddr, String>) {
         let (mut bound, mut unopened) = (BoundPortals::default(), BTreeMap::new());
-        for portal in portals {
+        // Somebody may have added one meanwhile.
+        let is_new = |portal: &&Portal| !self.has_portal_at(portal.address);
+        for portal in portals.iter().filter(is_new) {
             if let Err(error) = self.bind(portal, &mut bound) {
                 unopened.insert(portal.address, error.context);
             }
@@ -88,23 +103,16 @@ impl<W: World> ControlPlane<W> {
         (bound, unopened)
     }
 
-    /// Listens at a portal that the array does not have, unless one stands for all.
+    /// Binds a socket for a new portal, unless one portal stands for all.
     fn bind(&self, portal: &Portal, bound: &mut BoundPortals) -> Result<(), ArrayError> {
-        let address = portal.address;
-        let settings = self.settings();
-        let mut there = settings.portals.iter().chain(&bound.described);
-        if there.any(|one| one.address == address) {
-            let context = format!("there is a portal {address} already");
-            return Err(ArrayError::new(ArrayErrorKind::Exists, context));
-        }
+        let mut described = bound.described.clone();
+        described.push(portal.clone());
+        self.settings_with(&described)?;
         if let Some(front) = self.sockets.get().filter(|_| !self.has_one_portal_only()) {
-            bound.listening.push(directory::Portal {
-                described: Some(address),
-                address: front.open(address)?,
-                group: portal.group,
-            });
+            let socket = front.bind(portal.address)?;
+            bound.sockets.push((shown(portal, &*socket), socket));
         }
-        bound.described.push(portal.clone());
+        bound.described = described;
         Ok(())
     }
 
@@ -122,20 +130,14 @@ impl<W: World> ControlPlane<W> {
         Ok(Arc::new(settings))
     }
 
-    /// Shows targets at portals that listen.
-    pub(super) fn show_portals(&self, bound: &mut BoundPortals) {
+    /// Shows targets at these portals, and takes logins there.
+    pub(super) fn show_portals(&self, bound: BoundPortals) {
+        let (portals, sockets): (Vec<_>, Vec<_>) = bound.sockets.into_iter().unzip();
         let mut open = self.directory().portals();
-        open.append(&mut bound.listening);
+        open.extend(portals);
         self.directory().set_portals(open);
-    }
-
-    /// Listens no more at those that are not shown.
-    pub(super) fn unbind(&self, bound: BoundPortals) {
-        for portal in bound.listening {
-            if let Some(front) = self.sockets.get() {
-                front.close(portal.address);
-            }
-        }
+        // Only now: a login goes by the group that the directory has for its portal.
+        sockets.into_iter().for_each(|socket| socket.serve());
     }
 
     /// Puts the portal at this address into another portal group. Sessions that came in there end:
@@ -212,6 +214,11 @@ impl<W: World> ControlPlane<W> {
         if settings.portals.is_empty() {
             return refused("it is the last one; add another first".to_owned());
         }
+        let open = self.directory().portals();
+        let is_it = |portal: &directory::Portal| portal.described == Some(address);
+        if !open.is_empty() && open.iter().all(is_it) {
+            return refused("no other one is open; see `ashlar portal list`".to_owned());
+        }
         let exports = self.exports_by_target();
         let names = |portals: &std::collections::BTreeSet<_>| portals.contains(&address);
         let mut limited = exports
@@ -253,18 +260,15 @@ impl<W: World> ControlPlane<W> {
             let Some(front) = array.sockets.get() else {
                 return Ok(());
             };
-            for Portal { address, group } in array.closed_portals() {
-                let Ok(bound) = front.open(address) else {
+            for portal in array.closed_portals() {
+                let Ok(socket) = front.bind(portal.address) else {
                     continue;
                 };
-                tracing::info!("portal {address} is open now");
-                let mut open = array.directory().portals();
-                open.push(directory::Portal {
-                    described: Some(address),
-                    address: bound,
-                    group,
+                tracing::info!("portal {} is open now", portal.address);
+                array.show_portals(BoundPortals {
+                    sockets: vec![(shown(&portal, &*socket), socket)],
+                    ..BoundPortals::default()
                 });
-                array.directory().set_portals(open);
             }
             Ok(())
         })
@@ -272,9 +276,18 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Whether one portal stands for all: the settings' are not open then.
-    fn has_one_portal_only(&self) -> bool {
+    pub(super) fn has_one_portal_only(&self) -> bool {
         let open = self.directory().portals();
         open.iter().any(|portal| portal.described.is_none())
+    }
+}
+
+/// How the directory has a portal with this socket.
+fn shown(portal: &Portal, socket: &dyn BoundSocket) -> directory::Portal {
+    directory::Portal {
+        described: Some(portal.address),
+        address: socket.address(),
+        group: portal.group,
     }
 }
 

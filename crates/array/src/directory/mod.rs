@@ -92,9 +92,7 @@ impl State {
     /// went to another portal group shows none to those who came in before.
     fn is_shown(&self, access: &Access, portal: &LoginPortal) -> bool {
         let mut portals = self.portals_of(access);
-        let is_anywhere = access.portals.is_none() && self.portals.is_empty();
-        let is_there = |one: &Portal| one.is_at(portal.address) && one.group == portal.portal_group;
-        is_anywhere || portals.any(is_there)
+        portals.any(|one| one.is_at(portal.address) && one.group == portal.portal_group)
     }
 
     /// The portals through which a target is seen.

@@ -19,7 +19,7 @@ pub(crate) use reconcile::apply as apply_attributes;
 pub use renamed::{follow, renamed_as_shown};
 pub(crate) use renamed::{forget, renamed};
 pub use settings::OF_FILES;
-pub(crate) use volumes::{make, name_of, plan, tell};
+pub(crate) use volumes::{make, name_of, plan, tell, tell_withheld};
 pub use whole::{left_out, site_of};
 
 use crate::control::{ArrayError, ControlPlane};
@@ -121,7 +121,9 @@ async fn apply_volumes<W: World>(
     array: &Arc<ControlPlane<W>>,
 ) -> Result<Vec<(String, String)>, ArrayError> {
     let mut failed = Vec::new();
-    for step in volumes::plan(followed, array).await?.steps {
+    let plan = volumes::plan(followed, array).await?;
+    volumes::tell_withheld(&plan);
+    for step in plan.steps {
         let name = volumes::name_of(&step);
         let what = format!("volume {name}");
         let made = volumes::make(step, (written, followed), array).await;

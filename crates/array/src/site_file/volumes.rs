@@ -188,11 +188,16 @@ fn kept(volumes: &[(String, String)]) -> Option<String> {
     }
 }
 
-/// Says in the log what a start leaves as it is.
-pub fn tell(plan: &VolumePlan) {
+/// Says in the log which volumes are not made.
+pub fn tell_withheld(plan: &VolumePlan) {
     for (volume, why) in &plan.withheld {
         tracing::warn!("volume {volume} of the site file is not made: it {why}");
     }
+}
+
+/// Says in the log what a start leaves as it is.
+pub fn tell(plan: &VolumePlan) {
+    tell_withheld(plan);
     if let Some(line) = kept(&plan.kept) {
         tracing::info!("{line}");
     }

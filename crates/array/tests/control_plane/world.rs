@@ -5,7 +5,7 @@ use array::control::{
     AddedDrive, Configuration, ControlPlane, DrivePlaces, EventRecord, NoMachine, OneThread,
     PoolEvent, Recorder, Roster, Runtime,
 };
-use array::directory::Directory;
+use array::directory::{Directory, Portal};
 use array::offload::Offload;
 use array::records::Store;
 use array::shard::{Link, ShardHandle, ShardState, Visit};
@@ -151,8 +151,15 @@ async fn begin(
     );
     let of_jobs = (jobs, Arc::new(NoImages) as Arc<_>);
     let kept = (store, Recorder::new(Vec::new(), Arc::new(Nothing)));
-    let shared = (Arc::new(Directory::new()), offload);
     let site = site::parse("test", SITE).unwrap();
+    let directory = Arc::new(Directory::new());
+    let open = site.portals.iter().map(|portal| Portal {
+        described: Some(portal.address),
+        address: portal.address,
+        group: portal.group,
+    });
+    directory.set_portals(open.collect());
+    let shared = (directory, offload);
     let places = DrivePlaces::new("/data".into(), &site, added, drives);
     let roster = Roster::new(Vec::new(), Arc::new(Nothing));
     let of_drives = (places, roster, Arc::new(NoMachine) as Arc<_>);

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A place in the window that was taken is given back, however its stripe ends.
-//! - The window is whole while somebody waits for an empty log, and no longer: also when the one who
-//!   waits goes away.
+//! - The window is whole, or at its limit, while somebody waits for an empty log, and no longer: also
+//!   when the one who waits goes away.
 
 use super::StripeRef;
 use std::cell::{Cell, RefCell};
@@ -97,6 +97,7 @@ impl Window {
 }
 
 /// Somebody waits for an empty log.
+#[must_use = "the log is drained only until this is dropped"]
 pub(super) struct Draining<'a>(&'a Window);
 
 impl Drop for Draining<'_> {

@@ -11,7 +11,7 @@ use crate::directory::{Directory, Portal};
 use crate::offload::Offload;
 use crate::shard::ShardHandle;
 use crate::wall_clock::now_unix_s;
-use ::array::control::{ArrayError, ArrayErrorKind, Sockets};
+use ::array::control::{ArrayError, ArrayErrorKind, BoundSocket, Sockets};
 use ::array::front::{Desk, Surroundings};
 use ::array::memory::Budget;
 use ::array::wake::Clock;
@@ -109,16 +109,33 @@ pub(crate) struct Portals {
 }
 
 impl Sockets for Portals {
-    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError> {
-        let opened = listen(address).map_err(|source| not_open(PortalError { address, source }))?;
-        let bound = opened.1;
-        // A front that has ended opens nothing any more.
-        let _ = self.changes.send(Change::Open(opened));
-        Ok(bound)
+    fn bind(&self, address: SocketAddr) -> Result<Box<dyn BoundSocket>, ArrayError> {
+        let bound = listen(address).map_err(|source| not_open(PortalError { address, source }))?;
+        Ok(Box::new(BoundListener {
+            listener: bound,
+            changes: self.changes.clone(),
+        }))
     }
 
     fn close(&self, bound: SocketAddr) {
         let _ = self.changes.send(Change::Close(bound));
+    }
+}
+
+/// A listener at which connections wait.
+struct BoundListener {
+    listener: Listener,
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+impl BoundSocket for BoundListener {
+    fn address(&self) -> SocketAddr {
+        self.listener.1
+    }
+
+    fn serve(self: Box<Self>) {
+        // A front that has ended opens nothing any more.
+        let _ = self.changes.send(Change::Open(self.listener));
     }
 }
 

@@ -18,7 +18,7 @@ use array::control::{
     AddedDrive, ArrayError, Configuration, ControlPlane, DrivePlaces, KnownDrive, NoMachine,
     OneThread, PoolEvent, Recorder, Roster, Runtime, ScrubNote, Settled,
 };
-use array::directory::Directory;
+use array::directory::{Directory, Portal};
 use array::offload::Offload;
 use array::openings::{LATE_PAUSE, Made, MadePools, Openings};
 use array::records::Store;
@@ -175,7 +175,14 @@ impl<'a> Start<'a> {
     ) -> Arc<ControlPlane<SimWorld>> {
         let store = Arc::new(self.configuration_writer());
         offload.set_shards(&shards.handles);
-        let shared = (Arc::new(Directory::new()), offload);
+        let directory = Arc::new(Directory::new());
+        let open = site.portals.iter().map(|portal| Portal {
+            described: Some(portal.address),
+            address: portal.address,
+            group: portal.group,
+        });
+        directory.set_portals(open.collect());
+        let shared = (directory, offload);
         let kept = (store as Arc<_>, self.recorder());
         let of_jobs = (self.jobs(), Arc::new(NoImages) as Arc<_>);
         let machine = Arc::new(NoMachine) as Arc<_>;

@@ -20,6 +20,7 @@ mod author;
 mod command;
 mod oracle;
 mod seen;
+mod sockets;
 mod start;
 
 use crate::config::{Theme, themes};
@@ -39,6 +40,7 @@ use engine::World;
 use oracle::{Did, Oracle};
 use seen::Seen;
 use site::Site;
+use sockets::SimSockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -193,6 +195,7 @@ struct Boot {
     world: SimWorld,
     books: Rc<Books>,
     array: Arc<ControlPlane<SimWorld>>,
+    sockets: SimSockets,
     openings: Arc<Openings<SimWorld>>,
     began_unix_s: u64,
 }
@@ -382,6 +385,7 @@ impl Boot {
 
     async fn check(&self) -> Result<Seen, String> {
         let books = &self.books;
+        self.sockets.check(&self.array)?;
         let seen = Seen::of(&self.array).await;
         let seen = seen.map_err(|error| error.to_string())?;
         let mut did = books.did.take();

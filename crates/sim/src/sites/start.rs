@@ -1,41 +1,19 @@
 //! A start of the array, as the server makes it.
 
+use super::sockets::SimSockets;
 use super::{Books, Boot, LOOK_PAUSE, LOOKS};
 use crate::control::{Start, look_late};
 use crate::pools::bays::SimBays;
 use crate::pools::shelf::DATA;
 use crate::shards::Shards;
-use array::control::{ArrayError, ArrayErrorKind, Sockets};
-use array::directory::Portal;
 use array::openings::Openings;
 use base::Prng;
 use engine::World;
 use site::Site;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use world_sim::SimWorld;
-
-/// Sockets of an array in the simulated world.
-struct SimSockets {
-    /// A portal that can't be opened.
-    barred: Option<SocketAddr>,
-}
-
-impl Sockets for SimSockets {
-    fn open(&self, address: SocketAddr) -> Result<SocketAddr, ArrayError> {
-        match self.barred == Some(address) {
-            false => Ok(address),
-            true => Err(ArrayError::new(
-                ArrayErrorKind::Invalid,
-                format!("this machine has no {address}"),
-            )),
-        }
-    }
-
-    fn close(&self, _: SocketAddr) {}
-}
 
 impl Books {
     /// Names of the drives that nobody finds.
@@ -56,6 +34,20 @@ impl Books {
         if has_file {
             world.note(|| format!("starts with {}", site::text(file)));
         }
+    }
+
+    /// What becomes of a boot whose array did not start.
+    fn no_start(
+        &self,
+        world: &SimWorld,
+        began_unix_s: u64,
+        why: &str,
+    ) -> Result<Option<Boot>, String> {
+        world.note(|| format!("no start: {why}"));
+        let is_excused = self.is_excused(began_unix_s);
+        is_excused
+            .then_some(None)
+            .ok_or(format!("the start: {why}"))
     }
 
     /// The pools of the site file that are there, before any start has come to its end.
@@ -112,25 +104,23 @@ impl Boot {
         let began = start.bring_up(&shards, &openings, has_file.then_some(&file));
         let (array, site) = match began.await {
             Ok(began) => began,
-            Err(error) => {
-                world.note(|| format!("no start: {error}"));
-                let why = format!("the start: {error}");
-                return books.is_excused(began_unix_s).then_some(None).ok_or(why);
-            }
+            Err(error) => return books.no_start(world, began_unix_s, &error.to_string()),
         };
         if completes {
             *books.completes.borrow_mut() = site.clone();
         }
-        open_portals(&array, books.is_gentle, prng);
+        let sockets = SimSockets::open(&array, books.is_gentle, prng);
         look_late(world, (&openings, &array), site);
+        let has_failed = books.records.failed_unix_s() >= began_unix_s;
         // A record that can't be written is a reason for a group not to be as said.
-        if is_first && array.closed_names().is_none() && !books.is_excused(began_unix_s) {
-            *books.applied.borrow_mut() = Some(file);
+        if is_first && array.closed_names().is_none() && !has_failed {
+            books.applied.replace(Some(file));
         }
         Ok(Some(Boot {
             world: world.clone(),
             books: Rc::clone(books),
             array,
+            sockets,
             openings,
             began_unix_s,
         }))
@@ -163,21 +153,4 @@ impl Boot {
             let _ = self.array.settle_configuration(is_complete).await;
         }
     }
-}
-
-/// Opens the portals of the settings, all or all but one.
-fn open_portals(array: &array::control::ControlPlane<SimWorld>, is_gentle: bool, prng: &mut Prng) {
-    let number = prng.between(2, 3) as u8;
-    let barred = SocketAddr::from(([10, 0, 0, number], 3260));
-    let barred = Some(barred).filter(|_| !is_gentle && prng.chance(1, 2));
-    let settings = array.settings();
-    let open = settings.portals.iter();
-    let open = open.filter(|portal| Some(portal.address) != barred);
-    let open = open.map(|portal| Portal {
-        described: Some(portal.address),
-        address: portal.address,
-        group: portal.group,
-    });
-    array.directory().set_portals(open.collect());
-    array.attach_sockets(Arc::new(SimSockets { barred }));
 }

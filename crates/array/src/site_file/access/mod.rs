@@ -6,7 +6,7 @@ use super::portals::{new_portals, what as portal_at};
 use super::{Action, Difference};
 use crate::control::hosts::{KnownHosts, account_of, of_site};
 use crate::control::{
-    AccessToAdopt, ArrayError, Configuration, ControlPlane, Export, NewAccess, NewLun,
+    AccessToAdopt, Adopted, ArrayError, Configuration, ControlPlane, Export, NewAccess, NewLun,
 };
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
@@ -116,7 +116,8 @@ pub(super) async fn apply<W: World>(
     for (target, export) in wanted.exports {
         let what = format!("target {target}");
         if let Some(why) = unadmitted.get(&target) {
-            note(what, Some(why.clone()));
+            let differs = is_to_change(now.exports.get(&target), &export);
+            note(what, differs.then(|| why.clone()));
             continue;
         }
         let done = match now.exports.get(&target) {
@@ -139,14 +140,9 @@ async fn admit<W: World>(
     array: &Arc<ControlPlane<W>>,
     failed: &mut Vec<(String, String)>,
 ) -> BTreeMap<String, String> {
-    let differing = hosts(&wanted.known, &now.known).into_iter();
-    let differing = differing.filter(|difference| difference.action != Action::Keep);
-    let differing: Vec<Difference> = differing.collect();
-    let others = wanted.exports.values().filter(|export| {
-        let there = now.exports.get(&export.target);
-        there.is_some_and(|there| admits_others(there, export))
-    });
-    let others: Vec<&Export> = others.collect();
+    let differing = differing_hosts(wanted, now);
+    let mut others: Vec<&Export> = wanted.exports.values().collect();
+    others.retain(|export| is_to_admit_others(now, export));
     if differing.is_empty() && others.is_empty() && portals.is_empty() {
         return BTreeMap::new();
     }
@@ -157,22 +153,35 @@ async fn admit<W: World>(
         targets: others.iter().map(|export| new_access(export)).collect(),
         portals,
     });
-    let why = match adopted.await {
+    let adopted = adopted.await.unwrap_or_else(|error| Adopted {
+        targets: Err(error),
+        unopened: BTreeMap::new(),
+    });
+    let mut unopened = adopted.unopened;
+    let why = match adopted.targets {
         Ok(left) => {
-            let portals = left.portals.into_iter();
-            failed.extend(portals.map(|(at, why)| (portal_at(at), why)));
-            if !left.targets.is_empty() {
+            let unopened = unopened.into_iter();
+            failed.extend(unopened.map(|(at, why)| (portal_at(at), why)));
+            if !left.is_empty() {
                 runtime.reached("target of a site file left as it is");
             }
-            return left.targets;
+            return left;
         }
         Err(error) => error.context,
     };
     runtime.reached("hosts of a site file left as they are");
     failed.extend(differing.into_iter().map(|host| (host.what, why.clone())));
+    let mut why_of = |at| unopened.remove(&at).unwrap_or_else(|| why.clone());
     let addresses = addresses.into_iter();
-    failed.extend(addresses.map(|at| (portal_at(at), why.clone())));
+    failed.extend(addresses.map(|at| (portal_at(at), why_of(at))));
     admit_without_hosts((wanted, now), array, (&others, &why)).await
+}
+
+/// The hosts and groups that are to be made or changed.
+fn differing_hosts(wanted: &Configuration, now: &Configuration) -> Vec<Difference> {
+    let mut differing = hosts(&wanted.known, &now.known);
+    differing.retain(|difference| difference.action != Action::Keep);
+    differing
 }
 
 /// Planted bugs: a part is changed before the others.
@@ -196,8 +205,8 @@ async fn admit_too_early<W: World>(
     }
 }
 
-/// Has those of these targets that have nothing to do with hosts admit whom the file admits: the hosts
-/// are not as in the file, and this says why. Gives the targets that do not, and why.
+/// Has those of these targets that have nothing to do with hosts admit whom the file admits. `why`
+/// says why the hosts are not as in the file. Gives the targets that do not, and why.
 async fn admit_without_hosts<W: World>(
     (wanted, now): (&Configuration, &Configuration),
     array: &Arc<ControlPlane<W>>,
@@ -210,19 +219,28 @@ async fn admit_without_hosts<W: World>(
         targets: new,
         ..AccessToAdopt::default()
     });
-    let mut left = match adopted.await {
-        Ok(left) => left.targets,
-        Err(error) => {
-            let left = targets.into_iter().zip(std::iter::repeat(error.context));
-            left.collect()
-        }
-    };
+    let adopted = adopted.await.and_then(|adopted| adopted.targets);
+    let mut left = adopted.unwrap_or_else(|error| {
+        let left = targets.into_iter().zip(std::iter::repeat(error.context));
+        left.collect()
+    });
     // Its hosts may be more there than in the file.
     let by_hosts = wanted.exports.values();
     let by_hosts = by_hosts.filter(|export| is_by_hosts(export, now));
     let why = format!("it names hosts, which are not as in the file: {why}");
     left.extend(by_hosts.map(|export| (export.target.clone(), why.clone())));
     left
+}
+
+/// Whether a target is there, and admits others than `wanted`.
+fn is_to_admit_others(now: &Configuration, wanted: &Export) -> bool {
+    let there = now.exports.get(&wanted.target);
+    there.is_some_and(|there| admits_others(there, wanted))
+}
+
+/// Whether something is to be done for a target to be as the file says.
+fn is_to_change(there: Option<&Export>, wanted: &Export) -> bool {
+    there.is_none_or(|there| admits_others(there, wanted) || !luns(there, wanted).0.is_empty())
 }
 
 /// Whether a target names hosts, in the file or as it is.

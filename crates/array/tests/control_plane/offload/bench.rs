@@ -131,6 +131,7 @@ impl Bench {
         let [home, other] = shards.each_ref().map(|shard| &shard.state);
         home.add_pool(pool.clone());
         let directory = Arc::new(Directory::new());
+        directory.set_portals(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 3260)).into()]);
         for (name, target, lun) in [
             ("a", "iqn.own", 0),
             ("b", "iqn.own", 1),

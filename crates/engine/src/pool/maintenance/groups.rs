@@ -354,18 +354,25 @@ impl<'a, W: World> GroupChanges<'a, W> {
 
 /// That a group may go from one level to another while it is used.
 fn check_levels(index: u16, name: &str, (from, level): (Level, Level)) -> Result<(), PoolError> {
-    if !from.can_become(level) {
-        return Err(invalid(format!(
-            "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
-        )));
+    if may_go(from, level) {
+        return Ok(());
     }
-    if level.redundancy() < from.redundancy() {
-        return Err(invalid(format!(
-            "group {index} of pool '{name}' survives the loss of {} at level {from}, and would \
-                 survive {} at level {level}: possible is level 6",
-            counted(from.redundancy() as u64, "drive"),
-            level.redundancy()
-        )));
-    }
-    Ok(())
+    let possible = Level::ALL.into_iter().filter(|to| may_go(from, *to));
+    let possible: Vec<&str> = possible.map(Level::as_str).collect();
+    let possible = match &possible[..] {
+        [] => "it can go to no other".to_owned(),
+        levels => format!("possible is {}", levels.join(" or ")),
+    };
+    let fewer = match from.can_become(level) {
+        true => ", where it would survive the loss of fewer drives",
+        false => "",
+    };
+    Err(invalid(format!(
+        "group {index} of pool '{name}' can't go from level {from} to {level} while it is used{fewer}: {possible}"
+    )))
+}
+
+/// Whether a group may go from one level to another: it must survive as many losses.
+fn may_go(from: Level, to: Level) -> bool {
+    from.can_become(to) && to.redundancy() >= from.redundancy()
 }
