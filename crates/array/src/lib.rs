@@ -16,11 +16,13 @@
 //! - [`connection`]: a connection in full-feature phase.
 //! - [`front`]: logins and discovery.
 //! - [`control`]: volumes, exports, hosts, snapshots and schedules over all shards.
+//! - [`bays`]: what is at the places of drives.
 //! - [`openings`]: which pools are opened, made and destroyed, and of which drives.
 //! - [`site_file`]: a site file against an array that serves.
 //! - [`overcommitment`]: warns of volumes that are more than their pool can hold.
 //! - [`bring_up`]: the order of a start.
 
+pub mod bays;
 pub mod bring_up;
 pub mod calendar;
 pub mod connection;

@@ -47,13 +47,6 @@ pub struct Door {
     unfit: Option<(Unfit, u16)>,
 }
 
-impl NewMedia {
-    /// Drives that every lane can have.
-    pub(crate) fn of(drives: &[NamedMedia]) -> Self {
-        NewMedia(drives.iter().map(Door::from).collect())
-    }
-}
-
 /// A drive that no group can have.
 fn tiny() -> Rc<Media> {
     let spec = MediaSpec::new("tiny", 1 << 20);

@@ -11,7 +11,11 @@ use std::future::Future;
 use std::rc::Rc;
 
 /// An open drive of one world.
-pub struct SimDrive(Profile);
+pub struct SimDrive {
+    profile: Profile,
+    /// It is locked for as long as this is there.
+    _lock: Option<Rc<()>>,
+}
 
 /// Operations of adversarial drives are in boxes, so that those of modelled ones, of which
 /// there are very many at a time, are no larger than they need be.
@@ -23,7 +27,7 @@ enum Profile {
 impl SimDrive {
     /// Opens media that lose, tear and reorder what is not flushed.
     pub fn adversarial(world: &SimWorld, media: &Rc<Media>) -> Self {
-        SimDrive(Profile::Adversarial(Adversarial::new(
+        Self::of(Profile::Adversarial(Adversarial::new(
             world.clone(),
             Rc::clone(media),
         )))
@@ -31,16 +35,32 @@ impl SimDrive {
 
     /// Opens a drive that takes the time its model says.
     pub fn modelled(world: &SimWorld, media: &Rc<ModelledMedia>) -> Self {
-        SimDrive(Profile::Modelled(Modelled::new(
+        Self::of(Profile::Modelled(Modelled::new(
             world.clone(),
             Rc::clone(media),
         )))
+    }
+
+    fn of(profile: Profile) -> Self {
+        SimDrive {
+            profile,
+            _lock: None,
+        }
+    }
+
+    /// The same, which keeps `lock` until it is closed: who has the other end can tell.
+    #[must_use]
+    pub fn locked_by(self, lock: Rc<()>) -> Self {
+        SimDrive {
+            _lock: Some(lock),
+            ..self
+        }
     }
 }
 
 impl Drive for SimDrive {
     fn geometry(&self) -> Geometry {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => drive.geometry(),
             Profile::Modelled(drive) => drive.geometry(),
         }
@@ -51,14 +71,14 @@ impl Drive for SimDrive {
         at: DriveOffset,
         buf: Buf,
     ) -> impl Future<Output = (Buf, Result<(), DriveError>)> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => Either::Left(Box::pin(drive.read(at, buf))),
             Profile::Modelled(drive) => Either::Right(drive.read(at, buf)),
         }
     }
 
     fn write(&self, at: DriveOffset, data: Slice) -> impl Future<Output = Result<(), DriveError>> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => Either::Left(Box::pin(drive.write(at, data))),
             Profile::Modelled(drive) => Either::Right(drive.write(at, data)),
         }
@@ -69,14 +89,14 @@ impl Drive for SimDrive {
         at: DriveOffset,
         data: Slice,
     ) -> impl Future<Output = Result<(), DriveError>> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => Either::Left(Box::pin(drive.write_durable(at, data))),
             Profile::Modelled(drive) => Either::Right(drive.write_durable(at, data)),
         }
     }
 
     fn flush(&self) -> impl Future<Output = Result<(), DriveError>> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => Either::Left(Box::pin(drive.flush())),
             Profile::Modelled(drive) => Either::Right(drive.flush()),
         }
@@ -87,14 +107,14 @@ impl Drive for SimDrive {
         at: DriveOffset,
         len_bytes: u64,
     ) -> impl Future<Output = Result<(), DriveError>> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => Either::Left(Box::pin(drive.discard(at, len_bytes))),
             Profile::Modelled(drive) => Either::Right(drive.discard(at, len_bytes)),
         }
     }
 
     async fn check(&self) -> Result<(), DriveError> {
-        match &self.0 {
+        match &self.profile {
             Profile::Adversarial(drive) => drive.check(),
             Profile::Modelled(_) => Ok(()),
         }

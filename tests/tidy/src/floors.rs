@@ -55,6 +55,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "directory",
             "shard",
             "error",
+            "bays",
             "pool",
             "offload",
             "memory",

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a refused group leaves nothing behind: no file, no record.
 
-use super::{ArrayError, ControlPlane, NewDrive, Placing};
+use super::{ArrayError, ControlPlane, NewDrive};
+use crate::bays::DriveBays;
 use engine::World;
 use engine::pool::{GroupRole, Level};
 use std::sync::Arc;
@@ -31,12 +32,13 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         pool: String,
         group: NewGroup,
-        placing: impl Placing<W>,
+        bays: &Arc<dyn DriveBays<W>>,
     ) -> Result<(), ArrayError> {
+        let bays = Arc::clone(bays);
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             array.check_new_drives(&group.drives).await?;
-            let new = array.place(&placing, &info, group.drives, None).await?;
+            let new = array.place(&bays, &info, group.drives, None).await?;
             let pool = array.pool_of(&pool)?;
             pool.add_group((group.level, group.role), &new, group.by_force)
                 .await

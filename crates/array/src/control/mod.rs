@@ -1,10 +1,10 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
 //! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Its records are kept by
-//! a [`Store`] each: configuration, jobs, added drives, roster, scrubs. Six more traits are its edges.
+//! a [`Store`] each: configuration, jobs, added drives, roster, scrubs. Five more traits are its edges.
 //! [`EventRecord`] adds events to their record. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the
-//! work on images, [`Placing`] finds new drives, [`Sockets`] opens portals, [`Machine`] has what else
-//! settings are about.
+//! work on images, [`Sockets`] opens portals, [`Machine`] has what else settings are about. New drives are
+//! at places that [`bays`](crate::bays) knows.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -67,7 +67,7 @@ pub use attributes::NewAttributes;
 pub use configuration::Configuration;
 pub use consistency::ConsistencyGroup;
 pub use drives::{
-    AddedDrive, DrivePlaces, NewDrive, Placing, Replaced, WaitingReplacement, kept_path, names,
+    AddedDrive, DrivePlaces, NewDrive, Replaced, WaitingReplacement, kept_path, names,
 };
 pub use events::{EventRecord, Loss, Losses, PoolEvent, ROUTINE, Recorder};
 pub use exports::Export;

@@ -10,10 +10,9 @@
 //!   Where its drives are is looked for at all places that the settings and the drives' record
 //!   name.
 
-use super::{AddedDrive, ArrayError, ArrayErrorKind, ControlPlane, DrivePlaces};
+use super::{ArrayError, ArrayErrorKind, ControlPlane};
 use engine::World;
-use engine::pool::{GroupRole, PoolInfo};
-use site::{Drive, DriveSource, Group, Setting, Site, human};
+use site::{Setting, Site, human};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -122,28 +121,7 @@ impl<W: World> ControlPlane<W> {
     /// A shard has stopped.
     pub async fn current_settings(&self) -> Result<Site, ArrayError> {
         let mut settings = self.settings().as_ref().clone();
-        let open = self.pools().await?;
-        for (_, info) in &open {
-            regroup(&mut settings, info);
-        }
-        let pools = settings.pools.clone();
-        let is_used = |drive: &Drive| {
-            let mut names = pools.iter().flat_map(site::Pool::drives);
-            names.any(|name| *name == drive.name)
-        };
-        settings.drives.retain(is_used);
-        for (_, info) in &open {
-            for member in info.members.iter().chain(&info.spares) {
-                if let Some(at) = self.drives.find_of(&info.name, &member.name) {
-                    place(
-                        &mut settings.drives,
-                        at,
-                        member.capacity_bytes,
-                        &self.drives,
-                    );
-                }
-            }
-        }
+        self.name_drives(&mut settings).await?;
         Ok(settings)
     }
 
@@ -192,48 +170,4 @@ fn wrong(error: site::SiteError) -> ArrayError {
     // Drives of one size break one rule.
     lines.dedup();
     ArrayError::new(ArrayErrorKind::Invalid, lines.join("; "))
-}
-
-/// Has the settings say of an open pool which groups and drives it has.
-fn regroup(settings: &mut Site, info: &PoolInfo) {
-    let Some(pool) = settings.pools.iter_mut().find(|one| one.name == info.name) else {
-        return;
-    };
-    let groups = info.groups.iter().filter(|group| !group.members.is_empty());
-    let groups = groups.map(|group| {
-        let drives = group.members.iter().map(|member| member.name.clone());
-        Group {
-            level: group.level,
-            role: group.role,
-            drives: drives.collect(),
-        }
-    });
-    pool.groups = groups.collect();
-    // The first one is the pool's own table.
-    pool.groups
-        .sort_by_key(|group| group.role == GroupRole::Log);
-    pool.spares = info.spares.iter().map(|spare| spare.name.clone()).collect();
-}
-
-/// Has `drives` say where a drive is, unless they do.
-fn place(drives: &mut Vec<Drive>, at: AddedDrive, capacity_bytes: u64, places: &DrivePlaces) {
-    let known = drives.iter().position(|drive| drive.name == at.name);
-    if known.is_some_and(|index| places.path_of(&drives[index]) == at.path) {
-        return;
-    }
-    let path = places.kept_path(&at.path);
-    let drive = Drive {
-        name: at.name,
-        source: match at.is_device {
-            true => DriveSource::Device { path },
-            false => DriveSource::File {
-                path,
-                size_bytes: capacity_bytes,
-            },
-        },
-    };
-    match known {
-        Some(index) => drives[index] = drive,
-        None => drives.push(drive),
-    }
 }

@@ -1,15 +1,13 @@
-//! The drives of the machine, as openings of pools see them: what is at a path, and who may use it.
-//!
-//! A server's are files and devices, the simulator's are media in bays. What to make of what is there
-//! is for others to say ([`look`](super::look), [`decide`](super::decide)).
+//! Drives that are open for openings of pools, and how long they are waited for.
+
+pub use crate::bays::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience};
 
 use crate::pool::opening::PoolDrive;
 use crate::shard::ShardState;
-use engine::pool::{NamedDrive, PoolSpec};
+use engine::pool::NamedDrive;
 use engine::{PoolError, PoolErrorKind, World};
-use futures_util::future::{BoxFuture, Either, select};
+use futures_util::future::{Either, select};
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,121 +18,6 @@ pub const READ_TIME: Duration = Duration::from_secs(5);
 
 /// A drive whose label is wiped has so long to answer.
 pub(super) const WIPE_TIME: Duration = Duration::from_secs(10);
-
-/// Drives that are in use are tried so many times more in all.
-const IN_USE_LOOKS: u32 = 40;
-
-/// How long there is to wait for drives that are in use. All that are opened together share one:
-/// otherwise many of them take many times as long to be refused.
-#[derive(Debug)]
-pub struct Patience {
-    looks_left: u32,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        let looks_left = IN_USE_LOOKS;
-        Patience { looks_left }
-    }
-}
-
-impl Patience {
-    /// That of somebody who does not wait.
-    pub fn none() -> Self {
-        Patience { looks_left: 0 }
-    }
-
-    /// Whether to look once more.
-    pub fn look_again(&mut self) -> bool {
-        let is_left = self.looks_left > 0;
-        self.looks_left = self.looks_left.saturating_sub(1);
-        is_left
-    }
-}
-
-/// What callers tell apart of a path that can't be opened as a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOpenKind {
-    /// There is nothing.
-    NotFound,
-    /// Somebody has it, or it does not answer.
-    Kept,
-    /// Anything else.
-    Other,
-}
-
-/// A path that can't be opened as a drive.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{context}")]
-pub struct NotOpen {
-    pub kind: NotOpenKind,
-    /// The path and what is wrong there, for people.
-    pub context: String,
-}
-
-/// A drive that is open, for as long as this, or a door to it, is there. Nobody else can open it
-/// meanwhile.
-pub trait OpenBay<W: World>: Send + Sync {
-    /// A door to it, for this shard.
-    fn door(&self, state: &ShardState<W>) -> W::Drive;
-}
-
-/// The files that were made for drives, if anybody knows them, and why not all were.
-pub type MadeFiles = (Option<Vec<PathBuf>>, Result<(), String>);
-
-/// The places of drives on a machine.
-pub trait DriveBays<W: World>: Send + Sync {
-    /// Opens the drive at `path`; waits for one in use as long as there is `patience`.
-    ///
-    /// # Errors
-    /// It is not there, not fit to be a drive, or still in use.
-    fn open<'a>(
-        &'a self,
-        path: &'a Path,
-        patience: &'a mut Patience,
-    ) -> BoxFuture<'a, Result<Arc<dyn OpenBay<W>>, NotOpen>>;
-
-    /// Why this array may not use what is at `path`: it is another array's, or that is not known.
-    fn foreign<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Option<String>>;
-
-    /// Whether the directory that `path` really is in is one of `directories`, or below one.
-    fn is_below(&self, path: &Path, directories: &[PathBuf]) -> bool;
-
-    /// A drive of a pool was found at `path`.
-    fn is_labelled(&self, path: &Path) {
-        let _ = path;
-    }
-
-    /// Makes files of these sizes. Gives those that it has made, also when there is an error, unless
-    /// nobody can say.
-    fn make_files(&self, files: Vec<(PathBuf, u64)>) -> BoxFuture<'_, MadeFiles>;
-
-    /// Removes a file. That there is none is no failure.
-    ///
-    /// # Errors
-    /// Why it is still there.
-    fn remove_file<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), String>>;
-
-    /// The files in the data directory that may be drives.
-    fn files(&self) -> BoxFuture<'_, Vec<PathBuf>>;
-
-    /// A pool that is to be made, with what this machine adds: a nonce that no other pool has.
-    ///
-    /// # Errors
-    /// Why there is none.
-    fn suit(&self, spec: PoolSpec) -> Result<PoolSpec, String>;
-
-    /// As [`World::reached`].
-    fn reached(&self, mark: &'static str) {
-        let _ = mark;
-    }
-
-    /// As [`World::planted`].
-    fn planted(&self, bug: &'static str) -> bool {
-        let _ = bug;
-        false
-    }
-}
 
 /// A drive that is open, under its name in the pool.
 pub struct OpenedDrive<W: World> {

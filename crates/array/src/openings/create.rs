@@ -15,7 +15,6 @@ use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use engine::World;
 use site::Site;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A pool to be made.
@@ -92,7 +91,7 @@ impl<W: World> Openings<W> {
         for drive in &new.drives {
             let path = DrivePlace::of(drive, self.data()).path;
             array.check_free(&drive.name).await?;
-            self.check_allowed(array, &path)?;
+            array.check_allowed(&*self.bays, &path)?;
             array.check_unused(&path, name).await?;
         }
         // Names of drives that left their pools are free.
@@ -122,26 +121,6 @@ impl<W: World> Openings<W> {
         array.pool_is_open(name, homes, Vec::new());
         array.note_drives_and_warn().await;
         Ok(())
-    }
-
-    /// Whether a new drive may be at `path`: the directory that it really is in is allowed. A
-    /// link at `path` itself is followed, as those of `/dev/disk` are.
-    ///
-    /// # Errors
-    /// It may not.
-    pub fn check_allowed(&self, array: &ControlPlane<W>, path: &Path) -> Result<(), ArrayError> {
-        let allowed = array.places().allowed();
-        if self.bays.is_below(path, &allowed) {
-            return Ok(());
-        }
-        let allowed = allowed.iter().map(|at| at.display().to_string());
-        let context = format!(
-            "{}: drives may be added from {} only; `ashlar settings set api.drive_directories=DIR` \
-             allows others",
-            path.display(),
-            allowed.collect::<Vec<_>>().join(", ")
-        );
-        Err(ArrayError::new(ArrayErrorKind::Invalid, context))
     }
 }
 

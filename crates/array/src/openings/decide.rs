@@ -5,9 +5,9 @@
 //!   missing. One that can't be opened for that keeps no other from being opened.
 //! - Only what was never made is made, and only of drives that are free to take.
 
-use super::blank;
 use super::look::{DriveContent, DrivePlace, Look};
 use super::pool_plan::{Action, misplaced};
+use crate::bays::blank;
 use crate::control::MissingDrive;
 use std::collections::BTreeMap;
 

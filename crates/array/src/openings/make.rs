@@ -5,13 +5,14 @@
 //!   It is on record as made once all of it is there, and before anybody uses it.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
+use super::Openings;
 use super::bays::OpenedDrive;
 use super::error::{OpeningError, OpeningErrorKind};
 use super::made::MadePool;
 use super::open::lanes_of;
 use super::pool_plan::{Action, PoolPlan};
 use super::taking_back::LabelOwner;
-use super::{Openings, blank};
+use crate::bays::blank;
 use crate::pool::opening::{Opening, doors};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;

@@ -3,7 +3,7 @@
 //! What the machine has is the caller's: drives ([`DriveBays`]) and records. So a seed of the simulator
 //! replays each decision, and each crash between two writes.
 //!
-//! - [`bays`]: what is at the places of drives; [`look`], [`blank`]: what that is.
+//! - [`bays`]: drives that are open; [`look`]: what is on them.
 //! - [`made`]: the record of pools that were made here.
 //! - [`pool_plan`]: what is to become of a pool; [`decide`] decides that of one pool, [`plan`] of all.
 //! - [`open`] opens pools, [`make`] makes them, [`taking_back`] takes back what did not end.
@@ -14,7 +14,6 @@
 //! - [`start`]: what a start does before anything else. [`late`]: what was missing then.
 
 mod bays;
-pub mod blank;
 mod create;
 mod decide;
 mod destroy;
@@ -80,6 +79,11 @@ impl<W: World> Openings<W> {
     /// The directory that files of drives are in.
     pub fn data(&self) -> &Path {
         &self.data
+    }
+
+    /// The places of drives on this machine.
+    pub fn bays(&self) -> &Arc<dyn DriveBays<W>> {
+        &self.bays
     }
 
     /// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use

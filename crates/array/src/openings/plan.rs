@@ -166,18 +166,23 @@ impl<W: World> Openings<W> {
         Err(plan.places.iter().map(drive).collect())
     }
 
-    /// The places of a pool's drives: the site's, and those that the API added.
+    /// The places of a pool's drives: those that the API added, and those of the site where no drive was
+    /// added since.
     fn places(&self, known: &KnownPools<'_>, pool: &site::Pool) -> Vec<DrivePlace> {
         let drives = pool.drives().filter_map(|name| known.site.drive(name));
         let mut places: Vec<DrivePlace> = drives
             .map(|drive| DrivePlace::of(drive, self.data()))
             .collect();
         places.retain(|place| {
-            let elsewhere =
-                |drive: &&AddedDrive| drive.path == place.path && drive.pool != pool.name;
-            let Some(drive) = known.added.iter().find(elsewhere) else {
+            let is_here = |drive: &&AddedDrive| drive.path == place.path;
+            let Some(drive) = known.added.iter().find(is_here) else {
                 return true;
             };
+            // Where a drive failed, another may have come, under another name.
+            if drive.pool == pool.name {
+                let planted = "drive comes back under the name of the one before";
+                return drive.name == place.name || self.bays.planted(planted);
+            }
             tracing::warn!(
                 "the settings list drive {} for pool {}, and it was added to pool {} since",
                 place.name,

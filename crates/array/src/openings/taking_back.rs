@@ -304,7 +304,7 @@ async fn user_of<W: World>(
     let open = match bays.open(path, &mut Patience::default()).await {
         Ok(open) => open,
         Err(error) => {
-            let is_kept = error.kind == NotOpenKind::Kept;
+            let is_kept = matches!(error.kind, NotOpenKind::InUse | NotOpenKind::Silent);
             return is_kept.then_some(FileUser::Unknown(error.context));
         }
     };

@@ -1,15 +1,10 @@
 //! New drives and groups for pools, at places of this machine.
 
-use super::placing::OnThisMachine;
 use super::{Array, ArrayError, NewDrive, NewGroup};
 use ::array::control::Replaced;
 use std::sync::Arc;
 
 impl Array {
-    fn placing(self: &Arc<Self>) -> OnThisMachine {
-        OnThisMachine(Arc::clone(self))
-    }
-
     /// As the control plane does it.
     ///
     /// # Errors
@@ -19,7 +14,9 @@ impl Array {
         pool: String,
         new: NewDrive,
     ) -> Result<(), ArrayError> {
-        self.control.add_spare(pool, new, self.placing()).await
+        self.control
+            .add_spare(pool, new, self.openings.bays())
+            .await
     }
 
     /// The same.
@@ -31,7 +28,9 @@ impl Array {
         name: String,
         new: Option<NewDrive>,
     ) -> Result<Replaced, ArrayError> {
-        self.control.replace_drive(name, new, self.placing()).await
+        self.control
+            .replace_drive(name, new, self.openings.bays())
+            .await
     }
 
     /// The same.
@@ -43,6 +42,8 @@ impl Array {
         pool: String,
         group: NewGroup,
     ) -> Result<(), ArrayError> {
-        self.control.add_group(pool, group, self.placing()).await
+        self.control
+            .add_group(pool, group, self.openings.bays())
+            .await
     }
 }

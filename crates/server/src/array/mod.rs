@@ -2,12 +2,10 @@
 //! ([`::array::control`]), and what it has of this machine: drive files, records, portals, jobs.
 
 pub(crate) mod configuration;
-mod drive_files;
 mod drives;
 mod history;
 mod made;
 mod places;
-mod placing;
 mod roster;
 mod scrubs;
 #[cfg(test)]

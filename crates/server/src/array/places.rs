@@ -72,6 +72,6 @@ impl Array {
     /// # Errors
     /// It may not.
     pub(crate) fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
-        self.openings.check_allowed(&self.control, path)
+        self.control.check_allowed(&**self.openings.bays(), path)
     }
 }

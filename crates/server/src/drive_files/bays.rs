@@ -1,6 +1,6 @@
 //! The places of drives on this machine: files and devices.
 
-use super::{mend_aside, open_while};
+use super::{is_open_here, mend_aside, open};
 use crate::own_files::foreign;
 use crate::shard::ShardState;
 use ::array::openings::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
@@ -45,12 +45,22 @@ impl DriveBays<RealWorld> for FileBays {
         patience: &'a mut Patience,
     ) -> BoxFuture<'a, Result<Arc<dyn OpenBay<RealWorld>>, NotOpen>> {
         let opened = async move {
-            match open_while(path, patience, || true).await {
+            match open(path, patience).await {
                 Ok(open) => Ok(Arc::new(OpenFile(open)) as Arc<dyn OpenBay<RealWorld>>),
                 Err(error) => Err(not_open(&error)),
             }
         };
         opened.boxed()
+    }
+
+    fn is_taken<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, bool> {
+        let path = path.to_owned();
+        let looking = tokio::task::spawn_blocking(move || path.exists());
+        looking.map(|looked| looked.unwrap_or(true)).boxed()
+    }
+
+    fn is_open_here<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, bool> {
+        is_open_here(path).boxed()
     }
 
     fn foreign<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Option<String>> {
@@ -94,11 +104,13 @@ impl DriveBays<RealWorld> for FileBays {
     }
 
     fn remove_file<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), String>> {
-        let removed = match fs::remove_file(path) {
+        let path = path.to_owned();
+        let removing = tokio::task::spawn_blocking(move || match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.to_string()),
             _ => Ok(()),
-        };
-        std::future::ready(removed).boxed()
+        });
+        let removed = removing.map(|ended| ended.unwrap_or_else(|error| Err(error.to_string())));
+        removed.boxed()
     }
 
     fn files(&self) -> BoxFuture<'_, Vec<PathBuf>> {
@@ -115,7 +127,8 @@ fn not_open(error: &OpenError) -> NotOpen {
     NotOpen {
         kind: match error.kind {
             OpenErrorKind::NotFound => NotOpenKind::NotFound,
-            OpenErrorKind::InUse | OpenErrorKind::Silent => NotOpenKind::Kept,
+            OpenErrorKind::InUse => NotOpenKind::InUse,
+            OpenErrorKind::Silent => NotOpenKind::Silent,
             _ => NotOpenKind::Other,
         },
         context: error.to_string(),

@@ -33,30 +33,14 @@ impl Patience {
     /// # Errors
     /// It is not there, not fit to be a drive, or still in use.
     pub async fn open(&mut self, path: &Path) -> Result<OpenDrive, OpenError> {
-        self.open_while(path, || true).await
-    }
-
-    /// Opens the drive at `path`; waits for one in use only while `may_wait` says so,
-    /// which is asked before each wait.
-    pub(crate) async fn open_while(
-        &mut self,
-        path: &Path,
-        may_wait: impl Fn() -> bool,
-    ) -> Result<OpenDrive, OpenError> {
-        open_while(path, &mut self.0, may_wait).await
+        open(path, &mut self.0).await
     }
 }
 
-async fn open_while(
-    path: &Path,
-    patience: &mut openings::Patience,
-    may_wait: impl Fn() -> bool,
-) -> Result<OpenDrive, OpenError> {
+async fn open(path: &Path, patience: &mut openings::Patience) -> Result<OpenDrive, OpenError> {
     loop {
         match OpenDrive::open_within(path, OPEN_TIME).await {
-            Err(error)
-                if error.kind == OpenErrorKind::InUse && may_wait() && patience.look_again() =>
-            {
+            Err(error) if error.kind == OpenErrorKind::InUse && patience.look_again() => {
                 tokio::time::sleep(IN_USE_PAUSE).await;
             }
             outcome => return outcome,
@@ -93,7 +77,7 @@ fn mend_aside(path: PathBuf) {
 const PLACE_TIME: Duration = Duration::from_secs(5);
 
 /// Whether this process has the file or the device at `path` open. Another may have been put there.
-pub(crate) async fn is_open_here(path: &Path) -> bool {
+async fn is_open_here(path: &Path) -> bool {
     let asked = world_real::within(path, PLACE_TIME, |path| {
         Ok(world_real::is_open_here(path).unwrap_or(false))
     });

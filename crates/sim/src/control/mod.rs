@@ -129,7 +129,8 @@ pub(crate) struct Start<'a> {
     runtime: Arc<dyn Runtime>,
     /// The configuration that it finds on record.
     pub(crate) found: Configuration,
-    is_first: bool,
+    /// One write in so many fails; none for 0. Of the configuration, and of others.
+    fail_one_of: (u64, u64),
 }
 
 impl<'a> Start<'a> {
@@ -140,7 +141,19 @@ impl<'a> Start<'a> {
             records,
             runtime: Arc::new(OneThread::new(world.clone(), BEGAN_UNIX_S)),
             found: records.configuration.read(&mut world.prng("record")),
-            is_first,
+            fail_one_of: match is_first {
+                true => (0, records.fail_one_of),
+                false => (records.fail_one_of, records.fail_one_of),
+            },
+        }
+    }
+
+    /// No record fails that it writes.
+    pub(crate) fn without_failures(self) -> Self {
+        let fail_one_of = (0, 0);
+        Start {
+            fail_one_of,
+            ..self
         }
     }
 
@@ -230,10 +243,7 @@ impl<'a> Start<'a> {
     }
 
     fn configuration_writer(&self) -> Writer<Configuration> {
-        let fails_one_of = match self.is_first {
-            true => 0,
-            false => self.records.fail_one_of,
-        };
+        let (fails_one_of, _) = self.fail_one_of;
         let writes = self.world.prng("record").stream("writes");
         let record = &self.records.configuration;
         Writer::new(record, &self.runtime, writes, fails_one_of)
@@ -288,7 +298,7 @@ impl<'a> Start<'a> {
     {
         let prng = &mut self.world.prng(name);
         let kept = record.read(prng);
-        let (writes, fails_one_of) = (prng.stream("writes"), self.records.fail_one_of);
+        let (writes, fails_one_of) = (prng.stream("writes"), self.fail_one_of.1);
         let writer = Writer::new(record, &self.runtime, writes, fails_one_of);
         (kept, writer)
     }

@@ -28,6 +28,7 @@ pub(crate) fn settings(
         group,
     };
     site.portals = (1..).zip(portals).map(portal).collect();
+    site.api.drive_directories.push("/dev".into());
     site.drives.clear();
     site.pools.clear();
     for (spec, media) in specs.iter().zip(media) {

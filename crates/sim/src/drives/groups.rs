@@ -2,9 +2,9 @@
 //!
 //! Invariant: it has no opinion on what a power cut has left open. It learns that from the array, once.
 
+use super::places::{Offer, Places, Tenants};
 use super::request::{Outcome, Request};
-use super::shelf::Shelf;
-use array::control::{ArrayErrorKind, NewDrive};
+use array::control::ArrayErrorKind;
 use base::Prng;
 use engine::Level;
 use engine::drives::SPARE_GROUP;
@@ -21,6 +21,9 @@ const SHAPES: [(Level, usize); 4] = [
     (Level::Raid5, 3),
     (Level::Raid10 { copies: 3 }, 3),
 ];
+
+/// One in so many new groups has a drive at a place that is not free.
+const ODD_ONE_OF: u64 = 3;
 
 #[derive(Clone, Debug)]
 struct Group {
@@ -42,14 +45,23 @@ pub(super) struct Groups {
 
 impl Groups {
     /// A request to a pool that is so; none where there is nothing to ask for.
-    pub(super) fn draw(&self, prng: &mut Prng, shelf: &Shelf) -> Option<Request> {
+    pub(super) fn draw(
+        &self,
+        prng: &mut Prng,
+        (places, tenants): (&Places, &Tenants),
+    ) -> Option<Request> {
         let indices: Vec<u16> = self.there.keys().copied().collect();
         let index = *indices.get(prng.below(indices.len().max(1) as u64) as usize)?;
         let (level, drives) = *prng.pick(&SHAPES);
         Some(match prng.below(6) {
             0..=2 if indices.len() < GROUPS_MAX => {
-                let new: Option<Vec<_>> = (0..drives).map(|_| shelf.take()).collect();
-                Request::AddGroup { level, new: new? }
+                let new: Option<Vec<_>> = (0..drives).map(|_| places.fresh(prng)).collect();
+                let mut new = new?;
+                if prng.chance(1, ODD_ONE_OF) {
+                    let place = prng.below(new.len() as u64) as usize;
+                    new[place] = places.odd(prng, tenants)?;
+                }
+                Request::AddGroup { level, new }
             }
             3 => Request::ConvertGroup {
                 index,
@@ -129,7 +141,9 @@ impl Groups {
                 | Request::ConvertGroup { .. }
                 | Request::RemoveGroup { .. },
                 Outcome::Refused(error),
-            ) if !is_usual(error.kind) => return Err(format!("{request:?}: {error}")),
+            ) if request.offers().iter().all(Offer::is_free) && !is_usual(error.kind) => {
+                return Err(format!("{request:?}: {error}"));
+            }
             (Request::AddGroup { new, .. }, outcome) => return check_added(info, new, outcome),
             (_, Outcome::Refused(_)) => {}
             (Request::ConvertGroup { index, level }, Outcome::Done) => {
@@ -153,8 +167,11 @@ impl Groups {
 }
 
 /// That all drives of a new group are there, or none.
-fn check_added(info: &PoolInfo, new: &[NewDrive], outcome: &Outcome) -> Result<(), String> {
-    let there = new.iter().filter(|drive| has(info, &drive.name)).count();
+fn check_added(info: &PoolInfo, new: &[Offer], outcome: &Outcome) -> Result<(), String> {
+    let there = new
+        .iter()
+        .filter(|offer| has(info, &offer.drive.name))
+        .count();
     let is_right = match outcome {
         Outcome::Done => there == new.len(),
         Outcome::Open => there == 0 || there == new.len(),
@@ -168,7 +185,7 @@ fn check_added(info: &PoolInfo, new: &[NewDrive], outcome: &Outcome) -> Result<(
     }
 }
 
-fn has(info: &PoolInfo, name: &str) -> bool {
+pub(super) fn has(info: &PoolInfo, name: &str) -> bool {
     let mut all = info.members.iter().chain(&info.spares);
     all.any(|member| member.name == name)
 }

@@ -182,9 +182,10 @@ impl Oracle {
         let (Request::Fault { name }
         | Request::Fail { name }
         | Request::Remove { name }
-        | Request::Replace { name, .. }) = request
+        | Request::Replace { name, .. }
+        | Request::Renew { name, .. }) = request
         else {
-            self.take_addition(request, outcome);
+            self.take_addition(request);
             return Ok(());
         };
         let Some((uuid, state)) = self.called(name) else {
@@ -203,6 +204,8 @@ impl Oracle {
             {
                 return Err(format!("{name} can't be removed: {error}"));
             }
+            // It may have given its name away for a moment.
+            (Request::Renew { .. }, Outcome::Refused(_)) => drop(self.open.insert(uuid)),
             (_, Outcome::Refused(_)) => {}
             (request, Outcome::Done) => self.take_done(request, (uuid, state), beside_others),
         }
@@ -216,11 +219,10 @@ impl Oracle {
     }
 
     /// Notes that somebody has asked for a drive of a name. One that is told of may have given its
-    /// name away for a moment.
-    fn take_addition(&mut self, request: &Request, outcome: &Outcome) {
+    /// name away for a moment, or until the new drive left with its group.
+    fn take_addition(&mut self, request: &Request) {
         if let Request::AddSpare { new } = request
-            && *outcome != Outcome::Done
-            && let Some((uuid, _)) = self.called(&new.name)
+            && let Some((uuid, _)) = self.called(&new.drive.name)
         {
             self.open.insert(uuid);
         }
@@ -236,7 +238,7 @@ impl Oracle {
                     false => self.released.insert(uuid),
                 };
             }
-            Request::Replace { .. } => {
+            Request::Replace { .. } | Request::Renew { .. } => {
                 if beside {
                     self.open.insert(uuid.clone());
                 }

@@ -1,12 +1,15 @@
 //! What faults and administrators do to drives.
 
+use super::POOL;
 use super::oracle::Oracle;
-use super::shelf::{OnTheShelf, Shelf};
+use super::places::{Fit, Offer, Places, Tenants, some_of};
 use crate::control::UNWRITTEN;
-use array::control::{ArrayError, ControlPlane, NewDrive, NewGroup};
+use array::control::{ArrayError, ControlPlane, NewGroup};
+use array::openings::Openings;
 use base::Prng;
 use engine::Level;
 use engine::pool::GroupRole;
+use std::path::Path;
 use std::sync::Arc;
 use world_sim::SimWorld;
 
@@ -21,18 +24,23 @@ pub(super) enum Request {
         name: String,
     },
     AddSpare {
-        new: NewDrive,
+        new: Offer,
     },
     Replace {
         name: String,
-        new: NewDrive,
+        new: Offer,
+    },
+    /// By whatever is in its place now.
+    Renew {
+        name: String,
+        new: Offer,
     },
     Remove {
         name: String,
     },
     AddGroup {
         level: Level,
-        new: Vec<NewDrive>,
+        new: Vec<Offer>,
     },
     ConvertGroup {
         index: u16,
@@ -65,6 +73,11 @@ impl Outcome {
         }
     }
 
+    /// Whether somebody was told that it is not done.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self, Outcome::Unwritten | Outcome::Refused(_))
+    }
+
     /// After a restart: what could not be written may be on media all the same.
     pub(super) fn forget_failure(&mut self) {
         if *self == Outcome::Unwritten {
@@ -80,20 +93,66 @@ impl Request {
             Request::Fault { name } | Request::Fail { name } | Request::Remove { name } => {
                 vec![name.clone()]
             }
-            Request::AddSpare { new } => vec![new.name.clone()],
-            Request::Replace { name, new } => vec![name.clone(), new.name.clone()],
-            Request::AddGroup { new, .. } => new.iter().map(|one| one.name.clone()).collect(),
+            Request::AddSpare { new } => new.names().collect(),
+            Request::Replace { name, new } | Request::Renew { name, new } => {
+                new.names().chain([name.clone()]).collect()
+            }
+            Request::AddGroup { new, .. } => new.iter().flat_map(Offer::names).collect(),
             Request::ConvertGroup { .. } => Vec::new(),
             Request::RemoveGroup { drives, .. } => drives.clone(),
+        }
+    }
+
+    /// The new drives that somebody offers.
+    pub(super) fn offers(&self) -> &[Offer] {
+        match self {
+            Request::AddSpare { new }
+            | Request::Replace { new, .. }
+            | Request::Renew { new, .. } => std::slice::from_ref(new),
+            Request::AddGroup { new, .. } => new,
+            _ => &[],
+        }
+    }
+
+    /// The places of these.
+    pub(super) fn paths(&self) -> Vec<&Path> {
+        let offers = self.offers().iter();
+        offers.map(|offer| offer.drive.path.as_path()).collect()
+    }
+
+    /// What is wrong with the end of it, as far as places of new drives are concerned.
+    pub(super) fn wrong_with(&self, outcome: &Outcome) -> Option<String> {
+        let offers = self.offers();
+        let barred = offers.iter().find_map(|offer| match offer.fit {
+            Fit::Barred(kind) => Some((kind, &offer.drive)),
+            _ => None,
+        });
+        match (outcome, barred) {
+            (Outcome::Done, Some((_, drive))) => Some(format!("{drive:?} is taken")),
+            (Outcome::Refused(error), Some((kind, drive)))
+                if matches!(self, Request::AddSpare { .. }) && error.kind != kind =>
+            {
+                Some(format!("{drive:?} is refused, not for {kind:?}: {error:?}"))
+            }
+            (Outcome::Refused(error), _) => {
+                let mut free = offers.iter().filter(|offer| offer.is_free());
+                let named = free.find(|offer| offer.is_named_in(&error.context))?;
+                Some(format!("{:?} is free: {error:?}", named.drive))
+            }
+            _ => None,
         }
     }
 }
 
 /// Draws a request to an array that is so; none where there is nothing to ask for.
-pub(super) fn draw(prng: &mut Prng, oracle: &Oracle, shelf: &Shelf) -> Option<Request> {
+pub(super) fn draw(
+    prng: &mut Prng,
+    oracle: &Oracle,
+    (places, tenants): (&Places, &Tenants),
+) -> Option<Request> {
     let (there, told) = (oracle.in_pool(), oracle.told());
-    let one = |prng: &mut Prng, of: &[String]| (!of.is_empty()).then(|| prng.pick(of).clone());
-    Some(match prng.below(10) {
+    let one = |prng: &mut Prng, of: &[String]| some_of(prng, of).cloned();
+    Some(match prng.below(11) {
         0..=2 => Request::Fault {
             name: one(prng, &there)?,
         },
@@ -101,28 +160,45 @@ pub(super) fn draw(prng: &mut Prng, oracle: &Oracle, shelf: &Shelf) -> Option<Re
             name: one(prng, &[there, told].concat())?,
         },
         4..=6 => {
-            let new = shelf.take()?;
+            let new = places.some(prng, tenants)?;
             match prng.chance(1, 4) {
                 true => Request::AddSpare {
-                    new: NewDrive {
-                        name: one(prng, &told)?,
-                        ..new
-                    },
+                    new: new.called(one(prng, &told)?),
                 },
                 false => Request::AddSpare { new },
             }
         }
-        7 => Request::Replace {
-            name: one(prng, &[there, told].concat())?,
-            new: shelf.take()?,
-        },
+        7 => {
+            let name = one(prng, &[there, told].concat())?;
+            let new = places.some(prng, tenants)?.in_stead_of(&name);
+            Request::Replace { name, new }
+        }
         8 => Request::Remove {
             name: one(prng, &told)?,
         },
+        9 => return renewal(prng, &there, (places, tenants)),
         _ => Request::Remove {
             name: one(prng, &[there, told].concat())?,
         },
     })
+}
+
+/// Has a drive be replaced by what is in its place.
+fn renewal(
+    prng: &mut Prng,
+    there: &[String],
+    (places, tenants): (&Places, &Tenants),
+) -> Option<Request> {
+    if let Some(old) = some_of(prng, &tenants.departed).filter(|_| prng.chance(2, 3)) {
+        let (name, path) = (old.name.clone(), old.path.as_ref()?);
+        let new = places.where_one_failed(prng, (name.clone(), path), tenants)?;
+        return Some(Request::Renew { name, new });
+    }
+    let name = some_of(prng, there)?.clone();
+    let mut known = tenants.taken.iter();
+    let (_, path) = known.find(|(taken, _)| *taken == name)?;
+    let new = places.own(&name, path);
+    Some(Request::Renew { name, new })
 }
 
 /// Does it, and waits for its end.
@@ -130,50 +206,59 @@ pub(super) fn draw(prng: &mut Prng, oracle: &Oracle, shelf: &Shelf) -> Option<Re
 /// # Errors
 /// What the array says.
 pub(super) async fn perform(
-    array: &Arc<ControlPlane<SimWorld>>,
-    pool: &str,
+    (array, openings): (&Arc<ControlPlane<SimWorld>>, &Arc<Openings<SimWorld>>),
     request: Request,
-    placing: OnTheShelf,
 ) -> Result<(), ArrayError> {
     match request {
         Request::Fault { name } => {
-            let pool = pool.to_owned();
             // In its turn: a pool does not lose a drive while it is ordered to let go of another.
             let fault = array.change(move |array| async move {
                 let (_, member) = array.drive(&name).await?;
-                array.pool_of(&pool)?.fail_drive(&member).await
+                array.pool_of(POOL)?.fail_drive(&member).await
             });
             fault.await
         }
         Request::Fail { name } => array.fail_drive(name).await,
-        Request::AddSpare { new } => array.add_spare(pool.to_owned(), new, placing).await,
+        Request::AddSpare { new } => {
+            array
+                .add_spare(POOL.to_owned(), new.drive, openings.bays())
+                .await
+        }
         Request::Replace { name, new } => {
-            let replaced = array.replace_drive(name, Some(new), placing);
+            let replaced = array.replace_drive(name, Some(new.drive), openings.bays());
             replaced.await.map(drop)
         }
+        Request::Renew { name, .. } => array
+            .replace_drive(name, None, openings.bays())
+            .await
+            .map(drop),
         Request::Remove { name } => array.remove_drive(&name).await,
-        other => of_groups(array, pool.to_owned(), other, placing).await,
+        other => of_groups((array, openings), other).await,
     }
 }
 
 async fn of_groups(
-    array: &Arc<ControlPlane<SimWorld>>,
-    pool: String,
+    (array, openings): (&Arc<ControlPlane<SimWorld>>, &Arc<Openings<SimWorld>>),
     request: Request,
-    placing: OnTheShelf,
 ) -> Result<(), ArrayError> {
     match request {
         Request::AddGroup { level, new } => {
             let group = NewGroup {
                 level: Some(level),
                 role: GroupRole::Data,
-                drives: new,
+                drives: new.into_iter().map(|new| new.drive).collect(),
                 by_force: true,
             };
-            array.add_group(pool, group, placing).await
+            array
+                .add_group(POOL.to_owned(), group, openings.bays())
+                .await
         }
-        Request::ConvertGroup { index, level } => array.convert_group(pool, index, level).await,
-        Request::RemoveGroup { index, .. } => array.remove_group(pool, index, true).await,
+        Request::ConvertGroup { index, level } => {
+            array.convert_group(POOL.to_owned(), index, level).await
+        }
+        Request::RemoveGroup { index, .. } => {
+            array.remove_group(POOL.to_owned(), index, true).await
+        }
         other => unreachable!("{other:?} is not of groups"),
     }
 }

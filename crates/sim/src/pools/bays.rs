@@ -2,7 +2,7 @@
 //!
 //! Each call takes its time, so that the power goes between any two of them.
 
-use super::shelf::Shelf;
+use super::shelf::{OTHER_ARRAY, Shelf};
 use array::openings::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience};
 use array::shard::ShardState;
 use base::Prng;
@@ -11,8 +11,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use send_wrapper::SendWrapper;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
@@ -25,14 +26,17 @@ pub(crate) struct SimBays {
     world: SendWrapper<SimWorld>,
     shelf: SendWrapper<Rc<Shelf>>,
     prng: SendWrapper<RefCell<Prng>>,
+    /// Of the media that have been opened, by name: nobody can open one twice.
+    locks: SendWrapper<RefCell<BTreeMap<String, Weak<()>>>>,
 }
 
 /// A drive that is open.
-struct OpenMedia(SendWrapper<Rc<Media>>);
+struct OpenMedia(SendWrapper<(Rc<Media>, Rc<()>)>);
 
 impl OpenBay<SimWorld> for OpenMedia {
     fn door(&self, state: &ShardState<SimWorld>) -> SimDrive {
-        SimDrive::adversarial(state.world(), &self.0)
+        let (media, lock) = &*self.0;
+        SimDrive::adversarial(state.world(), media).locked_by(Rc::clone(lock))
     }
 }
 
@@ -42,11 +46,26 @@ impl SimBays {
             prng: SendWrapper::new(RefCell::new(world.prng("bays"))),
             world: SendWrapper::new(world.clone()),
             shelf: SendWrapper::new(Rc::clone(shelf)),
+            locks: SendWrapper::new(RefCell::default()),
         }
     }
 
     fn found(&self, path: &Path) -> Option<Rc<Media>> {
         self.shelf.at(path)?.found()
+    }
+
+    /// Whether somebody has it open, or writes under way: whoever has closed it may have.
+    fn is_kept(&self, media: &Media) -> bool {
+        let locks = self.locks.borrow();
+        let lock = locks.get(&media.spec().name);
+        media.running() > 0 || lock.is_some_and(|lock| lock.strong_count() > 0)
+    }
+
+    fn lock(&self, media: Rc<Media>) -> Arc<dyn OpenBay<SimWorld>> {
+        let lock = Rc::new(());
+        let name = media.spec().name.clone();
+        self.locks.borrow_mut().insert(name, Rc::downgrade(&lock));
+        Arc::new(OpenMedia(SendWrapper::new((media, lock))))
     }
 
     /// Some time passes.
@@ -74,12 +93,11 @@ impl DriveBays<SimWorld> for SimBays {
     ) -> BoxFuture<'a, Result<Arc<dyn OpenBay<SimWorld>>, NotOpen>> {
         let opened = async move {
             self.pause().await;
-            // Whoever has closed it may have writes under way: it is locked as long.
-            let is_kept = || self.found(path).is_some_and(|media| media.running() > 0);
+            let is_kept = || self.found(path).is_some_and(|media| self.is_kept(&media));
             while is_kept() {
                 if !patience.look_again() {
                     let context = format!("{}: in use", path.display());
-                    let kind = NotOpenKind::Kept;
+                    let kind = NotOpenKind::InUse;
                     return Err(NotOpen { kind, context });
                 }
                 self.pause().await;
@@ -89,17 +107,36 @@ impl DriveBays<SimWorld> for SimBays {
                 context: format!("{}: not found", path.display()),
             };
             let media = self.found(path).ok_or_else(missing)?;
-            Ok(Arc::new(OpenMedia(SendWrapper::new(media))) as Arc<dyn OpenBay<SimWorld>>)
+            Ok(self.lock(media))
         };
         opened.boxed()
     }
 
-    fn foreign<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, Option<String>> {
-        std::future::ready(None).boxed()
+    fn is_taken<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, bool> {
+        let looked = async move {
+            self.pause().await;
+            self.found(path).is_some()
+        };
+        looked.boxed()
     }
 
-    fn is_below(&self, _: &Path, _: &[PathBuf]) -> bool {
-        true
+    fn is_open_here<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, bool> {
+        let asked = async move {
+            self.pause().await;
+            self.found(path).is_some_and(|media| self.is_kept(&media))
+        };
+        asked.boxed()
+    }
+
+    fn foreign<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Option<String>> {
+        let is_foreign = path.starts_with(OTHER_ARRAY);
+        let why = is_foreign.then(|| format!("{} is of another array", path.display()));
+        std::future::ready(why).boxed()
+    }
+
+    fn is_below(&self, path: &Path, directories: &[PathBuf]) -> bool {
+        let mut directories = directories.iter();
+        directories.any(|directory| path.parent().unwrap_or(path).starts_with(directory))
     }
 
     fn make_files(&self, files: Vec<(PathBuf, u64)>) -> BoxFuture<'_, MadeFiles> {

@@ -1,7 +1,8 @@
 //! Runs in which pools are made of drives and files, destroyed, opened late, and the power goes between
 //! any two writes.
 //!
-//! - `shelf`: the places of drives, and what is there. `bays`: those places as the array sees them.
+//! - `shelf`: the places of drives, and what is there. `others`: what others have there. `bays`: those
+//!   places as the array sees them.
 //! - `request`: what administrators ask for. `oracle`: which pools there are to be.
 //! - `start`: a start of the array, as the server makes it. `checks`: what holds when nothing is under
 //!   way.
@@ -19,6 +20,7 @@
 pub(crate) mod bays;
 mod checks;
 mod oracle;
+pub(crate) mod others;
 mod request;
 pub(crate) mod shelf;
 mod start;
@@ -35,7 +37,7 @@ use base::Prng;
 use engine::World;
 use oracle::{Oracle, Outcome};
 use request::{NAMES, Request};
-use shelf::{Bay, NAMESAKES, Shelf};
+use shelf::{Bay, NAMESAKES, OF_POOLS, Shelf};
 use site::Site;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -113,7 +115,7 @@ pub fn run(
 
 impl Books {
     fn draw(prng: &mut Prng, operations: Option<u64>, is_wished: bool) -> Result<Books, String> {
-        let shelf = Rc::new(Shelf::new(prng));
+        let shelf = Rc::new(Shelf::new(prng, OF_POOLS));
         let rounds = prng.between(4, if is_wished { 40 } else { 20 });
         let oracle = Oracle::default();
         let site = start::first_site(prng, &shelf, &oracle)?;
@@ -272,7 +274,7 @@ struct Boot {
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     if first {
-        return match start::make_others(&world, &books).await {
+        return match others::make_others(&world, &books.shelf, NAMES[0]).await {
             Ok(()) => {}
             Err(what) => books.fail(&world, what),
         };

@@ -14,16 +14,31 @@ use world_sim::{Media, MediaSpec, Snapshot};
 /// The data directory.
 pub(crate) const DATA: &str = "/data";
 
-/// Of each drive: a site file allows no smaller file.
-const DRIVE_BYTES: u64 = 64 << 20;
+/// The data directory of another array: in this one's, so that it is allowed.
+pub(crate) const OTHER_ARRAY: &str = "/data/other";
 
-/// Devices that hold nothing at first, files that are not there at first, and drives of others.
-const DEVICES: usize = 7;
-const FILES: usize = 4;
+/// Drives of others.
 const OTHERS: usize = 4;
 
 /// The first of the others, which are of a pool that is called as one of this array.
-pub(super) const NAMESAKES: usize = 2;
+pub(crate) const NAMESAKES: usize = 2;
+
+/// How many drives there are, and how large.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stock {
+    /// Devices that hold nothing at first.
+    pub(crate) devices: usize,
+    /// Files that are not there at first.
+    pub(crate) files: usize,
+    pub(crate) drive_bytes: u64,
+}
+
+/// That of runs in which pools are made: a site file allows no smaller file.
+pub(crate) const OF_POOLS: Stock = Stock {
+    devices: 7,
+    files: 4,
+    drive_bytes: 64 << 20,
+};
 
 /// A place of a drive.
 pub(crate) struct Bay {
@@ -43,15 +58,25 @@ pub(crate) struct Bay {
 }
 
 impl Bay {
-    fn new(prng: &Prng, name: String, is_file: bool) -> Bay {
-        let spec = MediaSpec::new(name.clone(), DRIVE_BYTES);
+    fn device(prng: &Prng, name: String, bytes: u64) -> Bay {
+        Bay::new(prng, name.clone(), (&format!("/dev/{name}"), false), bytes)
+    }
+
+    fn file(prng: &Prng, name: String, bytes: u64) -> Bay {
+        Bay::new(
+            prng,
+            name.clone(),
+            (&format!("{DATA}/{name}.img"), true),
+            bytes,
+        )
+    }
+
+    /// A place anywhere.
+    pub(crate) fn new(prng: &Prng, name: String, (path, is_file): (&str, bool), bytes: u64) -> Bay {
+        let spec = MediaSpec::new(name.clone(), bytes);
         let media = Media::new(spec, prng.stream(&name));
-        let path = match is_file {
-            true => PathBuf::from(format!("{DATA}/{name}.img")),
-            false => PathBuf::from(format!("/dev/{name}")),
-        };
         Bay {
-            path,
+            path: path.into(),
             blank: media.snapshot(),
             media: Rc::new(media),
             is_file,
@@ -83,7 +108,7 @@ impl Bay {
     }
 
     /// It is back in its place.
-    fn bring_back(&self) {
+    pub(crate) fn bring_back(&self) {
         self.is_away.set(false);
         self.instead.replace(None);
     }
@@ -110,7 +135,7 @@ impl Bay {
             source: match self.is_file {
                 true => site::DriveSource::File {
                     path: format!("{}.img", self.name).into(),
-                    size_bytes: DRIVE_BYTES,
+                    size_bytes: self.media.spec().capacity_bytes,
                 },
                 false => site::DriveSource::Device {
                     path: self.path.clone(),
@@ -127,12 +152,21 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    pub(crate) fn new(prng: &Prng) -> Shelf {
-        let device = |number| Rc::new(Bay::new(prng, format!("d{number}"), false));
-        let file = |number| Rc::new(Bay::new(prng, format!("f{number}"), true));
-        let other = |number| Rc::new(Bay::new(prng, format!("o{number}"), false));
-        let others: Vec<Rc<Bay>> = (0..OTHERS).map(other).collect();
-        let all = (0..DEVICES).map(device).chain((0..FILES).map(file));
+    pub(crate) fn new(prng: &Prng, stock: Stock) -> Shelf {
+        Self::beside(prng, stock, Vec::new())
+    }
+
+    /// The same, and `apart`: places that are there, and that this array may not use.
+    pub(crate) fn beside(prng: &Prng, stock: Stock, apart: Vec<Bay>) -> Shelf {
+        let bytes = stock.drive_bytes;
+        let device = |number| Rc::new(Bay::device(prng, format!("d{number}"), bytes));
+        let file = |number| Rc::new(Bay::file(prng, format!("f{number}"), bytes));
+        let other = |number| Rc::new(Bay::device(prng, format!("o{number}"), bytes));
+        let others = (0..OTHERS).map(other);
+        let apart = apart.into_iter().map(Rc::new);
+        let others: Vec<Rc<Bay>> = others.chain(apart).collect();
+        let all = (0..stock.devices).map(device);
+        let all = all.chain((0..stock.files).map(file));
         let all = all.chain(others.iter().cloned());
         Shelf {
             all: all.map(|bay| (bay.path.clone(), bay)).collect(),

@@ -25,7 +25,7 @@ mod start;
 
 use crate::config::{Theme, themes};
 use crate::control::Records;
-use crate::pools::shelf::Shelf;
+use crate::pools::shelf::{OF_POOLS, Shelf};
 use crate::scenario::{Listener, Verdict};
 use crate::seed::Seed;
 use crate::small_pool::{self, Life};
@@ -131,7 +131,7 @@ pub fn run(
 
 impl Books {
     fn draw(prng: &mut Prng, operations: Option<u64>, is_wished: bool) -> Result<Books, String> {
-        let shelf = Rc::new(Shelf::new(prng));
+        let shelf = Rc::new(Shelf::new(prng, OF_POOLS));
         let rounds = prng.between(4, if is_wished { 30 } else { 15 });
         let is_gentle = prng.chance(1, 3);
         let mut author = Author {

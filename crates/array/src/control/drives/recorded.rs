@@ -1,33 +1,45 @@
-//! New drives with their places on record.
+//! New drives with their places on record, and the files that are made for them.
 //!
 //! Invariants:
 //! - A drive is on record before it is part of a pool.
-//! - When new drives are not taken, the record says what it said before.
+//! - When new drives are not taken, the record says what it said before, and no file stays that was
+//!   made for them.
 
+use super::placed::Placed;
 use super::{AddedDrive, NewDrive};
-use crate::control::{ArrayError, ControlPlane};
+use crate::bays::DriveBays;
+use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use crate::pool::NewDrives;
 use engine::World;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// New drives of a pool, whose record the array keeps.
-pub(in crate::control) struct Recorded<W: World, N> {
+pub(in crate::control) struct Recorded<W: World> {
     array: Arc<ControlPlane<W>>,
-    placed: N,
+    bays: Arc<dyn DriveBays<W>>,
+    drives: Vec<Arc<Placed<W>>>,
     /// Where they are.
     places: Vec<AddedDrive>,
-    /// What the record said before of what was at their places.
-    before: Mutex<Vec<AddedDrive>>,
+    undone: Mutex<Undone>,
 }
 
-impl<W: World, N> Recorded<W, N> {
+/// What there is to do when the drives are not taken.
+#[derive(Default)]
+struct Undone {
+    /// The files that were made.
+    made: Vec<PathBuf>,
+    /// What the record said before of what was at their places.
+    before: Vec<AddedDrive>,
+}
+
+impl<W: World> Recorded<W> {
     /// Drives for a pool, which are at their places already or will be made there.
     pub(super) fn new(
-        array: Arc<ControlPlane<W>>,
+        (array, bays): (Arc<ControlPlane<W>>, Arc<dyn DriveBays<W>>),
         pool: &str,
         new: &[NewDrive],
-        placed: N,
+        drives: Vec<Arc<Placed<W>>>,
     ) -> Self {
         let data = array.places().data();
         let place = |new: &NewDrive| AddedDrive {
@@ -39,14 +51,51 @@ impl<W: World, N> Recorded<W, N> {
         Recorded {
             places: new.iter().map(place).collect(),
             array,
-            placed,
-            before: Mutex::default(),
+            bays,
+            drives,
+            undone: Mutex::default(),
         }
     }
 
     // Whoever panicked with this lock held has left it whole.
-    fn before(&self) -> MutexGuard<'_, Vec<AddedDrive>> {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    fn undone(&self) -> MutexGuard<'_, Undone> {
+        self.undone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the files of drives where nothing is.
+    async fn make_files(&self) -> Result<(), ArrayError> {
+        for drive in &self.drives {
+            let Some(bytes) = drive.planned_bytes else {
+                continue;
+            };
+            // Somebody may have made it meanwhile: it is judged as what is found there.
+            if self.bays.is_taken(&drive.path).await {
+                continue;
+            }
+            let making = self.bays.make_files(vec![(drive.path.clone(), bytes)]);
+            let (made, outcome) = making.await;
+            let kind = match made {
+                Some(_) => ArrayErrorKind::Invalid,
+                None => ArrayErrorKind::Internal,
+            };
+            self.undone().made.extend(made.into_iter().flatten());
+            outcome.map_err(|why| ArrayError::new(kind, why).of_drive(&drive.name))?;
+        }
+        Ok(())
+    }
+
+    /// Removes files that were just made, and that nobody else has.
+    async fn remove_files(&self) {
+        let made = std::mem::take(&mut self.undone().made);
+        if self.bays.planted("files of drives that are not taken stay") {
+            return;
+        }
+        for path in made {
+            self.bays.reached("file of a refused drive removed");
+            if let Err(error) = self.bays.remove_file(&path).await {
+                tracing::warn!("{}: can't remove it: {error}", path.display());
+            }
+        }
     }
 
     fn is_at(&self, path: &PathBuf) -> bool {
@@ -66,16 +115,19 @@ impl<W: World, N> Recorded<W, N> {
     }
 }
 
-impl<W: World, N: NewDrives<W> + Send> NewDrives<W> for Recorded<W, N> {
-    type Drive = N::Drive;
+impl<W: World> NewDrives<W> for Recorded<W> {
+    type Drive = Arc<Placed<W>>;
 
-    fn drives(&self) -> &[N::Drive] {
-        self.placed.drives()
+    fn drives(&self) -> &[Arc<Placed<W>>] {
+        &self.drives
     }
 
     async fn make(&self) -> Result<(), ArrayError> {
-        self.placed.make().await?;
-        *self.before() = self.array.places().added().clone();
+        if let Err(error) = self.make_files().await {
+            self.remove_files().await;
+            return Err(error);
+        }
+        self.undone().before = self.array.places().added().clone();
         let runtime = &self.array.runtime;
         if runtime.planted("new drives are part of a pool before they are on record") {
             return Ok(());
@@ -88,7 +140,7 @@ impl<W: World, N: NewDrives<W> + Send> NewDrives<W> for Recorded<W, N> {
     }
 
     async fn unmake(&self) {
-        let before = std::mem::take(&mut *self.before());
+        let before = std::mem::take(&mut self.undone().before);
         // Others may have been added to other pools meanwhile.
         let mut now = self.array.places().added().clone();
         now.retain(|known| !self.is_at(&known.path));
@@ -96,6 +148,6 @@ impl<W: World, N: NewDrives<W> + Send> NewDrives<W> for Recorded<W, N> {
         if let Err(error) = self.array.places().keep(now).await {
             tracing::error!("drives that are not taken stay on record: {error}");
         }
-        self.placed.unmake().await;
+        self.remove_files().await;
     }
 }

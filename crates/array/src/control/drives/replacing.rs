@@ -1,6 +1,7 @@
 //! Adds spares, and puts new drives in the places of others.
 
-use super::{NewDrive, Placing, WaitingReplacement};
+use super::{NewDrive, WaitingReplacement};
+use crate::bays::DriveBays;
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane, KnownDrive};
 use engine::World;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
@@ -35,8 +36,9 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         pool: String,
         new: NewDrive,
-        placing: impl Placing<W>,
+        bays: &Arc<dyn DriveBays<W>>,
     ) -> Result<(), ArrayError> {
+        let bays = Arc::clone(bays);
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             // One that has failed may come back under its name.
@@ -46,8 +48,13 @@ impl<W: World> ControlPlane<W> {
             if !info.members.iter().any(has_failed) {
                 array.check_free(&new.name).await?;
             }
-            let new = array.place(&placing, &info, vec![new], None).await?;
-            array.pool_of(&pool)?.add_spares(None, &new).await
+            let placed = array.place(&bays, &info, vec![new.clone()], None);
+            array
+                .pool_of(&pool)?
+                .add_spares(None, &placed.await?)
+                .await?;
+            array.forget_other_places(&pool, &new).await;
+            Ok(())
         })
         .await?;
         self.note_drives_and_warn().await;
@@ -63,16 +70,15 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         name: String,
         new: Option<NewDrive>,
-        placing: impl Placing<W>,
+        bays: &Arc<dyn DriveBays<W>>,
     ) -> Result<Replaced, ArrayError> {
+        let bays = Arc::clone(bays);
         let changed = self.change(move |array| async move {
             match array.drive(&name).await {
-                Ok((info, member)) => array.replace_member(info, member, (new, placing)).await,
+                Ok((info, member)) => array.replace_member(info, member, (new, bays)).await,
                 Err(error) if error.kind == ArrayErrorKind::NotFound => {
                     match array.departed_failure(&name).await? {
-                        Some((info, old)) => {
-                            array.replace_departed(info, old, (new, placing)).await
-                        }
+                        Some((info, old)) => array.replace_departed(info, old, (new, bays)).await,
                         None => Err(error),
                     }
                 }
@@ -106,7 +112,7 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         info: PoolInfo,
         member: MemberInfo,
-        (new, placing): (Option<NewDrive>, impl Placing<W>),
+        (new, bays): (Option<NewDrive>, Arc<dyn DriveBays<W>>),
     ) -> Result<(KnownDrive, String), ArrayError> {
         let name = member.name.clone();
         let new = match new {
@@ -125,7 +131,7 @@ impl<W: World> ControlPlane<W> {
             self.check_free(&new.name).await?;
         }
         let pool = self.pool_of(&info.name)?;
-        let placed = self.place(&placing, &info, vec![new.clone()], Some(&name));
+        let placed = self.place(&bays, &info, vec![new.clone()], Some(&name));
         pool.replace_drive(&member, &placed.await?).await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((KnownDrive::new(&info, &member), new.name))
@@ -137,7 +143,7 @@ impl<W: World> ControlPlane<W> {
         self: &Arc<Self>,
         info: PoolInfo,
         old: KnownDrive,
-        (new, placing): (Option<NewDrive>, impl Placing<W>),
+        (new, bays): (Option<NewDrive>, Arc<dyn DriveBays<W>>),
     ) -> Result<(KnownDrive, String), ArrayError> {
         let new = match (new, &old.path) {
             (Some(new), _) => NewDrive {
@@ -157,7 +163,7 @@ impl<W: World> ControlPlane<W> {
         }
         let pool = self.pool_of(&info.name)?;
         let group = (!old.is_spare()).then_some(old.group);
-        let placed = self.place(&placing, &info, vec![new.clone()], None);
+        let placed = self.place(&bays, &info, vec![new.clone()], None);
         pool.add_spares(group, &placed.await?).await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((old, new.name))

@@ -9,7 +9,7 @@
 mod second_look;
 
 use super::bays::{DriveBays, NotOpenKind, Patience, READ_TIME, in_time, is_unread};
-use super::blank;
+use crate::bays::blank;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use engine::World;
 use engine::drive::Drive as _;
