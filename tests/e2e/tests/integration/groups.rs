@@ -59,7 +59,7 @@ fn convert(array: &mut Array, ledger: Ledger) -> Ledger {
     verify(array.portal(), TARGET, &mut ledger, "converted");
 
     let back = array.command(&["pool", "convert", "p", "--level", "10"]);
-    let why = "can't go from level 6 to 10 while it is used: possible are 10 to 50, 10 to 6";
+    let why = "can't go from level 6 to 10 while it is used: it can go to no other";
     assert_eq!(back.code, Some(2), "{back:?}");
     assert!(back.stderr.contains(why), "{back:?}");
     // Two drives may go now, any two.
