@@ -102,15 +102,17 @@ impl<W: World> Recorded<W> {
         self.places.iter().any(|ours| ours.path == *path)
     }
 
-    /// The record with new drives; those that the settings name need none.
+    /// The record with new drives; those that the settings name need none. They go first: a drive is
+    /// where the record names it first, and an older place of its name may hold somebody's data by now.
     fn with_them(&self) -> Vec<AddedDrive> {
         let places = self.array.places();
-        let mut after = places.added().clone();
-        after.retain(|known| !self.is_at(&known.path));
         let is_settled =
             |ours: &&AddedDrive| places.is_of_settings(&ours.path, &ours.pool, &ours.name);
         let new = self.places.iter().filter(|ours| !is_settled(ours));
-        after.extend(new.cloned());
+        let mut after: Vec<AddedDrive> = new.cloned().collect();
+        let added = places.added();
+        let others = added.iter().filter(|known| !self.is_at(&known.path));
+        after.extend(others.cloned());
         after
     }
 }
