@@ -49,6 +49,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Of a run that can't begin.
+    pub(crate) fn of_no_run(why: String) -> Self {
+        Verdict {
+            failure: Some(why),
+            ..Verdict::default()
+        }
+    }
+
     /// Of two runs of one seed, one after the other.
     pub(crate) fn and(mut self, next: Verdict) -> Verdict {
         self.trace_hash = self.trace_hash.rotate_left(7) ^ next.trace_hash;

@@ -80,7 +80,8 @@ impl<W: World> ControlPlane<W> {
         .await
     }
 
-    fn has_portal_at(&self, address: SocketAddr) -> bool {
+    /// Whether the settings name a portal at this address.
+    pub(crate) fn has_portal_at(&self, address: SocketAddr) -> bool {
         let settings = self.settings();
         let mut there = settings.portals.iter();
         there.any(|portal| portal.address == address)
@@ -285,9 +286,8 @@ impl<W: World> ControlPlane<W> {
 /// How the directory has a portal with this socket.
 fn shown(portal: &Portal, socket: &dyn BoundSocket) -> directory::Portal {
     directory::Portal {
-        described: Some(portal.address),
         address: socket.address(),
-        group: portal.group,
+        ..directory::Portal::from(portal)
     }
 }
 

@@ -118,6 +118,16 @@ impl From<SocketAddr> for Portal {
     }
 }
 
+impl From<&site::Portal> for Portal {
+    /// At the address that settings have, in the group that they say.
+    fn from(portal: &site::Portal) -> Self {
+        Portal {
+            group: portal.group,
+            ..Portal::from(portal.address)
+        }
+    }
+}
+
 impl Portal {
     /// Whether a connection to `local` came in here.
     pub fn is_at(&self, local: SocketAddr) -> bool {

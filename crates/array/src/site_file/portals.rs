@@ -47,11 +47,7 @@ fn regrouped<'a>(
 
 /// The portals that the file has and the array has not.
 pub(super) fn new_portals<W: World>(site: &Site, array: &ControlPlane<W>) -> Vec<site::Portal> {
-    let settings = array.settings();
-    let is_new = |portal: &&site::Portal| {
-        let mut there = settings.portals.iter();
-        there.all(|one| one.address != portal.address)
-    };
+    let is_new = |portal: &&site::Portal| !array.has_portal_at(portal.address);
     site.portals.iter().filter(is_new).cloned().collect()
 }
 

@@ -153,12 +153,7 @@ async fn begin(
     let kept = (store, Recorder::new(Vec::new(), Arc::new(Nothing)));
     let site = site::parse("test", SITE).unwrap();
     let directory = Arc::new(Directory::new());
-    let open = site.portals.iter().map(|portal| Portal {
-        described: Some(portal.address),
-        address: portal.address,
-        group: portal.group,
-    });
-    directory.set_portals(open.collect());
+    directory.set_portals(site.portals.iter().map(Portal::from).collect());
     let shared = (directory, offload);
     let places = DrivePlaces::new("/data".into(), &site, added, drives);
     let roster = Roster::new(Vec::new(), Arc::new(Nothing));

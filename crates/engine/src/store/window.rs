@@ -57,9 +57,9 @@ impl Window {
         self.limit.set(stripes);
     }
 
-    /// Stripes that may be under way in a pool of so many drives: few while little waits in the log,
-    /// so that reads find the drives free, and more the more bytes of `enough` wait. Who drains the
-    /// log has all of the window.
+    /// Stripes that may be under way in a pool of so many drives. They are few while little waits in
+    /// the log, so that reads find the drives free. They are all when `enough` bytes wait, or when
+    /// somebody drains the log.
     pub(super) fn stripes(&self, drives: usize, waiting: u64, enough: u64) -> usize {
         let most = (drives * PER_DRIVE).clamp(WHOLE_MIN, WHOLE_MAX);
         let least = (drives / 2).max(LEAST);

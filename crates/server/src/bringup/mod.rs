@@ -288,14 +288,7 @@ fn portals(site: &Site, instead: Option<SocketAddr>) -> Vec<Portal> {
             address,
             group: PORTAL_GROUP,
         }],
-        None => {
-            let portal = |portal: &site::Portal| Portal {
-                described: Some(portal.address),
-                address: portal.address,
-                group: portal.group,
-            };
-            site.portals.iter().map(portal).collect()
-        }
+        None => site.portals.iter().map(Portal::from).collect(),
     }
 }
 

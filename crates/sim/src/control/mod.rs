@@ -189,12 +189,7 @@ impl<'a> Start<'a> {
         let store = Arc::new(self.configuration_writer());
         offload.set_shards(&shards.handles);
         let directory = Arc::new(Directory::new());
-        let open = site.portals.iter().map(|portal| Portal {
-            described: Some(portal.address),
-            address: portal.address,
-            group: portal.group,
-        });
-        directory.set_portals(open.collect());
+        directory.set_portals(site.portals.iter().map(Portal::from).collect());
         let shared = (directory, offload);
         let kept = (store as Arc<_>, self.recorder());
         let of_jobs = (self.jobs(), Arc::new(NoImages) as Arc<_>);

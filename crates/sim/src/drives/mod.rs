@@ -16,9 +16,12 @@
 //! record.
 //!
 //! New drives are devices, files that are there, and files that are to be made. Some are offered at
-//! places that the array must not use: drives of others with a label or with something else, also where
-//! a drive of the pool failed; drives that this pool or another one uses; places in other directories and
-//! of another array; places where nothing is, or nothing can be made.
+//! places that the array must not use:
+//!
+//! - drives of others, with a label or with something else, also where a drive of the pool failed
+//! - drives that this pool or another one uses
+//! - places in other directories, and of another array
+//! - places where nothing is, or nothing can be made
 //!
 //! - Such a drive is refused, and a spare for the right kind of reason. A free place is not.
 //! - What others have on drives stays as it is.
@@ -102,12 +105,7 @@ pub fn run(
     let is_wished = themes(seed).contains(&Theme::Drives);
     let books = match Books::draw(prng, operations, is_wished) {
         Ok(books) => Rc::new(books),
-        Err(what) => {
-            return Verdict {
-                failure: Some(what),
-                ..Verdict::default()
-            };
-        }
+        Err(what) => return Verdict::of_no_run(what),
     };
     let life = Life {
         name: "drives",

@@ -4,12 +4,13 @@ use super::places::Places;
 use super::{Books, Boot, OTHER, POOL};
 use crate::control::{PORTAL, Start, look_late, settings};
 use crate::pools::bays::SimBays;
+use crate::pools::request::draw_pool;
 use crate::pools::shelf::DATA;
 use crate::shards::Shards;
 use array::openings::Openings;
 use base::Prng;
 use engine::Level;
-use site::{Group, Pool, Site};
+use site::{Group, Site};
 use std::rc::Rc;
 use std::sync::Arc;
 use world_sim::SimWorld;
@@ -28,15 +29,8 @@ pub(super) fn first_site(prng: &mut Prng, places: &Places) -> Result<Site, Strin
             names.push(bay.name.clone());
             site.drives.push(bay.drive());
         }
-        site.pools.push(Pool {
-            name: name.to_owned(),
-            groups: vec![Group::of_data(level, names)],
-            lanes: prng.between(1, 2) as u16,
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: 8192 << prng.below(3),
-            cache_bytes: 0,
-            ..Pool::usual()
-        });
+        let group = Group::of_data(level, names);
+        site.pools.push(draw_pool(prng, name, group));
     }
     Ok(site)
 }

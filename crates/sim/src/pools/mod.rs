@@ -21,7 +21,7 @@ pub(crate) mod bays;
 mod checks;
 mod oracle;
 pub(crate) mod others;
-mod request;
+pub(crate) mod request;
 pub(crate) mod shelf;
 mod start;
 
@@ -90,12 +90,7 @@ pub fn run(
     let is_wished = themes(seed).contains(&Theme::Pools);
     let books = match Books::draw(prng, operations, is_wished) {
         Ok(books) => Rc::new(books),
-        Err(what) => {
-            return Verdict {
-                failure: Some(what),
-                ..Verdict::default()
-            };
-        }
+        Err(what) => return Verdict::of_no_run(what),
     };
     let life = Life {
         name: "pools",

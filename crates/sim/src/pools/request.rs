@@ -105,15 +105,7 @@ pub(super) fn wanted(
         taken[place] = Rc::clone(prng.pick(others));
     }
     let names = taken.iter().map(|bay| bay.name.clone()).collect();
-    let pool = Pool {
-        name: name.to_owned(),
-        groups: vec![Group::of_data(level, names)],
-        lanes: prng.between(1, 2) as u16,
-        stripe_unit_bytes: 8 << 10,
-        page_bytes: 8192 << prng.below(3),
-        cache_bytes: 0,
-        ..Pool::usual()
-    };
+    let pool = draw_pool(prng, name, Group::of_data(level, names));
     Some(Wanted {
         pool,
         drives: taken.iter().map(|bay| bay.drive()).collect(),
@@ -209,4 +201,17 @@ async fn fill(
         written.map_err(|error| ArrayError::new(ArrayErrorKind::Unavailable, error.to_string()))
     };
     array.with_lane(&pool, made.lane, fill).await
+}
+
+/// A small pool of this group, as a site file says it.
+pub(crate) fn draw_pool(prng: &mut Prng, name: &str, group: Group) -> Pool {
+    Pool {
+        name: name.to_owned(),
+        groups: vec![group],
+        lanes: prng.between(1, 2) as u16,
+        stripe_unit_bytes: 8 << 10,
+        page_bytes: 8192 << prng.below(3),
+        cache_bytes: 0,
+        ..Pool::usual()
+    }
 }

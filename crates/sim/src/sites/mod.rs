@@ -106,12 +106,7 @@ pub fn run(
     let is_wished = themes(seed).contains(&Theme::Sites);
     let books = match Books::draw(prng, operations, is_wished) {
         Ok(books) => Rc::new(books),
-        Err(what) => {
-            return Verdict {
-                failure: Some(what),
-                ..Verdict::default()
-            };
-        }
+        Err(what) => return Verdict::of_no_run(what),
     };
     let life = Life {
         name: "sites",

@@ -82,13 +82,7 @@ impl SimSockets {
         let settings = array.settings();
         let open = settings.portals.iter();
         let open = open.filter(|portal| Some(portal.address) != barred);
-        let open: Vec<Portal> = open
-            .map(|portal| Portal {
-                described: Some(portal.address),
-                address: portal.address,
-                group: portal.group,
-            })
-            .collect();
+        let open: Vec<Portal> = open.map(Portal::from).collect();
         let bound = open.iter().map(|portal| (portal.address, true)).collect();
         array.directory().set_portals(open);
         let sockets = SimSockets {

@@ -52,12 +52,8 @@ impl Front {
         control: &ControlPlane<SimWorld>,
         (states, limits): (&[Rc<ShardState<SimWorld>>], FrontLimits),
     ) -> Front {
-        let portal = |portal: &site::Portal| Portal {
-            group: portal.group,
-            ..Portal::from(portal.address)
-        };
         let settings = control.settings();
-        let portals = settings.portals.iter().map(portal);
+        let portals = settings.portals.iter().map(Portal::from);
         control.directory().set_portals(portals.collect());
         let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
         let noticed_after = limits.timeouts.silence * 10;
