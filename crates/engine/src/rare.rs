@@ -341,6 +341,7 @@ pub const BUGS: &[&str] = &[
     "drive of others is taken for an empty one",
     "drive outside the allowed directories is placed",
     "files of drives that are not taken stay",
+    "settings keep the place of a replaced drive",
     "settings name a new drive and the one that it replaces",
     "another pool of the same name is opened",
     "destruction that was cut short stays so",

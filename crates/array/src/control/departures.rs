@@ -4,6 +4,7 @@
 //! - A drive is forgotten when no lane of its pool has it any more. Of a pool that is not open, or
 //!   that a change under way waits for, nothing is forgotten.
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
+//! - A replacement that waits for a place is in the settings once it has that place.
 
 use super::{AddedDrive, ArrayError, ControlPlane, MissingDrive, merged, names};
 use engine::World;
@@ -81,7 +82,8 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Takes drives that are part of no pool any more off the record and out of the settings:
-    /// their group has left, or others stand in for them. Says whether something is still leaving.
+    /// their group has left, or others stand in for them. Says whether something is still leaving, or
+    /// a replacement waits for its place.
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
@@ -100,14 +102,26 @@ impl<W: World> ControlPlane<W> {
             }
             let leaves = |drive: &AddedDrive| open.stay(drive) == Stay::Leaves;
             let some_leave = added.iter().chain(&named).any(leaves);
-            let is_left_behind =
-                |drive: &AddedDrive| is_gone(drive) && !array.is_failed(&open.pools, drive);
-            if !some_leave && named.iter().any(is_left_behind) {
+            if !some_leave && array.are_settings_behind(&open, &named) {
                 array.keep_current_settings().await?;
             }
-            Ok(some_leave || open.some_wait || open.has_leaving())
+            let has_waiting = |info| !array.waiting_spares(info).is_empty();
+            let some_wait = open.some_wait || open.pools.iter().any(has_waiting);
+            Ok(some_leave || some_wait || open.has_leaving())
         })
         .await
+    }
+
+    /// Whether the settings name a drive that its pool has no more, or the place that a drive with a
+    /// replacement's name had before.
+    fn are_settings_behind(&self, open: &Open, named: &[AddedDrive]) -> bool {
+        let is_left_behind = |drive: &AddedDrive| {
+            open.stay(drive) == Stay::Gone && !self.is_failed(&open.pools, drive)
+        };
+        let planted = "settings keep the place of a replaced drive";
+        let is_elsewhere =
+            |info| !self.runtime.planted(planted) && self.is_elsewhere_by_settings(info);
+        named.iter().any(is_left_behind) || open.pools.iter().any(is_elsewhere)
     }
 
     /// Whether a drive that its pool has no more is one that failed, and that nobody has removed
@@ -129,6 +143,7 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Forgets the drives that have left; those that are leaving in the background, once they have.
+    /// Has the settings name replacements once they have their places.
     pub async fn follow_departures(self: &Arc<Self>) {
         if !self.some_leave().await {
             return;

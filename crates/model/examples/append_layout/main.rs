@@ -1,5 +1,5 @@
 //! Is a layout that appends random writes as full stripes, and cleans behind them, worth its cost?
-//! The tables of `docs/APPEND.md`: `cargo run --release -p ashlar-model --example append_layout`.
+//! The tables of `docs/internals/append-layout.md`: `cargo run --release -p ashlar-model --example append_layout`.
 //!
 //! `cleaning` counts what the cleaner writes, `drives` has modelled drives do it. Everything is
 //! drawn from fixed seeds.
