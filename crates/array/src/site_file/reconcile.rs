@@ -97,6 +97,14 @@ pub(super) async fn differences<W: World>(
         found.extend(differs(format!("group {}", wanted.name), &of));
     }
     found.extend(late);
+    let described = |name: &String| site.groups.iter().any(|group| group.name == *name);
+    let there = array.consistency_groups().await?.into_iter();
+    let others = there.filter(|group| !described(&group.name));
+    found.extend(others.map(|group| Difference {
+        action: Action::Keep,
+        what: format!("group {}", group.name),
+        how: "is not in the site file".to_owned(),
+    }));
     Ok(found)
 }
 
