@@ -4,7 +4,10 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use api::{Drive, DriveAdd, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool};
+use api::{
+    Drive, DriveAdd, DriveHealth, DriveRedundancy, DriveReplace, DriveReplaced, DriveState,
+    DriveVerdict, Pool,
+};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -213,6 +216,7 @@ fn show(client: &Client, args: ShowArgs) -> Result<(), Failure> {
             ("write latency", latency(drive.write_latency_us)),
             ("uuid", drive.uuid.clone()),
         ]);
+        lines.extend(drive.health.iter().flat_map(health_lines));
         pairs(&lines)
     })
 }
@@ -325,6 +329,50 @@ fn failure_lines(drive: &Drive) -> Vec<(&'static str, String)> {
     if let Some(name) = &failure.stands_in {
         lines.push(("stands in", name.clone()));
     }
+    lines
+}
+
+/// What a drive says of its own health.
+fn health_lines(health: &DriveHealth) -> Vec<(&'static str, String)> {
+    let verdict = match health.verdict {
+        DriveVerdict::Well => "well",
+        DriveVerdict::Warns => "warns",
+        DriveVerdict::Unknown => "not known",
+    };
+    let mut lines = vec![("health", verdict.to_owned())];
+    let warnings = health.warnings.iter();
+    lines.extend(warnings.map(|text| ("warning", text.clone())));
+    lines.extend(health.unread.clone().map(|why| ("no answer", why)));
+    let at = health.read_unix_s;
+    lines.extend(at.map(|at| ("health read", format!("{} UTC", utc(at)))));
+    lines.extend(health.model.clone().map(|model| ("model", model)));
+    let mut number = |name, value: Option<i64>, unit: &str| {
+        lines.extend(value.map(|value| (name, format!("{value}{unit}"))));
+    };
+    let signed = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
+    number("temperature", health.temperature_celsius, " °C");
+    number("powered on", signed(health.power_on_hours), " h");
+    number(
+        "reallocated sectors",
+        signed(health.reallocated_sectors),
+        "",
+    );
+    number("pending sectors", signed(health.pending_sectors), "");
+    number(
+        "uncorrectable sectors",
+        signed(health.uncorrectable_sectors),
+        "",
+    );
+    number("media errors", signed(health.media_errors), "");
+    number("spare blocks", signed(health.spare_percent), " %");
+    number(
+        "spare threshold",
+        signed(health.spare_threshold_percent),
+        " %",
+    );
+    number("life used", signed(health.used_percent), " %");
+    let bits = health.critical_warning;
+    lines.extend(bits.map(|bits| ("critical warning", format!("{bits:#04x}"))));
     lines
 }
 

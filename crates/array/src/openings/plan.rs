@@ -4,6 +4,7 @@
 //! - A look changes nothing: what makings have left that were cut short was taken back before.
 //! - A pool that an array of before has no record of is never made at a start: its drives may be away.
 
+use super::bays::SpinUp;
 use super::decide::decide;
 use super::error::{OpeningError, OpeningErrorKind};
 use super::look::{DriveContent, DrivePlace, Look};
@@ -57,8 +58,10 @@ impl<W: World> Openings<W> {
     ) -> Result<Vec<PoolPlan>, OpeningError> {
         let mut plans = Vec::new();
         let mut wrong = Vec::new();
+        let spin_up = SpinUp::default();
         for (index, pool) in known.site.pools.iter().enumerate() {
-            let planned = self.plan_pool(known, shards, (index, pool)).await?;
+            let planned = self.plan_pool(known, (shards, &spin_up), (index, pool));
+            let planned = planned.await?;
             match planned.and_then(|plan| self.not_half_made(plan)) {
                 Ok(plan) => plans.push(plan),
                 // Others were served before, and are: it keeps down itself only.
@@ -99,7 +102,10 @@ impl<W: World> Openings<W> {
         };
         let mut pools = settings.pools.iter().enumerate();
         match pools.find(|(_, pool)| pool.name == name) {
-            Some(pool) => Ok(Some(self.plan_pool(&known, array.shards(), pool).await?)),
+            Some(pool) => {
+                let on = (array.shards(), &SpinUp::default());
+                Ok(Some(self.plan_pool(&known, on, pool).await?))
+            }
             None => Ok(None),
         }
     }
@@ -107,12 +113,13 @@ impl<W: World> Openings<W> {
     async fn plan_pool(
         &self,
         known: &KnownPools<'_>,
-        shards: &[ShardHandle<W>],
+        (shards, spin_up): (&[ShardHandle<W>], &SpinUp),
         (index, pool): (usize, &site::Pool),
     ) -> Result<Planned, ShardGone> {
         let name = pool.name.as_str();
         let places = self.places(known, pool);
-        let looks = self.look(&shards[index % shards.len()], places).await?;
+        let shard = &shards[index % shards.len()];
+        let looks = self.look(shard, places, spin_up).await?;
         let planted = "another pool of the same name is opened";
         let uuid = known.uuid(name).filter(|_| !self.bays.planted(planted));
         let label = label_of(&looks, name, uuid);
