@@ -5,7 +5,8 @@
 //! - A program has no capability but one: where we are root it may read what root may read
 //!   (CAP_DAC_READ_SEARCH), since its files may be another user's. It gains none, either. A program for
 //!   a device has two more, without which the kernel passes no commands on: CAP_SYS_RAWIO (ATA, SCSI)
-//!   and CAP_SYS_ADMIN (NVMe). The filter of system calls refuses all else that these allow.
+//!   and CAP_SYS_ADMIN (NVMe). The filter of system calls refuses ports of the
+//!   machine, mounts, name spaces, modules and the like, which these allow, too.
 //! - The program opens the files of its [`Reach`] and the system's libraries, and nothing else.
 //!   Where the kernel has no Landlock, it is not started.
 //! - It can have our user, so root's, too, but never speaks for it: it connects to no socket,
@@ -435,6 +436,9 @@ mod tests {
             let limited = libc::prlimit(bystander, libc::RLIMIT_CPU, limit, none);
             push("prlimit", limited.into());
             push("unshare", libc::unshare(libc::CLONE_NEWUSER).into());
+            push("sethostname", libc::sethostname(std::ptr::null(), 0).into());
+            #[cfg(target_arch = "x86_64")]
+            push("iopl", libc::syscall(libc::SYS_iopl, 0));
             push("ptrace", libc::ptrace(libc::PTRACE_SEIZE, bystander, 0, 0));
             push(
                 "io_uring",

@@ -6,11 +6,14 @@
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
 //! - A replacement that waits for a place is in the settings once it has that place.
 
-use super::{AddedDrive, ArrayError, ControlPlane, MissingDrive, merged, names};
+use super::{
+    AddedDrive, ArrayError, ArrayErrorKind, ControlPlane, MissingDrive, Runtime, merged, names,
+};
 use engine::World;
 use engine::pool::PoolInfo;
 use futures_util::FutureExt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How often to look whether a group or a drive has left.
@@ -65,6 +68,52 @@ impl Open {
         let mut groups = self.pools.iter().flat_map(|info| &info.groups);
         let mut departed = self.pools.iter().map(|info| &info.departed);
         groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty())
+    }
+}
+
+/// Has one task at a time look at what leaves, however many ask for it.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    /// Who has asked since the task began; none while there is no task.
+    asked: AtomicU64,
+}
+
+impl Departures {
+    /// Asks for the task. Says whether whoever asks has to begin it.
+    fn ask(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// The task has seen to all who had asked by then. Says whether it ends: nobody has asked since.
+    fn may_end(&self, asked: u64) -> bool {
+        let ended = self
+            .asked
+            .compare_exchange(asked, 0, Ordering::AcqRel, Ordering::Acquire);
+        ended.is_ok()
+    }
+}
+
+/// Looks until nothing leaves any more.
+async fn follow<W: World>(array: Weak<ControlPlane<W>>, runtime: Arc<dyn Runtime>) {
+    let mut is_told = false;
+    loop {
+        runtime.sleep(PAUSE).await;
+        let Some(array) = array.upgrade() else { return };
+        let asked = array.departures.asked.load(Ordering::Acquire);
+        let goes_on = match array.forget_departed().await {
+            Ok(some_leave) => some_leave,
+            // Such as a full file system: what is not on record now can be later.
+            Err(error) => {
+                if !is_told {
+                    tracing::warn!("drives that have left stay on record: {error}");
+                }
+                is_told = true;
+                error.kind == ArrayErrorKind::Internal
+            }
+        };
+        if !goes_on && array.departures.may_end(asked) {
+            return;
+        }
     }
 }
 
@@ -145,28 +194,9 @@ impl<W: World> ControlPlane<W> {
     /// Forgets the drives that have left; those that are leaving in the background, once they have.
     /// Has the settings name replacements once they have their places.
     pub async fn follow_departures(self: &Arc<Self>) {
-        if !self.some_leave().await {
-            return;
+        if !matches!(self.forget_departed().await, Ok(false)) && self.departures.ask() {
+            let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
+            self.runtime.spawn(follow(array, runtime).boxed());
         }
-        let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
-        let follow = async move {
-            loop {
-                runtime.sleep(PAUSE).await;
-                match array.upgrade() {
-                    Some(array) if array.some_leave().await => {}
-                    _ => return,
-                }
-            }
-        };
-        self.runtime.spawn(follow.boxed());
-    }
-
-    /// Forgets the drives that have left, and says whether to look again.
-    async fn some_leave(self: &Arc<Self>) -> bool {
-        let forgotten = self.forget_departed().await;
-        forgotten.unwrap_or_else(|error| {
-            tracing::warn!("drives that have left stay on record: {error}");
-            false
-        })
     }
 }

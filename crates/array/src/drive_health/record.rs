@@ -63,7 +63,8 @@ impl DriveHealth {
 
     /// Whether to ask it now.
     pub fn is_due(&self, now: Time) -> bool {
-        let is_open = self.signs.values().any(|sign| !sign.counts);
+        let answers = self.unread.is_none();
+        let is_open = answers && self.signs.values().any(|sign| !sign.counts);
         let pause = if is_open { ASK_AGAIN } else { ASK_EVERY };
         self.asked.is_none_or(|asked| now.since(asked) >= pause)
     }
@@ -220,5 +221,10 @@ mod tests {
         assert!(!health.is_due(minute(62)) && health.is_due(minute(121)));
         health.take(Err("gone".to_owned()), (minute(121), 0));
         assert!(!health.is_due(minute(122)));
+        // One that sleeps after a first sign is not asked each minute.
+        health.take(Ok(reading(0, true)), (minute(181), 0));
+        assert!(health.is_due(minute(182)));
+        health.take(Err("asleep".to_owned()), (minute(182), 0));
+        assert!(!health.is_due(minute(183)) && health.is_due(minute(242)));
     }
 }

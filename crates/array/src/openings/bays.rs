@@ -27,6 +27,13 @@ pub const READY_TIME: Duration = Duration::from_secs(30);
 pub(super) struct SpinUp(Arc<OnceLock<Time>>);
 
 impl SpinUp {
+    /// Nothing is waited for: the drives have had their time.
+    pub(super) fn over() -> Self {
+        let spin_up = SpinUp::default();
+        let _ = spin_up.0.set(Time(0));
+        spin_up
+    }
+
     /// When the wait ends, if it begins `now` at the latest.
     pub(super) fn until(&self, now: Time) -> Time {
         *self.0.get_or_init(|| now + READY_TIME)

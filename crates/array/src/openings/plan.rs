@@ -15,6 +15,7 @@ use crate::control::{AddedDrive, ControlPlane};
 use crate::shard::{ShardGone, ShardHandle};
 use engine::World;
 use engine::pool::LabelSummary;
+use futures_util::future::join_all;
 use site::Site;
 use std::collections::BTreeMap;
 
@@ -59,10 +60,12 @@ impl<W: World> Openings<W> {
         let mut plans = Vec::new();
         let mut wrong = Vec::new();
         let spin_up = SpinUp::default();
-        for (index, pool) in known.site.pools.iter().enumerate() {
-            let planned = self.plan_pool(known, (shards, &spin_up), (index, pool));
-            let planned = planned.await?;
-            match planned.and_then(|plan| self.not_half_made(plan)) {
+        let pools = known.site.pools.iter().enumerate();
+        // At once: a disk that sleeps begins to spin when it is first looked at.
+        let planned = pools.map(|pool| self.plan_pool(known, (shards, &spin_up), pool));
+        let planned = join_all(planned).await;
+        for (pool, planned) in known.site.pools.iter().zip(planned) {
+            match planned?.and_then(|plan| self.not_half_made(plan)) {
                 Ok(plan) => plans.push(plan),
                 // Others were served before, and are: it keeps down itself only.
                 Err(why) if known.made.is_configured => plans.push(PoolPlan {
@@ -103,7 +106,7 @@ impl<W: World> Openings<W> {
         let mut pools = settings.pools.iter().enumerate();
         match pools.find(|(_, pool)| pool.name == name) {
             Some(pool) => {
-                let on = (array.shards(), &SpinUp::default());
+                let on = (array.shards(), &SpinUp::over());
                 Ok(Some(self.plan_pool(&known, on, pool).await?))
             }
             None => Ok(None),

@@ -140,7 +140,9 @@ impl Allowed {
     fn window(self, readers: u64, read_bytes: u64) -> u64 {
         let share = self.of_all / readers;
         match share >= read_bytes {
-            true => share.min(self.of_one),
+            true => share
+                .min(self.of_one)
+                .min(self.of_all.saturating_sub(self.coming)),
             false if self.coming < READERS_AT_ONCE * self.of_few => self.of_few.min(self.of_one),
             false => 0,
         }
@@ -292,6 +294,22 @@ mod tests {
             found = note(&readers, at * KIB, 16 * KIB, WINDOW_MAX).or(found);
         }
         assert!(found.is_some());
+    }
+
+    #[test]
+    fn what_is_on_its_way_counts() {
+        let of = |of_all, coming| Allowed {
+            of_one: 8 << 20,
+            of_all,
+            of_few: 1 << 20,
+            coming,
+        };
+        assert_eq!(of(64 << 20, 0).window(16, 64 * KIB), 4 << 20);
+        assert_eq!(of(64 << 20, 63 << 20).window(16, 64 * KIB), 1 << 20);
+        assert_eq!(of(64 << 20, 65 << 20).window(16, 64 * KIB), 0);
+        // A share is less than a read: two at a time.
+        assert_eq!(of(512 * KIB, (2 << 20) - 1).window(16, 64 * KIB), 1 << 20);
+        assert_eq!(of(512 * KIB, 2 << 20).window(16, 64 * KIB), 0);
     }
 
     #[test]

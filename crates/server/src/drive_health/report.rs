@@ -21,8 +21,15 @@ const REALLOCATED: u64 = 5;
 const PENDING: u64 = 197;
 const OFFLINE_UNCORRECTABLE: u64 = 198;
 
+/// The names under which 197 and 198 count sectors that can't be read. Under others, drives count
+/// something else there, or all that they ever had: smartd takes those names from smartmontools' table
+/// of drives.
+const PENDING_NAMES: &[&str] = &["Current_Pending_Sector"];
+const OFFLINE_NAMES: &[&str] = &["Offline_Uncorrectable", "Offline_Scan_UNC_SectCt"];
+
 /// Of what smartctl says, this much is told.
 const SAID_MAX: usize = 300;
+const NAME_MAX: usize = 64;
 
 /// What the drive says of itself.
 ///
@@ -65,17 +72,22 @@ fn said(report: &Value) -> String {
     let messages = messages.and_then(Value::as_array).into_iter().flatten();
     let lines = messages.filter_map(|one| one["string"].as_str());
     let said = lines.collect::<Vec<_>>().join("; ");
-    let printable = said.chars().filter(|letter| !letter.is_control());
-    match printable.take(SAID_MAX).collect::<String>() {
+    match printable(&said, SAID_MAX) {
         said if said.is_empty() => said,
         said => format!(" ({said})"),
     }
 }
 
+/// The printable part of a text of a drive, so much at most.
+fn printable(text: &str, letters_max: usize) -> String {
+    let letters = text.chars().filter(|letter| !letter.is_control());
+    letters.take(letters_max).collect()
+}
+
 fn reading(report: &Value) -> Reading {
     let number = |place: &str| report.pointer(place).and_then(Value::as_u64);
     let degrees = |place: &str| report.pointer(place).and_then(Value::as_i64);
-    let text = |key: &str| report[key].as_str().map(str::to_owned);
+    let text = |key: &str| Some(printable(report[key].as_str()?, NAME_MAX));
     let nvme = |key: &str| number(&format!("/nvme_smart_health_information_log/{key}"));
     let critical = nvme("critical_warning");
     let passed = report.pointer("/smart_status/passed");
@@ -93,9 +105,9 @@ fn reading(report: &Value) -> Reading {
         power_on_hours: number("/power_on_time/hours"),
         reallocated_sectors: attribute(report, REALLOCATED)
             .or_else(|| number("/scsi_grown_defect_list")),
-        pending_sectors: attribute(report, PENDING)
+        pending_sectors: named_attribute(report, PENDING, PENDING_NAMES)
             .or_else(|| number("/scsi_pending_defects/count")),
-        uncorrectable_sectors: attribute(report, OFFLINE_UNCORRECTABLE),
+        uncorrectable_sectors: named_attribute(report, OFFLINE_UNCORRECTABLE, OFFLINE_NAMES),
         media_errors: nvme("media_errors").or_else(|| uncorrected(report)),
         critical_warning: critical.and_then(|bits| u8::try_from(bits).ok()),
         spare_percent: nvme("available_spare"),
@@ -111,7 +123,19 @@ fn attributes(report: &Value) -> impl Iterator<Item = &Value> {
 
 /// The raw value of an ATA attribute. Its upper bytes may have something else, so the lower four count.
 fn attribute(report: &Value, id: u64) -> Option<u64> {
-    let found = attributes(report).find(|one| one["id"].as_u64() == Some(id))?;
+    raw_of(attributes(report).find(|one| one["id"].as_u64() == Some(id))?)
+}
+
+/// The same, where the attribute has one of these names.
+fn named_attribute(report: &Value, id: u64, names: &[&str]) -> Option<u64> {
+    let is_it = |one: &&Value| {
+        let name = one["name"].as_str();
+        one["id"].as_u64() == Some(id) && name.is_some_and(|name| names.contains(&name))
+    };
+    raw_of(attributes(report).find(is_it)?)
+}
+
+fn raw_of(found: &Value) -> Option<u64> {
     let raw = found.pointer("/raw/value").and_then(Value::as_u64)?;
     Some(raw & u64::from(u32::MAX))
 }
@@ -125,7 +149,7 @@ fn failing_attributes(report: &Value) -> Vec<FailingAttribute> {
     let failing = attributes(report).filter(is_failing);
     let named = failing.filter_map(|one| {
         let id = u8::try_from(one["id"].as_u64()?).ok()?;
-        let name = one["name"].as_str().unwrap_or("unnamed").to_owned();
+        let name = printable(one["name"].as_str().unwrap_or("unnamed"), NAME_MAX);
         Some(FailingAttribute { id, name })
     });
     named.collect()

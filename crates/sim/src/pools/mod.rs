@@ -364,9 +364,14 @@ impl Boot {
     fn is_free(&self, request: &Request) -> bool {
         let under_way = self.books.under_way.borrow();
         let drives = request.drives();
+        // What a making that was cut short has left on drives is taken back first.
+        let state = self.openings.made().pool(request.pool());
+        let is_half_made = state.is_some_and(|state| state.is_being_made());
         under_way.iter().all(|(other, _)| {
             let mut taken = other.drives().into_iter();
-            other.pool() != request.pool() && !taken.any(|name| drives.contains(&name))
+            let is_in_the_way = is_half_made && !other.drives().is_empty();
+            let shares_drives = taken.any(|name| drives.contains(&name));
+            other.pool() != request.pool() && !shares_drives && !is_in_the_way
         })
     }
 

@@ -134,6 +134,33 @@ fn a_sata_disk_warns_by_sectors_and_by_thresholds() {
     assert_eq!(packed.pending_sectors, Some(0));
 }
 
+/// By smartmontools' table of drives: the MX500 flips the first at random, some count recoveries or all
+/// that they ever had.
+#[test]
+fn what_has_another_name_is_no_count_of_sectors() {
+    let sick = disk((0, 1, 2), "");
+    for (name, other) in [
+        ("Current_Pending_Sector", "Bogus_Current_Pend_Sect"),
+        ("Current_Pending_Sector", "Total_Pending_Sectors"),
+        ("Offline_Uncorrectable", "RAID_Recovery_Cnt"),
+        ("Offline_Uncorrectable", "Total_Offl_Uncorrectabl"),
+    ] {
+        let found = kinds(&read(0, &sick.replace(name, other)));
+        assert_eq!(found.len(), 1, "{other}: {found:?}");
+    }
+}
+
+#[test]
+fn texts_of_drives_are_printable_and_short() {
+    let hostile = format!("\\u001b[2J{}", "W".repeat(100));
+    let found = read(
+        0,
+        &disk((0, 0, 0), "").replace("WDC WD20EFRX-68EUZN0", &hostile),
+    );
+    let model = found.model.unwrap();
+    assert!(model.starts_with("[2JWW") && model.len() == 64, "{model:?}");
+}
+
 #[test]
 fn a_sas_disk_is_read() {
     let reading = read(0, &sas(true, 31));
