@@ -26,12 +26,17 @@ const OTHERS_TIME: Duration = Duration::from_secs(20);
 const LOOKS: u32 = 20;
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
+/// Why a pool is not made when what an earlier making of it left can't be taken back yet.
+const NOT_TAKEN_BACK: &str = "could not be made before";
+
 /// What is wrong with an answer, if anything is.
 pub(super) fn judge(request: &Request, done: &Result<(), ArrayError>) -> Option<String> {
     let is_barred = matches!(request, Request::Create(wanted) if wanted.is_barred);
     let brief = request.brief();
     match done {
         Ok(()) if is_barred => Some(format!("a pool is made of a drive of others: {brief}")),
+        // A drive that the making before has left labelled may be of another request now.
+        Err(error) if error.context.contains(NOT_TAKEN_BACK) => None,
         Err(error) if !is_barred && error.kind != ArrayErrorKind::Internal => {
             Some(format!("{brief}: refused without a reason: {error:?}"))
         }

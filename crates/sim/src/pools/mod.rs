@@ -194,12 +194,16 @@ impl Books {
         let oracle = self.oracle.borrow();
         // What a making or a destruction has left is looked for once.
         let is_left = !oracle.left.is_empty() || !oracle.unsure.is_empty();
-        let is_quiet = self.under_way.borrow().is_empty() && !is_left;
+        let under_way = self.under_way.borrow();
+        let mut making = under_way
+            .iter()
+            .filter(|(request, _)| !matches!(request, Request::Fill { .. }));
+        let is_quiet = making.next().is_none() && !is_left;
         for bay in self.shelf.own() {
             bay.ready_at.set(now);
             bay.is_dead.set(false);
             let is_used = oracle.used().contains(&bay.name);
-            if !is_used || !is_quiet || bay.is_file || !prng.chance(1, 6) {
+            if !is_used || !is_quiet || bay.is_file || !prng.chance(1, 3) {
                 continue;
             }
             match bay.is_there() {
@@ -364,14 +368,9 @@ impl Boot {
     fn is_free(&self, request: &Request) -> bool {
         let under_way = self.books.under_way.borrow();
         let drives = request.drives();
-        // What a making that was cut short has left on drives is taken back first.
-        let state = self.openings.made().pool(request.pool());
-        let is_half_made = state.is_some_and(|state| state.is_being_made());
         under_way.iter().all(|(other, _)| {
             let mut taken = other.drives().into_iter();
-            let is_in_the_way = is_half_made && !other.drives().is_empty();
-            let shares_drives = taken.any(|name| drives.contains(&name));
-            other.pool() != request.pool() && !shares_drives && !is_in_the_way
+            other.pool() != request.pool() && !taken.any(|name| drives.contains(&name))
         })
     }
 
