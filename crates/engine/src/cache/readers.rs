@@ -338,7 +338,7 @@ mod tests {
             windows.max()
         };
         assert_eq!(reads(1, 3, Time(0)), Some(128 * KIB));
-        assert_eq!(reads(2, 3, Time(0)), Some(12 * KIB), "a part");
+        assert_eq!(reads(2, 3, Time(0)), Some(96 * KIB), "its share");
         let later = Time(0) + IDLE + Duration::from_secs(1);
         assert_eq!(reads(3, 3, later), Some(128 * KIB));
     }
