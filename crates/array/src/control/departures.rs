@@ -99,7 +99,7 @@ async fn follow<W: World>(array: Weak<ControlPlane<W>>, runtime: Arc<dyn Runtime
     loop {
         runtime.sleep(PAUSE).await;
         let Some(array) = array.upgrade() else { return };
-        let asked = array.departures.asked.load(Ordering::Acquire);
+        let asked = array.places().departures.asked.load(Ordering::Acquire);
         let goes_on = match array.forget_departed().await {
             Ok(some_leave) => some_leave,
             // Such as a full file system: what is not on record now can be later.
@@ -111,7 +111,7 @@ async fn follow<W: World>(array: Weak<ControlPlane<W>>, runtime: Arc<dyn Runtime
                 error.kind == ArrayErrorKind::Internal
             }
         };
-        if !goes_on && array.departures.may_end(asked) {
+        if !goes_on && array.places().departures.may_end(asked) {
             return;
         }
     }
@@ -194,7 +194,7 @@ impl<W: World> ControlPlane<W> {
     /// Forgets the drives that have left; those that are leaving in the background, once they have.
     /// Has the settings name replacements once they have their places.
     pub async fn follow_departures(self: &Arc<Self>) {
-        if !matches!(self.forget_departed().await, Ok(false)) && self.departures.ask() {
+        if !matches!(self.forget_departed().await, Ok(false)) && self.places().departures.ask() {
             let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
             self.runtime.spawn(follow(array, runtime).boxed());
         }

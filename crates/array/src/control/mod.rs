@@ -129,7 +129,6 @@ pub struct ArrayState<W: World> {
     /// Where exports, hosts and the like are kept.
     store: Arc<dyn Store<Configuration>>,
     is_complete: AtomicBool,
-    departures: departures::Departures,
     /// The last write of the configuration failed: the record may say what that was to say.
     is_unkept: AtomicBool,
     /// The configuration was lost once.
@@ -191,7 +190,6 @@ impl<W: World> ControlPlane<W> {
             hosts: Mutex::default(),
             store,
             is_complete: AtomicBool::new(false),
-            departures: departures::Departures::default(),
             is_unkept: AtomicBool::new(false),
             was_lost: AtomicBool::new(false),
             jobs,

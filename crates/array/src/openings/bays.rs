@@ -21,19 +21,12 @@ pub const READ_TIME: Duration = Duration::from_secs(5);
 /// disks allow 30 s from power on.
 pub const READY_TIME: Duration = Duration::from_secs(30);
 
-/// How long drives are waited for that are not ready: all pools that are opened together share one, so
+/// How long drives are waited for that are not ready: all pools of a start share one, so
 /// that a dead drive in each costs no more than one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpinUp(Arc<OnceLock<Time>>);
 
 impl SpinUp {
-    /// Nothing is waited for: the drives have had their time.
-    pub(super) fn over() -> Self {
-        let spin_up = SpinUp::default();
-        let _ = spin_up.0.set(Time(0));
-        spin_up
-    }
-
     /// When the wait ends, if it begins `now` at the latest.
     pub(super) fn until(&self, now: Time) -> Time {
         *self.0.get_or_init(|| now + READY_TIME)

@@ -58,6 +58,9 @@ pub struct Openings<W: World> {
     bays: Arc<dyn DriveBays<W>>,
     made: MadePools,
     data: PathBuf,
+    /// How long the start waits for drives that are not ready. Later openings wait no more: they are
+    /// tried again.
+    spin_up: SpinUp,
     /// At its head stands who notes what came of an opening: of two pools with a volume of one name,
     /// one stays open.
     noting: Arc<Line>,
@@ -70,6 +73,7 @@ impl<W: World> Openings<W> {
             bays,
             made,
             data,
+            spin_up: SpinUp::default(),
             noting: Arc::default(),
         }
     }
@@ -95,9 +99,8 @@ impl<W: World> Openings<W> {
         &self,
         shard: &ShardHandle<W>,
         places: Vec<DrivePlace>,
-        spin_up: &SpinUp,
     ) -> Result<Vec<Look>, ShardGone> {
-        look::look(&self.bays, shard, places, spin_up).await
+        look::look(&self.bays, shard, places, &self.spin_up).await
     }
 
     /// Looks at one place, and does not wait for what is in use.

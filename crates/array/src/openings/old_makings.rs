@@ -8,7 +8,7 @@
 //! - No label is wiped: of a pool without volumes, nobody knows whether it is of another array.
 
 use super::Openings;
-use super::bays::{SpinUp, in_time};
+use super::bays::in_time;
 use super::error::OpeningError;
 use super::look::{DriveContent, DrivePlace, Look};
 use super::made::MadePool;
@@ -88,8 +88,7 @@ impl<W: World> Openings<W> {
     ) -> Result<Found, OpeningError> {
         let place = |path: &PathBuf| DrivePlace::at(path.display().to_string(), path.clone());
         let all = new_files.iter().chain(&of_before).map(place);
-        let spin_up = SpinUp::default();
-        let looks = self.look(shard, all.collect(), &spin_up).await?;
+        let looks = self.look(shard, all.collect()).await?;
         let is_away = |look: &Look| {
             let is_unread = matches!(
                 look.found,

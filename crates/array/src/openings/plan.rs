@@ -4,7 +4,6 @@
 //! - A look changes nothing: what makings have left that were cut short was taken back before.
 //! - A pool that an array of before has no record of is never made at a start: its drives may be away.
 
-use super::bays::SpinUp;
 use super::decide::decide;
 use super::error::{OpeningError, OpeningErrorKind};
 use super::look::{DriveContent, DrivePlace, Look};
@@ -59,10 +58,9 @@ impl<W: World> Openings<W> {
     ) -> Result<Vec<PoolPlan>, OpeningError> {
         let mut plans = Vec::new();
         let mut wrong = Vec::new();
-        let spin_up = SpinUp::default();
         let pools = known.site.pools.iter().enumerate();
         // At once: a disk that sleeps begins to spin when it is first looked at.
-        let planned = pools.map(|pool| self.plan_pool(known, (shards, &spin_up), pool));
+        let planned = pools.map(|pool| self.plan_pool(known, shards, pool));
         let planned = join_all(planned).await;
         for (pool, planned) in known.site.pools.iter().zip(planned) {
             match planned?.and_then(|plan| self.not_half_made(plan)) {
@@ -105,10 +103,7 @@ impl<W: World> Openings<W> {
         };
         let mut pools = settings.pools.iter().enumerate();
         match pools.find(|(_, pool)| pool.name == name) {
-            Some(pool) => {
-                let on = (array.shards(), &SpinUp::over());
-                Ok(Some(self.plan_pool(&known, on, pool).await?))
-            }
+            Some(pool) => Ok(Some(self.plan_pool(&known, array.shards(), pool).await?)),
             None => Ok(None),
         }
     }
@@ -116,13 +111,13 @@ impl<W: World> Openings<W> {
     async fn plan_pool(
         &self,
         known: &KnownPools<'_>,
-        (shards, spin_up): (&[ShardHandle<W>], &SpinUp),
+        shards: &[ShardHandle<W>],
         (index, pool): (usize, &site::Pool),
     ) -> Result<Planned, ShardGone> {
         let name = pool.name.as_str();
         let places = self.places(known, pool);
         let shard = &shards[index % shards.len()];
-        let looks = self.look(shard, places, spin_up).await?;
+        let looks = self.look(shard, places).await?;
         let planted = "another pool of the same name is opened";
         let uuid = known.uuid(name).filter(|_| !self.bays.planted(planted));
         let label = label_of(&looks, name, uuid);

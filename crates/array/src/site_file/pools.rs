@@ -107,15 +107,18 @@ fn of_pool<W: World>(
     found.extend((!how.is_empty()).then(|| of_it(Action::Change, how.join("; "))));
     let drives = pool.drives().filter_map(|name| site.drive(name));
     let elsewhere = drives.filter(|drive| is_elsewhere(drive, settings, array, &pool.name));
-    found.extend(elsewhere.map(|drive| Difference {
+    found.extend(elsewhere.map(is_looked_for));
+    found
+}
+
+/// That a drive is looked for where the file says.
+fn is_looked_for(drive: &Drive) -> Difference {
+    let path = drive.source.path().display();
+    Difference {
         action: Action::Change,
         what: format!("drive {}", drive.name),
-        how: format!(
-            "is looked for at {} from then on",
-            drive.source.path().display()
-        ),
-    }));
-    found
+        how: format!("is looked for at {path} from then on"),
+    }
 }
 
 /// What a pool was made with, and has for good, where the file says otherwise.

@@ -61,6 +61,18 @@ struct Reader {
 }
 
 impl Reader {
+    /// One that has read once, up to `end`.
+    fn new(volume: VolumeId, end: u64, now: Time) -> Self {
+        Reader {
+            volume,
+            next: end,
+            reads: 1,
+            ahead: end,
+            window: WINDOW_FIRST / 2,
+            heard: now,
+        }
+    }
+
     fn is_in_order(&self) -> bool {
         self.reads >= READS_IN_ORDER
     }
@@ -98,15 +110,7 @@ impl Readers {
         let mut slots = self.slots.borrow_mut();
         slots.resize(SETS * WAYS, None);
         let Some(at) = find(&slots, volume, read.start) else {
-            let new = Reader {
-                volume,
-                next: read.end,
-                reads: 1,
-                ahead: read.end,
-                window: WINDOW_FIRST / 2,
-                heard: now,
-            };
-            place(&mut slots, new, now);
+            place(&mut slots, Reader::new(volume, read.end, now), now);
             return None;
         };
         let mut reader = slots[at].take()?;
