@@ -346,31 +346,20 @@ fn health_lines(health: &DriveHealth) -> Vec<(&'static str, String)> {
     let at = health.read_unix_s;
     lines.extend(at.map(|at| ("health read", format!("{} UTC", utc(at)))));
     lines.extend(health.model.clone().map(|model| ("model", model)));
-    let mut number = |name, value: Option<i64>, unit: &str| {
-        lines.extend(value.map(|value| (name, format!("{value}{unit}"))));
-    };
-    let signed = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
-    number("temperature", health.temperature_celsius, " °C");
-    number("powered on", signed(health.power_on_hours), " h");
-    number(
-        "reallocated sectors",
-        signed(health.reallocated_sectors),
-        "",
-    );
-    number("pending sectors", signed(health.pending_sectors), "");
-    number(
-        "uncorrectable sectors",
-        signed(health.uncorrectable_sectors),
-        "",
-    );
-    number("media errors", signed(health.media_errors), "");
-    number("spare blocks", signed(health.spare_percent), " %");
-    number(
-        "spare threshold",
-        signed(health.spare_threshold_percent),
-        " %",
-    );
-    number("life used", signed(health.used_percent), " %");
+    let temperature = health.temperature_celsius;
+    lines.extend(temperature.map(|degrees| ("temperature", format!("{degrees} °C"))));
+    let counts = [
+        ("powered on", health.power_on_hours, " h"),
+        ("reallocated sectors", health.reallocated_sectors, ""),
+        ("pending sectors", health.pending_sectors, ""),
+        ("uncorrectable sectors", health.uncorrectable_sectors, ""),
+        ("media errors", health.media_errors, ""),
+        ("spare blocks", health.spare_percent, " %"),
+        ("spare threshold", health.spare_threshold_percent, " %"),
+        ("life used", health.used_percent, " %"),
+    ];
+    let known = counts.into_iter();
+    lines.extend(known.filter_map(|(name, count, unit)| Some((name, format!("{}{unit}", count?)))));
     let bits = health.critical_warning;
     lines.extend(bits.map(|bits| ("critical warning", format!("{bits:#04x}"))));
     lines

@@ -101,8 +101,8 @@ fn at_threshold(attribute: &FailingAttribute) -> Warning {
 }
 
 /// smartd.conf(5), directives `-C 197` and `-U 198`, which are its defaults: no sector is pending, and
-/// none was found unreadable. Drives failed 16 and 39 times as often within 60 days after the first such
-/// sector (Pinheiro and others, "Failure Trends in a Large Disk Drive Population", FAST 2007, sections
+/// none was found unreadable. Within 60 days after the first such sector, drives failed 16 and 39 times
+/// as often (Pinheiro and others, "Failure Trends in a Large Disk Drive Population", FAST 2007, sections
 /// 3.5.4 and 3.5.1). Pending defects of SCSI (SBC-4, log page 15h, subpage 01h) are the same.
 fn unreadable(reading: &Reading) -> Vec<Warning> {
     let sectors = |count: u64| match count {

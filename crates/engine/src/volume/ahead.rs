@@ -13,15 +13,15 @@ use base::{BLOCK_BYTES, PhysPage, PoolOffset};
 use futures_util::future::{join, join_all};
 use std::ops::Range;
 
-/// The part of the cache that one of few readers may have ahead of it, where there is not enough for
-/// all: half of the queue that new blocks have in any case.
+/// The part of the cache that one of few readers may have ahead of it where there is not enough for all.
+/// It is half of the queue that new blocks have in any case.
 const FEW_PARTS: u64 = 20;
 
 /// The most that is read ahead of a reader, in bytes, where no drive has an arm to move.
 const WINDOW_MAX: u64 = 2 << 20;
 
-/// The same for each drive of a pool of disks, which is some times what a disk reads while its arm
-/// moves from one reader's data to another's; and for the whole pool.
+/// The same for each drive of a pool of disks, and for the whole pool. A disk reads several times less
+/// while its arm moves from one reader's data to another's.
 const WINDOW_PER_DISK: u64 = 1 << 20;
 const WINDOW_OF_DISKS_MAX: u64 = 32 << 20;
 

@@ -145,15 +145,12 @@ impl Boot {
     /// waits for a place.
     fn behind(&self, info: &PoolInfo) -> Option<String> {
         let places = self.array.places();
-        let named = places.named();
         let all = || info.members.iter().chain(&info.spares);
         let is_alone = |name: &str| all().filter(|one| one.name == name).count() == 1;
         let is_elsewhere = |member: &&MemberInfo| {
             let at = places.find_of(POOL, &member.name).map(|place| place.path);
-            let mut of_name = named
-                .iter()
-                .filter(|known| known.pool == POOL && known.name == member.name);
-            is_alone(&member.name) && of_name.any(|known| Some(&known.path) != at.as_ref())
+            let named = places.named_of(POOL, &member.name);
+            is_alone(&member.name) && named.is_some_and(|named| Some(named.path) != at)
         };
         let mut used = info
             .members

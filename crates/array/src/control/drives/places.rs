@@ -134,6 +134,14 @@ impl DrivePlaces {
         self.settled().drives.clone()
     }
 
+    /// Where the settings say that the drive called `name` of this pool is.
+    pub fn named_of(&self, pool: &str, name: &str) -> Option<AddedDrive> {
+        let settled = self.settled();
+        let mut drives = settled.drives.iter();
+        let found = drives.find(|drive| drive.pool == pool && drive.name == name);
+        found.cloned()
+    }
+
     /// The drives that were added.
     // Whoever panicked with this lock held has left a whole list behind.
     pub fn added(&self) -> MutexGuard<'_, Vec<AddedDrive>> {

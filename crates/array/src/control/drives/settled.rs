@@ -85,13 +85,11 @@ impl<W: World> ControlPlane<W> {
     /// Whether the settings say that a drive of an open pool is at a place where another was that had its
     /// name.
     pub(in crate::control) fn is_elsewhere_by_settings(&self, info: &PoolInfo) -> bool {
-        let named = self.places().named();
         let is_elsewhere = |member: &MemberInfo| {
+            let named = self.places().named_of(&info.name, &member.name);
             let at = self.settled_place(info, member);
-            let mut of_name = named
-                .iter()
-                .filter(|known| known.pool == info.name && known.name == member.name);
-            at.is_some_and(|at| of_name.any(|known| known.path != at.path))
+            at.zip(named)
+                .is_some_and(|(at, named)| named.path != at.path)
         };
         let waiting = self.waiting_spares(info);
         let mut all = info.members.iter().chain(&info.spares);
@@ -108,8 +106,7 @@ impl<W: World> ControlPlane<W> {
         if !is_shared || member.state != MemberState::Failed {
             return self.places().find_of(&info.name, &member.name);
         }
-        let mut named = self.places().named().into_iter();
-        named.find(|known| known.pool == info.name && known.name == member.name)
+        self.places().named_of(&info.name, &member.name)
     }
 }
 
