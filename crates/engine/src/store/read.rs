@@ -93,6 +93,9 @@ impl<W: World> Store<W> {
             let source = match self.source_now(&zone, first) {
                 Some(source) => source,
                 None => {
+                    if let Some(data) = Box::pin(self.read_cold(&zone, first, 1)).await {
+                        return Ok(data.into());
+                    }
                     let _pinned = self.integrity.pin(zone.shape.zone, first..first + 1).await;
                     Box::pin(self.wait_for_fills(&zone, first, 1)).await;
                     match self.source_now(&zone, first) {
@@ -117,6 +120,9 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Result<Payload, Unreadable> {
+        if let Some(data) = self.read_cold(zone, first, count).await {
+            return Ok(data.into());
+        }
         let mut _pinned = self.pin_unless_cached(zone, first, count).await;
         // Others that waited for the same sums may have begun meanwhile.
         if self
@@ -335,7 +341,7 @@ impl<W: World> Store<W> {
             .all(|(index, sum)| Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
     }
 
-    fn keep(&self, zone: &Zone<W>, block: u64, data: &Slice) {
+    pub(super) fn keep(&self, zone: &Zone<W>, block: u64, data: &Slice) {
         if !self.cache.is_on() {
             return;
         }
@@ -366,13 +372,9 @@ impl<W: World> Store<W> {
     ) -> Option<Rc<Member<W>>> {
         let number = zone.shape.zone;
         if zone.shape.geometry.code == Code::Mirror {
-            let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
-            let turn = self.counts.operations(Purpose::HostRead) as usize;
-            let copies = places.len();
-            let rotated = (0..copies).map(|i| places.start + (turn + i) % copies);
-            return rotated
+            let readable = self.copies_in_turn(zone, stripe).into_iter();
+            return readable
                 .map(|place| zone.group.place(place))
-                .filter(|member| member.is_readable(number))
                 .min_by_key(|member| (member.is_asked_last(), member.outstanding()));
         }
         let place = zone.data_place(stripe, column);
@@ -380,6 +382,17 @@ impl<W: World> Store<W> {
         // What a suspect or late drive holds is put together from the others, where
         // they can: that is what the slow path does.
         (member.is_readable(number) && !self.goes_around(zone, stripe, place)).then_some(member)
+    }
+
+    /// The readable copies of a mirror, from another one on each time.
+    pub(super) fn copies_in_turn(&self, zone: &Zone<W>, stripe: StripeRef) -> SmallVec<[usize; 3]> {
+        let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
+        let turn = self.counts.operations(Purpose::HostRead) as usize;
+        let copies = places.len();
+        let rotated = (0..copies).map(|i| places.start + (turn + i) % copies);
+        rotated
+            .filter(|place| zone.group.place(*place).is_readable(zone.shape.zone))
+            .collect()
     }
 
     /// The slow way: block by block under the stripe's lock, from whatever is left,
