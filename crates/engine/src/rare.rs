@@ -7,7 +7,6 @@
 pub const MARKS: &[&str] = &[
     "damage of a drive that is cut off",
     "sums of a silent drive asked for again",
-    "sums read from fewer copies",
     "data read beside its sums",
     "append joins a batch",
     "block given up",
@@ -237,7 +236,6 @@ pub const BUGS: &[&str] = &[
     "stopped pool goes on writing",
     "sums kept where blocks are zeroed",
     "sums not verified on reads",
-    "sums vouch for their own drive",
     "sums of a new zone not flushed",
     "trash gives a name that is taken",
     "thick while pages are given back",

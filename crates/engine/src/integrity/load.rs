@@ -47,10 +47,10 @@ enum Todo {
 }
 
 /// What a copy says: the newest of its slots, and whether both are there.
-pub(super) struct Pair {
-    pub(super) version: Version,
-    pub(super) sums: Sums,
-    pub(super) whole: bool,
+struct Pair {
+    version: Version,
+    sums: Sums,
+    whole: bool,
     /// Both slots could be read.
     is_read: bool,
 }
@@ -61,7 +61,7 @@ pub(super) type BothSlots = [Option<Slice>; 2];
 impl<W: World> Integrity<W> {
     /// Reads both slots of a copy: at once, as they are near, and each by itself where
     /// something between them, or one of them, can't be read.
-    pub(super) async fn read_slots(
+    async fn read_slots(
         &self,
         zone: &Zone<W>,
         member: &Member<W>,
@@ -145,7 +145,7 @@ impl<W: World> Integrity<W> {
                         waiting.push(done);
                         Some(wait)
                     }
-                    Some(Slot::Partial(_)) | None => {
+                    None => {
                         slots.insert(key, Slot::Loading(Vec::new()));
                         None
                     }
@@ -296,7 +296,7 @@ impl<W: World> Integrity<W> {
                 let _ = done.send(());
             }
         }
-        self.evict_for_one();
+        self.evict(EVICTION_STEPS_OF_LOAD);
         cached
     }
 
@@ -388,7 +388,7 @@ impl<W: World> Integrity<W> {
     }
 
     /// What a copy would say, where drives keep no bytes.
-    pub(super) fn kept_pair(&self, zone: &Zone<W>, index: u64) -> Pair {
+    fn kept_pair(&self, zone: &Zone<W>, index: u64) -> Pair {
         let mut kept = self.kept.borrow_mut();
         let number = zone.shape.zone;
         let block = kept.block((number, index), zone.shape.blocks, self.first_version());
@@ -448,11 +448,6 @@ impl<W: World> Integrity<W> {
         }
     }
 
-    /// As [`Integrity::evict`], for a block that has come.
-    pub(super) fn evict_for_one(&self) {
-        self.evict(EVICTION_STEPS_OF_LOAD);
-    }
-
     /// Sends blocks out of RAM that are clean, not in use, and were not looked at
     /// since the clock came by last. Looks at `most` blocks.
     pub(super) fn evict(&self, most: usize) {
@@ -462,19 +457,16 @@ impl<W: World> Integrity<W> {
         while slots.len() > self.budget_blocks.get() && steps > 0 {
             steps -= 1;
             let Some(key) = clock.pop_front() else { return };
-            let goes = match slots.get(&key) {
-                Some(Slot::Loaded(cached)) => is_idle(cached) && !cached.used.replace(false),
-                Some(Slot::Partial(partial)) => !partial.used.replace(false),
-                Some(Slot::Loading(_)) | None => continue,
-            };
-            if !goes {
-                clock.push_back(key);
+            let Some(Slot::Loaded(cached)) = slots.get(&key) else {
                 continue;
+            };
+            if is_idle(cached) && !cached.used.replace(false) {
+                self.keep(cached);
+                slots.remove(&key);
+                self.world.reached("integrity block evicted");
+            } else {
+                clock.push_back(key);
             }
-            if let Some(Slot::Loaded(cached)) = slots.remove(&key) {
-                self.keep(&cached);
-            }
-            self.world.reached("integrity block evicted");
         }
     }
 
@@ -488,16 +480,10 @@ impl<W: World> Integrity<W> {
         self.drop_idle(zone, blocks);
         for index in 0..blocks {
             // One that is there is being changed, or somebody has just read all its copies.
-            if !self.has_whole(key(zone, index)) {
+            if !self.slots.borrow().contains_key(&key(zone, index)) {
                 drop(self.cached(zone, index).await);
             }
         }
-    }
-
-    /// Whether a block is in RAM, or on its way, and not just from some copies.
-    pub(super) fn has_whole(&self, key: u64) -> bool {
-        let slots = self.slots.borrow();
-        !matches!(slots.get(&key), None | Some(Slot::Partial(_)))
     }
 
     /// Sends the blocks of a zone, so many, out of RAM, but for those that are dirty or in use.
@@ -505,18 +491,14 @@ impl<W: World> Integrity<W> {
         let mut slots = self.slots.borrow_mut();
         let mut dropped = FxHashSet::default();
         for key in (0..blocks).map(|index| key(zone, index)) {
-            let goes = match slots.get(&key) {
-                Some(Slot::Loaded(cached)) => is_idle(cached),
-                Some(Slot::Partial(_)) => true,
-                Some(Slot::Loading(_)) | None => false,
-            };
-            if !goes {
+            let Some(Slot::Loaded(cached)) = slots.get(&key) else {
                 continue;
+            };
+            if is_idle(cached) {
+                self.keep(cached);
+                slots.remove(&key);
+                dropped.insert(key);
             }
-            if let Some(Slot::Loaded(cached)) = slots.remove(&key) {
-                self.keep(&cached);
-            }
-            dropped.insert(key);
         }
         if !dropped.is_empty() {
             let mut clock = self.clock.borrow_mut();
@@ -530,7 +512,7 @@ fn is_idle(cached: &Rc<Cached>) -> bool {
     !cached.dirty.get() && Rc::strong_count(cached) == 1
 }
 
-pub(super) fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {
+fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {
     let is_read = slots.iter().all(Option::is_some);
     let slots: Vec<_> = slots
         .iter()

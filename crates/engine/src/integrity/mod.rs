@@ -24,7 +24,6 @@ mod flush;
 mod held;
 mod kept;
 mod load;
-mod partial;
 mod record;
 mod sum;
 mod sums;
@@ -45,7 +44,6 @@ use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use held::Held;
 use kept::KeptSums;
-use partial::Partial;
 use record::Records;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
@@ -106,8 +104,6 @@ struct Cached {
 
 enum Slot {
     Loaded(Rc<Cached>),
-    /// Read from some copies: enough for reads of data.
-    Partial(Rc<Partial>),
     /// Somebody reads it; these wait.
     Loading(Vec<oneshot::Sender<()>>),
 }
@@ -212,7 +208,7 @@ impl<W: World> Integrity<W> {
                 cached.used.set(true);
                 Some(cached.sums.borrow().get((block % SUMS as u64) as usize))
             }
-            Slot::Partial(_) | Slot::Loading(_) => None,
+            Slot::Loading(_) => None,
         }
     }
 
@@ -287,13 +283,9 @@ impl<W: World> Integrity<W> {
         );
         let number = zone.shape.zone;
         for (index, part) in kept::parts(blocks) {
-            let mut slots = self.slots.borrow_mut();
-            if let Some(Slot::Loaded(cached)) = slots.get(&key(number, index)) {
+            if let Some(Slot::Loaded(cached)) = self.slots.borrow().get(&key(number, index)) {
                 cached.sums.borrow_mut().write_bytelessly(part);
                 continue;
-            }
-            if let Some(Slot::Partial(_)) = slots.get(&key(number, index)) {
-                slots.remove(&key(number, index));
             }
             let mut kept = self.kept.borrow_mut();
             let block = kept.block((number, index), zone.shape.blocks, self.first_version());

@@ -192,11 +192,6 @@ impl Records {
         found.range(of_zone).next().is_some()
     }
 
-    /// Whether something is found of a block.
-    pub(super) fn has(&self, key: u64) -> bool {
-        self.found.borrow().contains_key(&key)
-    }
-
     /// What is found of a block that comes into RAM.
     pub(super) fn take_found(&self, key: u64) -> Option<Found> {
         self.found.borrow_mut().remove(&key)
@@ -552,7 +547,7 @@ impl<W: World> Integrity<W> {
 
     /// Whether a block is in RAM, or has a record that a replay has found.
     fn is_known(&self, key: u64) -> bool {
-        self.has_whole(key) || self.records.has(key)
+        self.slots.borrow().contains_key(&key) || self.records.found.borrow().contains_key(&key)
     }
 
     async fn cached_of(&self, key: u64) -> Rc<Cached> {

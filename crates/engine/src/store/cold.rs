@@ -1,28 +1,23 @@
-//! Reads of data whose sums are not in RAM: the data is read at the same time as its sums, and of
-//! these no more copies than it takes ([`crate::integrity`], `partial`).
+//! Reads of data whose sums are not in RAM: the data is read at the same time as its sums.
 //!
 //! Invariants, beside those of [`super::read`]:
-//! - What is given out has been checked against its sum.
+//! - What is given out has been checked against its sum, of all copies of that.
 //! - Only data that is in place alone is read like this: nothing is in the log, and the caller keeps
 //!   writes away. So data and sums belong together, whichever is read first.
-//! - Whatever is not as it should be is left to the reads that load all sums.
+//! - Whatever is not as it should be is left to the reads that load sums first.
 
 use super::Store;
-use super::address::{StripeRef, ZoneAddress};
+use super::address::ZoneAddress;
 use super::counts::Purpose;
+use crate::drives::Zone;
 use crate::drives::vitals::Patience;
-use crate::drives::{Member, Zone};
 use crate::integrity::Sum;
-use crate::raid::Code;
 use crate::world::World;
 use base::buffer::POOLED_BYTES_MAX;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::future::join;
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::rc::Rc;
-
-type SumsOfRun = SmallVec<[Sum; 4]>;
 
 impl<W: World> Store<W> {
     /// Reads a run of blocks of one drive. `None` when their sums are in RAM, when they are not on
@@ -33,32 +28,34 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Option<Slice> {
-        let blocks = first..first + count;
-        if self.integrity.has(zone.shape.zone, blocks.clone()) || !self.is_cold(zone, first, count)
-        {
+        let (number, blocks) = (zone.shape.zone, first..first + count);
+        if self.integrity.has(number, blocks.clone()) || !self.is_cold(zone, first, count) {
             return None;
         }
         let at = zone.locate(first);
         let column = (at.index / zone.rows()) as usize;
-        let (place, member) = self.cold_reader(zone, at.stripe, column, &blocks)?;
-        let filling = self.cache.is_on().then(|| {
-            let blocks = self.pool_blocks(zone, first, count);
-            self.cache.fills().begin_read(blocks)
-        });
+        let member = self.reader(zone, at.stripe, column)?;
+        if member.is_asked_last() {
+            return None;
+        }
+        let of_pool = self.pool_blocks(zone, first, count);
+        let filling = self.cache.fills().begin_read(of_pool);
         let len = count as usize * BLOCK_BYTES;
         self.counts.count(Purpose::HostRead, len);
         let on_drive = zone.on_drive(at.stripe, at.index % zone.rows());
         let data = self.world.buffers().data(len);
         let data = member.read_patiently(on_drive, data, Patience::Leaves);
-        let (sums, data) = join(self.sums_for(zone, blocks, place), data).await;
-        let (sums, data) = (sums?, data?.ok()?.freeze());
+        let sums = self.integrity.pin(number, blocks.clone());
+        let (sums, data) = join(sums, data).await;
+        let data = data?.ok()?.freeze();
+        let sums = blocks.map(|block| Some(sums.get(block)).filter(|sum| sum.is_written()));
+        let sums: SmallVec<[Sum; 4]> = sums.collect::<Option<_>>()?;
         if !self.matches(&data, &sums) {
             return None;
         }
         self.world.reached("data read beside its sums");
         self.cache.count_missed(count);
-        self.keep(zone, first, &data);
-        drop(filling);
+        self.keep(zone, first, &data, Some(&filling));
         Some(data)
     }
 
@@ -72,46 +69,5 @@ impl<W: World> Store<W> {
         count as usize <= POOLED_BYTES_MAX / BLOCK_BYTES
             && (first + 1..first + count).all(|block| self.goes_on(zone, block))
             && (first..first + count).all(is_in_place)
-    }
-
-    /// The drive to ask, which is neither suspect nor late: of several copies one that the sums in RAM
-    /// prove, if there is such.
-    fn cold_reader(
-        &self,
-        zone: &Zone<W>,
-        stripe: StripeRef,
-        column: usize,
-        blocks: &Range<u64>,
-    ) -> Option<(usize, Rc<Member<W>>)> {
-        let places: SmallVec<[usize; 3]> = match zone.shape.geometry.code {
-            Code::Mirror => self.copies_in_turn(zone, stripe),
-            Code::P | Code::PQ => SmallVec::from_elem(zone.data_place(stripe, column), 1),
-        };
-        let asked = places
-            .into_iter()
-            .map(|place| (place, zone.group.place(place)));
-        let well = asked
-            .filter(|(_, member)| member.is_readable(zone.shape.zone) && !member.is_asked_last());
-        well.min_by_key(|(place, member)| {
-            let is_proved = self.integrity.proves(zone, blocks, *place);
-            (!is_proved, member.outstanding())
-        })
-    }
-
-    /// The sums of a run on the drive at `place`, of as many copies as it takes; `None` when some of it
-    /// has no content.
-    async fn sums_for(
-        &self,
-        zone: &Zone<W>,
-        blocks: Range<u64>,
-        place: usize,
-    ) -> Option<SumsOfRun> {
-        let sums = self.integrity.sums_beside(zone, blocks.clone(), place);
-        if let Some(sums) = sums.await {
-            return Some(sums);
-        }
-        let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
-        let sums = blocks.map(|block| pinned.get(block));
-        sums.map(|sum| sum.is_written().then_some(sum)).collect()
     }
 }
