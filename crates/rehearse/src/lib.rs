@@ -20,4 +20,4 @@ pub mod search;
 pub mod timeline;
 
 pub use error::{RehearseError, RehearseErrorKind};
-pub use run::{Outcome, run};
+pub use run::{Outcome, run, run_lasting};

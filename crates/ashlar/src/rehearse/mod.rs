@@ -56,6 +56,9 @@ pub struct Args {
     /// Measure only when operations per second and response times have settled (SNIA's rule)
     #[arg(long)]
     until_steady: bool,
+    /// Measure once, as the file says: also a burst that write logs and memory absorb
+    #[arg(long, conflicts_with_all = ["until_steady", "find_load"])]
+    once: bool,
     /// Number of seeds to run, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     seeds: Option<u16>,
@@ -216,12 +219,13 @@ fn rehearsed(args: &Args, chosen: &[Chosen]) -> Result<Vec<Rehearsal>, Failure> 
         .flat_map(|(index, chosen)| seeds(&chosen.plan).map(move |seed| (index, seed)))
         .collect();
     let progress = Progress::new(jobs.len());
-    let steady = args.until_steady;
+    let (steady, once) = (args.until_steady, args.once);
     let outcomes = parallel::all(&jobs, &progress, |(index, seed)| {
         let plan = &chosen[*index].plan;
         match steady {
             true => rehearse::run::steady::run(plan, *seed, &profile),
-            false => rehearse::run(plan, *seed, &profile),
+            false if once => rehearse::run(plan, *seed, &profile),
+            false => rehearse::run_lasting(plan, *seed, &profile),
         }
     });
     let mut rehearsals: Vec<Rehearsal> = chosen

@@ -111,7 +111,7 @@ impl<W: World> Store<W> {
     }
 
     /// Below so many bytes that wait, writes are let in freely.
-    fn free_bytes(&self) -> u64 {
+    pub(super) fn free_bytes(&self) -> u64 {
         let (parts, of) = match self.integrity.keeps_records() {
             true => WAITING_BESIDE_RECORDS_PARTS,
             false => WAITING_LOG_PARTS,

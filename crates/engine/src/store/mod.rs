@@ -14,7 +14,7 @@
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `intents` (what is made durable before), `destage` and `window` (when), `keep` (how
 //! the logs are let go of), `heal` (stripes
-//! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
+//! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`, `debt`.
 
 pub mod address;
 mod admission;
@@ -22,6 +22,7 @@ mod ahead;
 pub(crate) mod change;
 mod cold;
 pub mod counts;
+mod debt;
 mod destage;
 pub mod entry;
 mod forget;
@@ -42,6 +43,7 @@ mod window;
 mod write;
 
 pub use address::StripeRef;
+pub use debt::Debt;
 pub use heal::Healed;
 pub use locks::StripeGuard;
 pub use read::Unreadable;

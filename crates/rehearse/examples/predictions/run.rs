@@ -76,7 +76,7 @@ impl Run {
     fn outcome(&self) -> Result<(f64, Outcome), String> {
         let plan = self.plan()?;
         match self.search {
-            false => rehearse::run(&plan, 1, &shipped)
+            false => rehearse::run_lasting(&plan, 1, &shipped)
                 .map(|outcome| (1.0, outcome))
                 .map_err(|e| e.to_string()),
             true => {

@@ -24,7 +24,7 @@ pub struct Finding {
     /// Its share of that time, from 0 to 1.
     pub slowest_share: f64,
     /// By how much the load could grow until the first is busy all of the time; none when
-    /// nothing is busy.
+    /// nothing is busy, a write log is full, or the run has not settled.
     pub headroom: Option<f64>,
     /// The bottleneck in one sentence, for reports.
     pub sentence: String,
@@ -47,16 +47,35 @@ pub fn finding(outcome: &Outcome) -> Finding {
         ranked.iter().find(other).copied()
     });
     let (slowest, slowest_share) = slowest(outcome);
+    let held_back = held_back(outcome);
     let headroom = first.map(|first| 1.0 / first.utilisation);
     Finding {
-        sentence: sentence(first, slowest, slowest_share),
+        sentence: held_back
+            .clone()
+            .unwrap_or_else(|| sentence(first, slowest, slowest_share)),
         next_sentence: next_sentence(first, next),
         first: first.cloned(),
         next: next.cloned(),
         slowest,
         slowest_share,
-        headroom,
+        headroom: headroom.filter(|_| held_back.is_none() && outcome.settling.is_settled),
     }
+}
+
+/// Where a full write log holds writes back, the sentence of that.
+fn held_back(outcome: &Outcome) -> Option<String> {
+    let mut pools = outcome.settling.pools.iter();
+    let pool = pools.find(|pool| pool.is_held_back())?;
+    let of_pool = |share: &&Share| share.part == Part::Drives && share.name == pool.pool;
+    let drives = outcome.shares.iter().find(of_pool);
+    let busy = drives.map_or(String::new(), |drives| {
+        format!(", busy {} of the time,", percent(drives.utilisation))
+    });
+    Some(format!(
+        "The bottleneck is the way from the write log of pool {} to its drives: the log is full, and a write waits until \
+         the drives{busy} have taken others.",
+        pool.pool
+    ))
 }
 
 fn slowest(outcome: &Outcome) -> (Stage, f64) {

@@ -105,6 +105,7 @@ fn seed(outcome: &Outcome) -> SeedReport {
             })
             .collect(),
         failed: outcome.failed.iter().map(failed).collect(),
+        settling: Some(outcome.settling.clone()),
         finding: found(finding(outcome)),
     }
 }

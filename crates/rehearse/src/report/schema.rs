@@ -9,6 +9,7 @@ use crate::parts::disk::Stage;
 pub use crate::run::layout::{
     BusLayout, ControllerLayout, HostLayout, LayoutReport, NetworkLayout, PoolLayout,
 };
+pub use crate::run::settled::{Burst, PoolDebt, Settling};
 use crate::run::share::Part;
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +156,9 @@ pub struct SeedReport {
     /// What failed by an event of the file, in the file's order.
     #[serde(default)]
     pub failed: Vec<FailedReport>,
+    /// Whether it had settled; null in documents of older versions.
+    #[serde(default)]
+    pub settling: Option<Settling>,
     /// What holds the site back.
     pub finding: FindingReport,
 }

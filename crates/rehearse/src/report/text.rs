@@ -55,6 +55,9 @@ pub fn one(rehearsal: &Rehearsal) -> String {
     let summary = rehearsal.summary();
     let finding = &summary.finding;
     line(&mut text, format_args!("\n{}", finding.sentence));
+    for sentence in first.settling.sentences() {
+        line(&mut text, format_args!("{sentence}"));
+    }
     if !finding.next_sentence.is_empty() {
         line(&mut text, format_args!("{}", finding.next_sentence));
     }

@@ -4,6 +4,7 @@
 //! was written before the run; last the clock is where the run begins. Everything stands in
 //! the order of the file, so one plan and seed give one rig.
 
+pub mod aged;
 mod network;
 mod pools;
 pub mod residents;

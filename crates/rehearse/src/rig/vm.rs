@@ -230,7 +230,9 @@ pub struct StreamRun<V = VmRig> {
     world: RigWorld,
     /// When the run began; all times of the recorder count from there.
     began: Time,
-    window: Window,
+    window: Cell<Window>,
+    /// Nothing is issued from then on.
+    ends: Cell<Time>,
     vm: Rc<V>,
     /// Which of the VM's streams.
     pub stream: usize,
@@ -277,7 +279,8 @@ impl<V: Vm> StreamRun<V> {
             Rc::new(StreamRun {
                 world: world.clone(),
                 began: world.now(),
-                window,
+                window: Cell::new(window),
+                ends: Cell::new(window.end),
                 vm: Rc::clone(vm),
                 stream,
                 source: RefCell::new(source),
@@ -334,7 +337,7 @@ impl<V: Vm> StreamRun<V> {
     }
 
     fn has_ended(&self) -> bool {
-        self.is_over.get() || self.now() >= self.window.end
+        self.is_over.get() || self.now() >= self.ends.get()
     }
 
     /// Has it ask for so many times as much from now on, on top of what was said before: an
@@ -393,13 +396,13 @@ impl<V: Vm> StreamRun<V> {
             let drawn = operation.at;
             loop {
                 operation.at = self.pace.get().due(drawn);
-                if operation.at <= self.now() || operation.at >= self.window.end {
+                if operation.at <= self.now() || operation.at >= self.ends.get() {
                     break;
                 }
                 let due = self.began + operation.at.since(Time(0));
                 self.world.sleep_until(due).await;
             }
-            if operation.at >= self.window.end || self.is_over.get() {
+            if operation.at >= self.ends.get() || self.is_over.get() {
                 return;
             }
             if self.vm.is_off() {
@@ -459,7 +462,7 @@ impl<V: Vm> StreamRun<V> {
             Ok(stages) => {
                 self.vm.did(u64::from(operation.bytes));
                 recorder.completed(now, operation.kind, operation.bytes, at, issued);
-                if self.window.holds(issued) {
+                if self.window.get().holds(issued) {
                     self.add(&stages);
                 }
             }
@@ -475,6 +478,18 @@ impl<V: Vm> StreamRun<V> {
             *sum += u128::from(ns);
         }
         self.stages.set(sums);
+    }
+
+    /// Has it issue operations until then, whatever is measured. To be said before it starts.
+    pub fn goes_on_until(&self, end: Time) {
+        self.ends.set(end);
+    }
+
+    /// Forgets what was measured, and measures another window.
+    pub fn measure_anew(&self, window: Window) {
+        self.window.set(window);
+        self.recorder.borrow_mut().begin_anew(self.now(), window);
+        self.stages.set(StageSums::default());
     }
 
     /// Lets the stream issue nothing more, before the window ends.

@@ -4,21 +4,23 @@ pub mod confidence;
 pub mod laws;
 pub mod layout;
 pub mod raw;
+pub mod settled;
 pub mod share;
 pub mod steady;
 
 use self::layout::{LayoutReport, layout};
+use self::settled::Settling;
 use self::share::{Meter, Part, Share};
 use crate::error::RehearseError;
 use crate::parts::world::RigWorld;
 use crate::plan::profiles::Profiles;
-use crate::rig::Rig;
 use crate::rig::vm::{Ledger, StageSums, StreamRun};
+use crate::rig::{Rig, aged};
 use crate::timeline;
 use crate::timeline::log::{RunEvent, Undertook};
 use base::Time;
 use engine::World;
-use site::plan::{Happening, Plan};
+use site::plan::{Happening, Plan, TRACE};
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub struct Outcome {
     pub load: Report,
     /// Where the time of the operations went.
     pub stages: StageSums,
+    /// Whether it had settled.
+    pub settling: Settling,
     /// What was connected to what when it began.
     pub layout: LayoutReport,
     /// How busy everything was in the window.
@@ -65,13 +69,28 @@ pub struct Outcome {
     pub trace_hash: u64,
 }
 
-/// Runs `plan` once.
+/// Runs `plan` once, and measures as it says.
 ///
 /// # Errors
 /// [`crate::error::RehearseErrorKind::Site`] for what the plan says and no model knows,
 /// `Engine` for what the engine refuses, `Law` when a law of [`crate::run::laws`] does not hold.
 pub fn run(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Outcome, RehearseError> {
     let outcome = run_watched(plan, seed, profiles, None)?;
+    outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
+}
+
+/// Runs `plan`, and measures what lasts: where write logs and memory absorb writes over the window, the
+/// run goes on as after a long time ([`settled`]).
+///
+/// # Errors
+/// As [`run`].
+pub fn run_lasting(
+    plan: &Plan,
+    seed: u64,
+    profiles: Profiles<'_>,
+) -> Result<Outcome, RehearseError> {
+    let lasts = may_go_on(plan);
+    let outcome = run_for((plan, lasts), (seed, profiles), None)?;
     outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
 }
 
@@ -86,37 +105,51 @@ pub fn run_watched(
     plan: &Plan,
     seed: u64,
     profiles: Profiles<'_>,
+    watch: Option<Watch<'_>>,
+) -> Result<Option<Outcome>, RehearseError> {
+    run_for((plan, false), (seed, profiles), watch)
+}
+
+/// A run, and whether it goes on until it has settled.
+fn run_for(
+    (plan, lasts): (&Plan, bool),
+    (seed, profiles): (u64, Profiles<'_>),
     mut watch: Option<Watch<'_>>,
 ) -> Result<Option<Outcome>, RehearseError> {
     let rig = Rig::build(plan, seed, profiles)?;
-    let window = Window {
-        start: Time(0) + plan.run.warmup,
-        end: Time(0) + plan.run.warmup + plan.run.measure,
-    };
+    let window = window_after(plan, plan.run.warmup);
     let layout = layout(plan, &rig);
+    let going = start(plan, &rig, (window, seed))?;
+    if lasts {
+        let streams = going.streams.iter();
+        streams.for_each(|stream| stream.goes_on_until(Time(u64::MAX)));
+    }
+    let measured = rig.finish(async {
+        let first = measure(plan, &rig, (&going, &mut watch)).await?;
+        let measured = match lasts && !first.settling.is_settled {
+            true => measure_sustained(plan, (&rig, seed), &going, first).await,
+            false => Ok(first),
+        };
+        // What waits for a link ends late, and ends.
+        rig.fabric.ports().for_each(|port| port.set_down(false));
+        going.streams.iter().for_each(|stream| stream.stop());
+        settle(&rig.world, &going.ledger, going.began).await;
+        Some(measured)
+    })?;
+    let Some(measured) = measured else {
+        return Ok(None);
+    };
+    let Measurement {
+        window,
+        shares,
+        settling,
+    } = measured?;
     let Going {
         ledger,
         began,
         streams,
         scene,
-    } = start(plan, &rig, (window, seed))?;
-    let shares = rig.finish(async {
-        if !pass(&rig.world, plan.run.warmup, (&streams, &mut watch)).await {
-            return None;
-        }
-        let before = Meter::read(&rig);
-        if !pass(&rig.world, plan.run.measure, (&streams, &mut watch)).await {
-            return None;
-        }
-        let shares = Meter::read(&rig).shares(&before, &rig);
-        // What waits for a link ends late, and ends.
-        rig.fabric.ports().for_each(|port| port.set_down(false));
-        settle(&rig.world, &ledger, began).await;
-        Some(shares)
-    })?;
-    let Some(shares) = shares else {
-        return Ok(None);
-    };
+    } = going;
     let now = Time(rig.world.now().since(began).as_nanos() as u64);
     let balance = ledger.balance(now);
     laws::check(&rig, &balance, &shares)?;
@@ -127,6 +160,7 @@ pub fn run_watched(
         seed,
         load,
         stages,
+        settling,
         layout,
         shares,
         told,
@@ -135,6 +169,89 @@ pub fn run_watched(
         operations: balance.issued,
         trace_hash: rig.world.trace_hash(),
     }))
+}
+
+/// A window of a run.
+struct Measurement {
+    window: Window,
+    shares: Vec<Share>,
+    settling: Settling,
+}
+
+/// The window of `plan` that begins after so long.
+fn window_after(plan: &Plan, began_after: Duration) -> Window {
+    let start = Time(0) + began_after;
+    Window {
+        start,
+        end: start + plan.run.measure,
+    }
+}
+
+/// Whether a plan means the same if it is measured later: nothing happens in it at its time.
+fn may_go_on(plan: &Plan) -> bool {
+    let mut vm_groups = plan.vm_groups.iter();
+    plan.events.is_empty() && !vm_groups.any(|vm_group| vm_group.profile.starts_with(TRACE))
+}
+
+/// The warm-up and the window of `plan`; `None` when `watch` has stopped the run.
+async fn measure(
+    plan: &Plan,
+    rig: &Rig,
+    (going, watch): (&Going, &mut Option<Watch<'_>>),
+) -> Option<Measurement> {
+    if !pass(&rig.world, plan.run.warmup, (&going.streams, watch)).await {
+        return None;
+    }
+    measure_window(plan, rig, plan.run.warmup, (going, watch)).await
+}
+
+/// A window that begins now, so long after the start.
+async fn measure_window(
+    plan: &Plan,
+    rig: &Rig,
+    began_after: Duration,
+    (going, watch): (&Going, &mut Option<Watch<'_>>),
+) -> Option<Measurement> {
+    let (before, owed) = (Meter::read(rig), settled::owed(rig));
+    if !pass(&rig.world, plan.run.measure, (&going.streams, watch)).await {
+        return None;
+    }
+    let debts = (&owed[..], &settled::owed(rig)[..]);
+    Some(Measurement {
+        window: window_after(plan, began_after),
+        shares: Meter::read(rig).shares(&before, rig),
+        settling: Settling::over(debts, plan.run.measure, began_after),
+    })
+}
+
+/// Goes on as after a long time behind a first window that has not settled, until a window has.
+async fn measure_sustained(
+    plan: &Plan,
+    (rig, seed): (&Rig, u64),
+    going: &Going,
+    first: Measurement,
+) -> Result<Measurement, RehearseError> {
+    let (load, _) = report(plan, rig, (first.window, seed), &going.streams);
+    let burst = first.settling.burst(&load);
+    aged::age(rig, seed).await?;
+    rig.world.sleep(plan.run.warmup).await;
+    let mut measured = first;
+    for _ in 0..settled::WINDOWS_MAX {
+        let began_after = rig.world.now().since(going.began);
+        let window = window_after(plan, began_after);
+        let streams = going.streams.iter();
+        streams.for_each(|stream| stream.measure_anew(window));
+        let next = measure_window(plan, rig, began_after, (going, &mut None)).await;
+        let Some(next) = next else {
+            unreachable!("nobody stops it")
+        };
+        measured = next;
+        if measured.settling.is_settled {
+            break;
+        }
+    }
+    measured.settling.burst = Some(burst);
+    Ok(measured)
 }
 
 /// Lets time go by; whether nobody has stopped the run.

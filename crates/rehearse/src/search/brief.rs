@@ -106,7 +106,7 @@ pub fn judge(
 /// # Errors
 /// As [`crate::run()`].
 pub fn whole(plan: &Plan, seed: u64, profiles: Profiles<'_>) -> Result<Judged, RehearseError> {
-    let outcome = run::run(plan, seed, profiles)?;
+    let outcome = run::run_lasting(plan, seed, profiles)?;
     let meets = outcome.load.verdict == Verdict::Pass;
     Ok(Judged::Rehearsed(meets, Box::new(outcome)))
 }

@@ -8,7 +8,7 @@
 
 use crate::error::RehearseError;
 use crate::plan::profiles::Profiles;
-use crate::run::{Outcome, run};
+use crate::run::{Outcome, run_lasting};
 use site::plan::Plan;
 use workload::report::{Report, Verdict};
 
@@ -93,7 +93,7 @@ pub fn scaled(plan: &Plan, factor: f64) -> Plan {
 /// Finds the largest load whose response time is at most `cap_ms`.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run_lasting`].
 pub fn find(
     plan: &Plan,
     (seed, profiles): (u64, Profiles<'_>),
@@ -103,7 +103,7 @@ pub fn find(
     let mut tried = Vec::new();
     let mut best: Option<(f64, Outcome, f64)> = None;
     let mut meets = |factor: f64| -> Result<bool, RehearseError> {
-        let outcome = run(&scaled(plan, factor), seed, profiles)?;
+        let outcome = run_lasting(&scaled(plan, factor), seed, profiles)?;
         let response = response_ms(&outcome.load, capped);
         tell(factor, response);
         tried.push(Tried {

@@ -15,6 +15,7 @@ mod limits;
 mod predictions;
 mod reports;
 mod runs;
+mod settling;
 mod shipped;
 mod sizing;
 mod thumb;

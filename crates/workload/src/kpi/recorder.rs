@@ -280,6 +280,15 @@ impl Recorder {
         }
     }
 
+    /// Forgets what was measured, and measures another window from now on. Operations under way are
+    /// as before.
+    pub fn begin_anew(&mut self, now: Time, window: Window) {
+        self.account(now);
+        let fresh = Recorder::new(window, self.measured.offered.is_some());
+        self.window = window;
+        self.measured = fresh.measured;
+    }
+
     /// The run was stopped at `now`: the window ends there.
     pub fn cut(&mut self, now: Time) {
         self.account(now);

@@ -75,6 +75,8 @@ pub struct DriveRig {
     front: Cell<Option<Front>>,
     sums_along: Cell<Option<SumsAlong>>,
     dead: Cell<bool>,
+    /// Its commands take no time.
+    is_timeless: Cell<bool>,
     blocks: Blocks,
 }
 
@@ -101,6 +103,7 @@ impl DriveRig {
             front: Cell::new(None),
             sums_along: Cell::new(None),
             dead: Cell::new(false),
+            is_timeless: Cell::new(false),
             blocks: Blocks::default(),
         })
     }
@@ -113,6 +116,11 @@ impl DriveRig {
     /// Sums go along with the data.
     pub fn set_sums_along(&self, sums: SumsAlong) {
         self.sums_along.set(Some(sums));
+    }
+
+    /// Has its commands take no time from now on, or their time again.
+    pub(crate) fn set_timeless(&self, is_timeless: bool) {
+        self.is_timeless.set(is_timeless);
     }
 
     /// It does not answer any more.
@@ -145,7 +153,9 @@ impl DriveRig {
     async fn serve(&self, request: Request) -> Result<(), DriveError> {
         self.check(request)?;
         // Nothing that a drive says is volatile: no cache of its own is on.
-        if matches!(request.kind, RequestKind::Flush | RequestKind::Discard) {
+        if self.is_timeless.get()
+            || matches!(request.kind, RequestKind::Flush | RequestKind::Discard)
+        {
             return Ok(());
         }
         if let Some(front) = self.front(request.at, request.len_bytes) {

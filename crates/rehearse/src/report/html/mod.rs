@@ -10,7 +10,9 @@ mod goal;
 mod parts;
 mod sizing;
 
-use super::schema::{AssumptionReport, Document, EstimateReport, SeedReport, VariantReport};
+use super::schema::{
+    AssumptionReport, Document, EstimateReport, SeedReport, Settling, VariantReport,
+};
 use super::{figure, plain};
 use crate::run::confidence::Estimate;
 use workload::report::page::{contents, escape, facts, page, tiles};
@@ -147,8 +149,13 @@ fn head(variant: &VariantReport) -> String {
             (headroom - 1.0) * 100.0
         )
     });
+    let settling = seed.settling.iter();
+    let settling: String = settling
+        .flat_map(Settling::sentences)
+        .map(|sentence| format!("<p>{}</p>\n", escape(&sentence)))
+        .collect();
     format!(
-        "<p class=\"finding\">{}</p>\n<p>{}{more}</p>\n{}",
+        "<p class=\"finding\">{}</p>\n{settling}<p>{}{more}</p>\n{}",
         escape(&finding.sentence),
         escape(&finding.next_sentence),
         tiles(&told)
