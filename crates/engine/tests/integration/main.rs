@@ -30,6 +30,7 @@ mod shrink;
 mod snapshots;
 mod space;
 mod stops;
+mod succession;
 mod sum_cuts;
 mod sum_records;
 mod sums;

@@ -250,6 +250,7 @@ impl<'a, W: World> NewGroups<'a, W> {
             log: false,
             ordered_out: false,
             reserved: true,
+            succeeds: None,
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };
