@@ -112,6 +112,7 @@ pub(super) async fn replace_drive(
         drive,
         stands_in,
         waits_for: replaced.waits_for,
+        is_copied: replaced.is_copied,
     }))
 }
 
@@ -194,6 +195,7 @@ fn drive(pool: &PoolInfo, member: &MemberInfo, array: &Array) -> Drive {
             MemberState::Spare => DriveState::Spare,
         },
         trouble: member.trouble.clone(),
+        successor: member.successor.clone(),
         reads: member.reads,
         writes: member.writes,
         flushes: member.flushes,
@@ -232,6 +234,7 @@ fn shown(pool: &PoolInfo, known: KnownDrive) -> Drive {
             stands_in,
         }),
         trouble: None,
+        successor: None,
         reads: 0,
         writes: 0,
         flushes: 0,

@@ -187,10 +187,10 @@ fn departed(info: &PoolInfo, drive: &KnownDrive) -> String {
         Some(member) => format!("; {} stands in", member.name),
         None => String::new(),
     };
-    let left = if info.spares.is_empty() {
-        "; no spare is left"
-    } else {
-        ""
+    let is_left = |spare: &MemberInfo| spare.state == MemberState::Spare;
+    let left = match info.spares.iter().any(is_left) {
+        true => "",
+        false => "; no spare is left",
     };
     let kind = if drive.is_spare() { "spare" } else { "drive" };
     format!(
