@@ -141,10 +141,12 @@ impl Config {
     /// how often one may be passed before, and the most polls after it, as a power of two.
     pub(crate) fn cuts(&self) -> Option<(&'static [&'static str], u64, u64)> {
         let lost: &[&str] = &["drive expelled", "drive given up"];
+        let copied: &[&str] = &["copy of a drive begins", "copy of a drive ends"];
         match () {
             () if self.has(Theme::Losses) => Some((lost, 1, 7)),
             () if self.has(Theme::Labels) => Some((lost, 1, 9)),
             () if self.has(Theme::Tails) => Some((&["log tail moves"], 8, 9)),
+            () if self.has(Theme::CopyCuts) => Some((copied, 2, 10)),
             () if self.has(Theme::LogMoves) => Some((&["log moves to another group"], 2, 9)),
             () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
             () => None,
