@@ -6,7 +6,7 @@
 //! - Where the next failure would lose data, a spare goes first.
 
 use super::candidates::{Candidate, Candidates};
-use super::new_spares::NewSpares;
+use super::new_spares::{NewSpares, is_fit};
 use super::redundancy::Redundancy;
 use super::succession::Successions;
 use crate::drive::Drive;
@@ -21,14 +21,6 @@ use std::rc::Rc;
 
 /// A drive that has failed, and the spare for its place.
 type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
-
-/// Whether a spare can stand in where so many bytes are needed.
-pub(super) fn is_fit<W: World>(spare: &Member<W>, needed_bytes: u64) -> bool {
-    !spare.succeeds()
-        && !spare.is_reserved()
-        && !spare.has_trouble()
-        && spare.capacity_bytes >= needed_bytes
-}
 
 /// Who stands in for whom.
 pub(super) struct Spares<'a, W: World> {

@@ -12,9 +12,8 @@
 
 use super::Copies;
 use super::logs::LogCarriers;
-use super::new_spares::NewSpares;
+use super::new_spares::{NewSpares, is_fit};
 use super::placement::Placement;
-use super::spares::is_fit;
 use crate::drives::{EventKind, Group, Member};
 use crate::meta::Record;
 use crate::pool::{Lane, MemberState, PoolError, PoolErrorKind};
