@@ -1,5 +1,6 @@
 //! JSON of drives that have failed, and of drives that replace them.
 
+use crate::DriveHealth;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,6 +36,9 @@ pub struct Drive {
     /// Why it is suspect, where the array has found the reason since its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// What it says of its own health; none before it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<DriveHealth>,
     /// Reads since the pool was opened.
     pub reads: u64,
     /// Writes since the pool was opened.

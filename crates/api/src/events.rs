@@ -15,10 +15,10 @@ pub struct Event {
     pub before_start: bool,
     /// When it happened, in seconds since 1970.
     pub at_unix_s: u64,
-    /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
-    /// `drive_missing`, `drive_back`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
-    /// `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`, `space`, `space_freed`,
-    /// `trouble`, `pool_stopped`.
+    /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`, `drive_missing`,
+    /// `drive_back`, `drive_warning`, `drive_warning_over`, `spare_taken`, `rebuild`,
+    /// `block_mended`, `block_lost`, `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`,
+    /// `space`, `space_freed`, `trouble`, `pool_stopped`.
     pub kind: String,
     /// The event in words, for people; the wording may change.
     pub text: String,

@@ -7,6 +7,7 @@ mod absent;
 mod access;
 mod background;
 mod consistency;
+mod drive_health;
 mod drive_io;
 mod drives;
 mod events;
@@ -31,6 +32,7 @@ pub use access::{
 pub use background::{Background, Rates, RatesChange, Task, TaskKind};
 pub use base::not_there;
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
+pub use drive_health::{DriveHealth, DriveVerdict};
 pub use drive_io::{Io, Operations};
 pub use drives::{
     Drive, DriveAdd, DriveFailure, DriveRedundancy, DriveReplace, DriveReplaced, DriveState,

@@ -50,7 +50,7 @@ pub struct Status {
 pub enum Health {
     /// Served with all redundancy; nothing needs attention.
     Ok,
-    /// Served, and somebody has to look: a drive is suspect, a pool gets full, blocks were lost,
+    /// Served, and somebody has to look: a drive is suspect or warns, a pool gets full, blocks were lost,
     /// a target is withheld.
     Attention,
     /// Served, with less redundancy than it should have: a drive is missing, failed or

@@ -6,6 +6,7 @@
 //!
 //! - [`wake`]: waiting for others, on this shard or another.
 //! - [`calendar`]: dates and times of day.
+//! - [`drive_health`]: what drives say of their own health.
 //! - [`directory`]: the targets, and who may log in to them.
 //! - [`shard`]: a shard's pools, targets and sessions; messages between shards.
 //! - [`error`]: the errors of requests to the array. [`records`]: what keeps its records.
@@ -28,6 +29,7 @@ pub mod calendar;
 pub mod connection;
 pub mod control;
 pub mod directory;
+pub mod drive_health;
 pub mod error;
 pub mod front;
 pub mod memory;

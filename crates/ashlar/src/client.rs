@@ -15,6 +15,8 @@ use ureq::{Agent, Body};
 
 /// A thick volume is zeroed before the answer comes.
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
+/// Nothing is changed for what is only shown.
+const SHOWN_MAX: Duration = Duration::from_secs(30);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// What the paths of trials begin with. A trial changes nothing.
@@ -58,8 +60,7 @@ impl Client {
     /// # Errors
     /// The array can't be reached or refuses.
     pub fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
-        let url = self.url(path);
-        self.answer(self.agent.get(&url).call())
+        self.find(path, &[])
     }
 
     /// Gets what fits `query`: keys and values.
@@ -71,7 +72,8 @@ impl Client {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<T, Failure> {
-        let request = self.agent.get(&self.url(path));
+        let request = self.agent.get(&self.url(path)).config();
+        let request = request.timeout_global(Some(SHOWN_MAX)).build();
         self.answer(request.query_pairs(query.iter().copied()).call())
     }
 
@@ -234,13 +236,7 @@ impl Client {
         &self,
         answer: Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>, Failure> {
-        let mut answer = answer.map_err(|error| {
-            Failure::Unreachable(format!(
-                "can't reach the array at {}: {error}; is `ashlar serve` running, and is --api its \
-                 address?",
-                self.api
-            ))
-        })?;
+        let mut answer = answer.map_err(|error| self.unreachable(&error))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -249,6 +245,20 @@ impl Client {
             Ok(problem) => Err(Failure::Refused(problem)),
             Err(_) => Err(self.not_ashlar(&status.to_string())),
         }
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        let api = &self.api;
+        Failure::Unreachable(match error {
+            ureq::Error::Timeout(ureq::Timeout::Global) => format!(
+                "the array at {api} does not answer: look at the log of `ashlar serve`, and at the \
+                 load of its machine"
+            ),
+            error => format!(
+                "can't reach the array at {api}: {error}; is `ashlar serve` running, and is --api \
+                 its address?"
+            ),
+        })
     }
 
     fn not_ashlar(&self, said: &str) -> Failure {

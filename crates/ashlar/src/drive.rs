@@ -4,7 +4,10 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use api::{Drive, DriveAdd, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool};
+use api::{
+    Drive, DriveAdd, DriveHealth, DriveRedundancy, DriveReplace, DriveReplaced, DriveState,
+    DriveVerdict, Pool,
+};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -215,6 +218,7 @@ fn show(client: &Client, args: ShowArgs) -> Result<(), Failure> {
             ("write latency", latency(drive.write_latency_us)),
             ("uuid", drive.uuid.clone()),
         ]);
+        lines.extend(drive.health.iter().flat_map(health_lines));
         pairs(&lines)
     })
 }
@@ -332,6 +336,39 @@ fn failure_lines(drive: &Drive) -> Vec<(&'static str, String)> {
     if let Some(name) = &failure.stands_in {
         lines.push(("stands in", name.clone()));
     }
+    lines
+}
+
+/// What a drive says of its own health.
+fn health_lines(health: &DriveHealth) -> Vec<(&'static str, String)> {
+    let verdict = match health.verdict {
+        DriveVerdict::Well => "well",
+        DriveVerdict::Warns => "warns",
+        DriveVerdict::Unknown => "not known",
+    };
+    let mut lines = vec![("health", verdict.to_owned())];
+    let warnings = health.warnings.iter();
+    lines.extend(warnings.map(|text| ("warning", text.clone())));
+    lines.extend(health.unread.clone().map(|why| ("no answer", why)));
+    let at = health.read_unix_s;
+    lines.extend(at.map(|at| ("health read", format!("{} UTC", utc(at)))));
+    lines.extend(health.model.clone().map(|model| ("model", model)));
+    let temperature = health.temperature_celsius;
+    lines.extend(temperature.map(|degrees| ("temperature", format!("{degrees} °C"))));
+    let counts = [
+        ("powered on", health.power_on_hours, " h"),
+        ("reallocated sectors", health.reallocated_sectors, ""),
+        ("pending sectors", health.pending_sectors, ""),
+        ("uncorrectable sectors", health.uncorrectable_sectors, ""),
+        ("media errors", health.media_errors, ""),
+        ("spare blocks", health.spare_percent, " %"),
+        ("spare threshold", health.spare_threshold_percent, " %"),
+        ("life used", health.used_percent, " %"),
+    ];
+    let known = counts.into_iter();
+    lines.extend(known.filter_map(|(name, count, unit)| Some((name, format!("{}{unit}", count?)))));
+    let bits = health.critical_warning;
+    lines.extend(bits.map(|bits| ("critical warning", format!("{bits:#04x}"))));
     lines
 }
 

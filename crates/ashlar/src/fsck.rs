@@ -40,16 +40,30 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let (places, pool) = (args.drives.places()?, args.drives.pool);
+    let places = args.drives.places()?;
+    let (made, pool) = (args.drives.pools_of_array()?, args.drives.pool);
     let looked = world_real::run(|world| async move {
         let offline::Sorted {
             pools,
             remarks,
             unlabelled: _,
         } = offline::find(&world, places).await?;
-        let found = offline::choose(pools, pool.as_deref())?;
+        let is_asked_for = |name: &String| pool.as_ref().is_none_or(|pool| pool == name);
+        let is_missing = |name: &String| pools.iter().all(|found| found.name != *name);
+        let missing = made
+            .into_iter()
+            .filter(|name| is_asked_for(name) && is_missing(name));
+        let missing: Vec<String> = missing.collect();
+        let found = match missing.is_empty() {
+            true => offline::choose(pools, pool.as_deref())?,
+            false => pools
+                .into_iter()
+                .filter(|found| is_asked_for(&found.name))
+                .collect(),
+        };
         let options = Options { deep: args.deep };
-        Ok(Outcome::new(remarks, look(&world, found, options).await?))
+        let reports = look(&world, found, options).await?;
+        Ok(Outcome::new(remarks, missing, reports))
     });
     let looked: Result<Outcome, Failure> =
         looked.map_err(|error| Failure::Wrong(format!("can't look at drives: {error}")))?;

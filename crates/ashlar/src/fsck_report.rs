@@ -14,6 +14,8 @@ pub struct Outcome {
     outcome: &'static str,
     /// Drives that belong to no pool.
     drives: Vec<Remark>,
+    /// Pools of the array's record of which no drive is there.
+    missing_pools: Vec<String>,
     pools: Vec<PoolReport>,
     #[serde(skip)]
     worst: Option<Severity>,
@@ -78,11 +80,14 @@ fn verdict(worst: Option<Severity>) -> &'static str {
 }
 
 impl Outcome {
-    pub fn new(drives: Vec<Remark>, reports: Vec<Report>) -> Self {
-        let worst = reports.iter().filter_map(|report| report.worst).max();
+    pub fn new(drives: Vec<Remark>, missing_pools: Vec<String>, reports: Vec<Report>) -> Self {
+        let missing = missing_pools.first().map(|_| Severity::Loss);
+        let found = reports.iter().filter_map(|report| report.worst).max();
+        let worst = found.max(missing);
         Outcome {
             outcome: verdict(worst),
             drives,
+            missing_pools,
             pools: reports.into_iter().map(PoolReport::from).collect(),
             worst,
         }
@@ -152,6 +157,12 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for drive in &self.drives {
             writeln!(f, "note    {drive}")?;
+        }
+        for pool in &self.missing_pools {
+            writeln!(
+                f,
+                "loss    pool '{pool}': no drive with its label is there: bring its drives back"
+            )?;
         }
         self.pools.iter().try_for_each(|pool| pool.fmt(f))
     }

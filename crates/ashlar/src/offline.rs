@@ -70,12 +70,8 @@ impl Drives {
         }
         let data = self.data.clone().unwrap_or_default();
         let of_file = self.site.as_deref().map(site::load).transpose();
-        let kept = self.data.as_deref().map(server::array::kept_settings);
-        let kept = kept
-            .transpose()
-            .map_err(|error| Failure::Wrong(error.to_string()))?;
         let sites = of_file.map_err(site_file::wrong)?.into_iter();
-        let sites: Vec<Site> = kept.flatten().into_iter().chain(sites).collect();
+        let sites: Vec<Site> = self.kept_settings()?.into_iter().chain(sites).collect();
         if sites.is_empty() && self.data.is_some() {
             let data = data.display();
             let why = format!("--data {data}: no array is kept there; say --site, or the drives");
@@ -95,6 +91,24 @@ impl Drives {
             places.extend(added(&data, &places)?);
         }
         Ok(places)
+    }
+
+    /// The pools of the array with the data directory, by its settings.
+    ///
+    /// # Errors
+    /// The settings can't be read.
+    pub fn pools_of_array(&self) -> Result<Vec<String>, Failure> {
+        let pools = self.kept_settings()?.map(|site| site.pools);
+        Ok(pools.into_iter().flatten().map(|pool| pool.name).collect())
+    }
+
+    /// The settings of the array with the data directory.
+    fn kept_settings(&self) -> Result<Option<Site>, Failure> {
+        let kept = self.data.as_deref().map(server::array::kept_settings);
+        let kept = kept.transpose();
+        Ok(kept
+            .map_err(|error| Failure::Wrong(error.to_string()))?
+            .flatten())
     }
 }
 

@@ -57,7 +57,7 @@ pub enum Command {
 const SHOW_HELP: &str = "\
 The array never shows secrets. In their place the file says \"not shown\", which no array accepts:
 write the secret there before you apply the file. Exported snapshots, and gaps between LUNs, are
-missing: a site file cannot describe them.";
+missing: a site file cannot describe them. So are volumes of pools that are not open: Ashlar warns.";
 
 const DIFF_HELP: &str = "\
 The array keeps its own configuration. `ashlar serve` takes it from the site file at the first start
@@ -94,6 +94,13 @@ pub fn run(command: Command, api: Option<&str>) -> Result<ExitCode, Failure> {
 
 fn show(client: &Client, format: Format) -> Result<(), Failure> {
     let site: SiteText = client.get(&["site"])?;
+    let left_out = site
+        .text
+        .lines()
+        .map_while(|line| line.strip_prefix("# Left out: "));
+    for what in left_out.filter(|_| !format.is_json()) {
+        eprintln!("warning: left out: {what}");
+    }
     format.print_text(&site, |site| site.text.clone())
 }
 

@@ -7,6 +7,7 @@
 //!   state, copies, which pools to open and to make, what a start and a site file make of them.
 //! - [`mod@array`]: pools, volumes, exports and sessions over all shards.
 //! - `data_dir`: the data directory, and the lock that keeps a second server out.
+//! - `drive_health`: asks drives for their health. `programs`: programs of others that are started.
 //! - `drive_files`: opens files and devices as drives.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - `api`: the REST API; its JSON is the crate [`::api`].
@@ -31,6 +32,7 @@ mod bring_up_error;
 pub mod bringup;
 mod data_dir;
 mod drive_files;
+mod drive_health;
 pub mod front;
 mod images;
 mod jobs;
@@ -40,6 +42,7 @@ pub mod offload;
 mod own_files;
 pub mod panics;
 mod private;
+mod programs;
 mod record;
 mod runtime;
 pub mod shard;

@@ -31,6 +31,14 @@ const REFUSED: &[c_long] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    // What is the machine's, for a program that may administer it.
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
     // Other processes, which may have our user.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -112,6 +120,9 @@ const REFUSED: &[c_long] = &[
 /// Calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[c_long] = &[
+    // Ports of the machine, for whoever may use raw I/O.
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
     libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_lchown,
@@ -185,9 +196,18 @@ fn rules() -> Result<Rules, BackendError> {
         sockets.push(when(1, other, !stream & bit)?);
     }
     rules.insert(libc::SYS_socket, sockets);
-    let user = libc::CLONE_NEWUSER as u64;
-    let new_user = when(0, SeccompCmpOp::MaskedEq(user), user)?;
-    rules.insert(libc::SYS_clone, vec![new_user]);
+    let spaces = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    let made = |space: i32| when(0, SeccompCmpOp::MaskedEq(space as u64), space as u64);
+    let made: Result<Vec<_>, _> = spaces.into_iter().map(made).collect();
+    rules.insert(libc::SYS_clone, made?);
     // Limits of other processes.
     rules.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     rules.insert(libc::SYS_openat, truncating(2)?);

@@ -3,7 +3,10 @@
 //! Invariants:
 //! - Between fork and exec nothing is done but system calls, with what was prepared before.
 //! - A program has no capability but one: where we are root it may read what root may read
-//!   (CAP_DAC_READ_SEARCH), since its files may be another user's. It gains none, either.
+//!   (CAP_DAC_READ_SEARCH), since its files may be another user's. It gains none, either. A program for
+//!   a device has two more, without which the kernel passes no commands on: CAP_SYS_RAWIO (ATA, SCSI)
+//!   and CAP_SYS_ADMIN (NVMe). The filter of system calls refuses ports of the
+//!   machine, mounts, name spaces, modules and the like, which these allow, too.
 //! - The program opens the files of its [`Reach`] and the system's libraries, and nothing else.
 //!   Where the kernel has no Landlock, it is not started.
 //! - It can have our user, so root's, too, but never speaks for it: it connects to no socket,
@@ -48,12 +51,15 @@ const FILES_MAX: u64 = 1024;
 /// What a program may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Files that it may read.
+    /// Files that it may read, and directories with all files below.
     pub read: Vec<PathBuf>,
     /// Files that it may read and write. It can't make them.
     pub write: Vec<PathBuf>,
     /// A directory that it may make a socket in.
     pub sockets: Option<PathBuf>,
+    /// A device that it may send any command to. Where we are root it has the capabilities that this
+    /// takes.
+    pub device: Option<PathBuf>,
 }
 
 /// Whether the kernel can keep a program to its files (Landlock, since Linux 5.13).
@@ -73,8 +79,9 @@ pub fn confine(command: &mut Command, reach: &Reach) -> io::Result<()> {
     let rules = rules(Path::new(command.get_program()), reach).map_err(io::Error::other)?;
     let rules: Option<OwnedFd> = rules.into();
     let filter = calls::filter()?;
+    let kept = kept_capabilities(reach);
     let enter = move || {
-        enter(rules.as_ref().map(AsRawFd::as_raw_fd))?;
+        enter(rules.as_ref().map(AsRawFd::as_raw_fd), kept)?;
         calls::refuse(&filter)
     };
     // SAFETY: between fork and exec it makes system calls only, and allocates nothing.
@@ -108,7 +115,15 @@ fn rules(program: &Path, reach: &Reach) -> Result<RulesetCreated, Box<Error>> {
             AccessFs::ReadFile | AccessFs::WriteFile,
         )?)?;
     for file in &reach.read {
-        rules = rules.add_rule(beneath(file, AccessFs::ReadFile.into())?)?;
+        let mut read: BitFlags<AccessFs> = AccessFs::ReadFile.into();
+        if file.is_dir() {
+            read |= AccessFs::ReadDir;
+        }
+        rules = rules.add_rule(beneath(file, read)?)?;
+    }
+    if let Some(device) = &reach.device {
+        let command = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        rules = rules.add_rule(beneath(device, command)?)?;
     }
     for file in &reach.write {
         let change = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
@@ -131,7 +146,7 @@ fn beneath(
 }
 
 /// What the new process does before it becomes the program.
-fn enter(rules: Option<RawFd>) -> io::Result<()> {
+fn enter(rules: Option<RawFd>, kept: u32) -> io::Result<()> {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
     limit(libc::RLIMIT_CORE, 0)?;
     limit(libc::RLIMIT_NOFILE, FILES_MAX)?;
@@ -156,7 +171,7 @@ fn enter(rules: Option<RawFd>) -> io::Result<()> {
             let restricted = libc::syscall(libc::SYS_landlock_restrict_self, rules, 0);
             check(if restricted == 0 { 0 } else { -1 })?;
         }
-        drop_capabilities(is_root)
+        drop_capabilities(if is_root { kept } else { 0 })
     }
 }
 
@@ -190,11 +205,20 @@ struct Capabilities {
     inheritable: u32,
 }
 
-/// Gives up all capabilities but, for root, the one to read files of others: a program of root has
-/// those of the bounding set.
-fn drop_capabilities(is_root: bool) -> io::Result<()> {
+/// The capabilities that a program with this reach has where we are root, as bits.
+fn kept_capabilities(reach: &Reach) -> u32 {
+    const DAC_READ_SEARCH: u32 = 1 << 2;
+    const SYS_RAWIO: u32 = 1 << 17;
+    const SYS_ADMIN: u32 = 1 << 21;
+    match reach.device {
+        Some(_) => DAC_READ_SEARCH | SYS_RAWIO | SYS_ADMIN,
+        None => DAC_READ_SEARCH,
+    }
+}
+
+/// Gives up all capabilities but these bits: a program of root has those of the bounding set.
+fn drop_capabilities(kept: u32) -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
-    const DAC_READ_SEARCH: libc::c_int = 2;
     let mut header = Header {
         version: VERSION_3,
         pid: 0,
@@ -205,7 +229,7 @@ fn drop_capabilities(is_root: bool) -> io::Result<()> {
     unsafe {
         let mut capability = 0;
         while libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) >= 0 {
-            if capability != DAC_READ_SEARCH || !is_root {
+            if capability >= 32 || kept & (1 << capability) == 0 {
                 // Who may not has no capability, and gets none by exec (no_new_privs).
                 libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
             }
@@ -222,7 +246,6 @@ fn drop_capabilities(is_root: bool) -> io::Result<()> {
         let got = libc::syscall(libc::SYS_capget, &raw mut header, all.as_mut_ptr());
         check(if got == 0 { 0 } else { -1 })?;
     }
-    let kept = if is_root { 1 << DAC_READ_SEARCH } else { 0 };
     let permitted = all[0].permitted & kept;
     all = [Capabilities::default(); 2];
     all[0].permitted = permitted;
@@ -283,7 +306,7 @@ mod tests {
         let reach = Reach {
             read: vec![given.clone()],
             write: vec![written.clone()],
-            sockets: None,
+            ..Reach::default()
         };
         let read = confined("cat", &[&given], &reach).output().unwrap();
         assert_eq!(said(&read), (true, "data".to_owned(), String::new()));
@@ -413,6 +436,9 @@ mod tests {
             let limited = libc::prlimit(bystander, libc::RLIMIT_CPU, limit, none);
             push("prlimit", limited.into());
             push("unshare", libc::unshare(libc::CLONE_NEWUSER).into());
+            push("sethostname", libc::sethostname(std::ptr::null(), 0).into());
+            #[cfg(target_arch = "x86_64")]
+            push("iopl", libc::syscall(libc::SYS_iopl, 0));
             push("ptrace", libc::ptrace(libc::PTRACE_SEIZE, bystander, 0, 0));
             push(
                 "io_uring",
@@ -496,6 +522,51 @@ mod tests {
         let core: Vec<&str> = core.split_whitespace().collect();
         assert_eq!(core[4..6], ["0", "0"]);
         assert!(fs::read(asleep.place("environ")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_program_for_a_device_commands_that_device_and_no_other() {
+        let terminal = Path::new("/dev/ptmx");
+        let ask = |device: &str| {
+            let reach = Reach {
+                device: Some(device.into()),
+                ..Reach::default()
+            };
+            let args = ["-F", "/dev/ptmx", "-a"].map(Path::new);
+            said(&confined("stty", &args, &reach).output().unwrap())
+        };
+        assert!(terminal.exists(), "this test needs {}", terminal.display());
+        let (is_good, printed, why) = ask("/dev/ptmx");
+        assert!(is_good && printed.contains("speed"), "{printed}{why}");
+        let (is_good, _, why) = ask("/dev/null");
+        assert!(!is_good && why.contains("Permission denied"), "{why}");
+    }
+
+    #[test]
+    fn only_a_program_for_a_device_has_the_capabilities_that_commands_take() {
+        let of = |device: Option<&str>| {
+            let reach = Reach {
+                device: device.map(PathBuf::from),
+                ..Reach::default()
+            };
+            let args = ["Cap", "/proc/self/status"].map(Path::new);
+            let read = vec![PathBuf::from("/proc")];
+            let output = confined("grep", &args, &Reach { read, ..reach }).output();
+            let (_, printed, _) = said(&output.unwrap());
+            let mut lines = printed.lines().filter_map(|line| line.split_once(":\t"));
+            let (_, effective) = lines.find(|(name, _)| *name == "CapEff").unwrap();
+            u64::from_str_radix(effective, 16).unwrap()
+        };
+        // A container may have withheld some.
+        let most = (1 << 2) | (1 << 17) | (1 << 21);
+        assert_eq!(of(Some("/dev/null")) & !most, 0);
+        assert_eq!(of(None) & !(1 << 2), 0);
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            let ours = fs::read_to_string("/proc/self/status").unwrap();
+            let ours = ours.lines().find_map(|line| line.strip_prefix("CapEff:\t"));
+            let ours = u64::from_str_radix(ours.unwrap(), 16).unwrap();
+            assert_eq!(of(Some("/dev/null")), most & ours);
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub use descriptors::{Descriptors, is_open_here, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind, reserve_holes};
 pub use privacy::{make_files_private, make_memory_private};
+pub use serial::about_device;
 pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 

@@ -37,6 +37,8 @@ pub enum OpenErrorKind {
     Unfit,
     /// The call that looks at the path does not come back.
     Silent,
+    /// The device is there, and can't be used now: it has no medium, spins up, or fails.
+    NotReady,
     /// Anything else the kernel said.
     Other,
 }
@@ -64,6 +66,7 @@ impl fmt::Display for OpenErrorKind {
             OpenErrorKind::NoSpace => "not enough space",
             OpenErrorKind::Unfit => "can't be a drive",
             OpenErrorKind::Silent => "does not answer",
+            OpenErrorKind::NotReady => "is not ready",
             OpenErrorKind::Other => "can't be used",
         })
     }
@@ -89,6 +92,29 @@ impl OpenError {
         };
         Self::new(kind, path, error.to_string())
     }
+}
+
+/// What a device that could not be opened says. The kernel says the same of a node that no driver has
+/// and of a disk that is not ready, but it knows only the disk.
+fn of_device(path: &Path, error: &io::Error, is_known: bool) -> OpenError {
+    let said = OpenError::said(path, error);
+    match error.raw_os_error() {
+        Some(libc::EIO | libc::ENXIO | libc::ENOMEDIUM) if is_known => OpenError {
+            kind: OpenErrorKind::NotReady,
+            ..said
+        },
+        _ => said,
+    }
+}
+
+/// What a path says that could not be opened.
+fn not_opened(path: &Path, metadata: &Metadata, error: &io::Error) -> OpenError {
+    let is_block = metadata.file_type().is_block_device();
+    of_device(
+        path,
+        error,
+        is_block && serial::about_device(metadata).exists(),
+    )
 }
 
 /// An open, locked drive and how to treat it.
@@ -124,7 +150,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
         .write(true)
         .custom_flags(exclusive)
         .open(path)
-        .map_err(said)?;
+        .map_err(|error| not_opened(path, &metadata, &error))?;
     lock(&file, path)?;
     let queue = BlockQueue::under(&metadata);
     let capacity_bytes = capacity(&file, path, is_block, &queue)?;

@@ -20,8 +20,13 @@ pub(super) fn of(node: &Metadata) -> Option<String> {
     if !node.file_type().is_block_device() {
         return None;
     }
+    in_sysfs(&about_device(node))
+}
+
+/// What sysfs has of the block device of which this is the node.
+pub fn about_device(node: &Metadata) -> PathBuf {
     let (major, minor) = (libc::major(node.rdev()), libc::minor(node.rdev()));
-    in_sysfs(&PathBuf::from(format!("/sys/dev/block/{major}:{minor}")))
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
 /// What the directory of a device says, or of the disk that a partition is in.

@@ -52,6 +52,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "calendar",
             "records",
             "stream",
+            "drive_health",
             "directory",
             "shard",
             "error",
@@ -86,6 +87,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "offline",
             "wall_clock",
             "machine_memory",
+            "programs",
             // The threads of the data path.
             "shard",
             "offload",
@@ -94,6 +96,7 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "own_files",
             "bring_up_error",
             "drive_files",
+            "drive_health",
             "data_dir",
             // The portals; which jobs there are; the array over all shards.
             "front",

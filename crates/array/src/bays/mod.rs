@@ -53,6 +53,8 @@ pub enum NotOpenKind {
     InUse,
     /// It does not answer.
     Silent,
+    /// It is there, and can't be used yet: a disk that spins up.
+    NotReady,
     /// Anything else.
     Other,
 }

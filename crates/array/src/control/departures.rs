@@ -4,12 +4,16 @@
 //! - A drive is forgotten when no lane of its pool has it any more. Of a pool that is not open, or
 //!   that a change under way waits for, nothing is forgotten.
 //! - A drive that failed stays in the settings until somebody removes or replaces it.
+//! - A replacement that waits for a place is in the settings once it has that place.
 
-use super::{AddedDrive, ArrayError, ControlPlane, MissingDrive, merged, names};
+use super::{
+    AddedDrive, ArrayError, ArrayErrorKind, ControlPlane, MissingDrive, Runtime, merged, names,
+};
 use engine::World;
 use engine::pool::PoolInfo;
 use futures_util::FutureExt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How often to look whether a group or a drive has left.
@@ -67,6 +71,52 @@ impl Open {
     }
 }
 
+/// Has one task at a time look at what leaves, however many ask for it.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    /// Who has asked since the task began; none while there is no task.
+    asked: AtomicU64,
+}
+
+impl Departures {
+    /// Asks for the task. Says whether whoever asks has to begin it.
+    fn ask(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// The task has seen to all who had asked by then. Says whether it ends: nobody has asked since.
+    fn may_end(&self, asked: u64) -> bool {
+        let ended = self
+            .asked
+            .compare_exchange(asked, 0, Ordering::AcqRel, Ordering::Acquire);
+        ended.is_ok()
+    }
+}
+
+/// Looks until nothing leaves any more.
+async fn follow<W: World>(array: Weak<ControlPlane<W>>, runtime: Arc<dyn Runtime>) {
+    let mut is_told = false;
+    loop {
+        runtime.sleep(PAUSE).await;
+        let Some(array) = array.upgrade() else { return };
+        let asked = array.places().departures.asked.load(Ordering::Acquire);
+        let goes_on = match array.forget_departed().await {
+            Ok(some_leave) => some_leave,
+            // Such as a full file system: what is not on record now can be later.
+            Err(error) => {
+                if !is_told {
+                    tracing::warn!("drives that have left stay on record: {error}");
+                }
+                is_told = true;
+                error.kind == ArrayErrorKind::Internal
+            }
+        };
+        if !goes_on && array.places().departures.may_end(asked) {
+            return;
+        }
+    }
+}
+
 impl<W: World> ControlPlane<W> {
     /// The spares that a pool came up without, and that nobody has replaced or removed.
     pub fn missing_spares(&self, info: &PoolInfo) -> Vec<MissingDrive> {
@@ -81,7 +131,8 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Takes drives that are part of no pool any more off the record and out of the settings:
-    /// their group has left, or others stand in for them. Says whether something is still leaving.
+    /// their group has left, or others stand in for them. Says whether something is still leaving, or
+    /// a replacement waits for its place.
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
@@ -100,14 +151,26 @@ impl<W: World> ControlPlane<W> {
             }
             let leaves = |drive: &AddedDrive| open.stay(drive) == Stay::Leaves;
             let some_leave = added.iter().chain(&named).any(leaves);
-            let is_left_behind =
-                |drive: &AddedDrive| is_gone(drive) && !array.is_failed(&open.pools, drive);
-            if !some_leave && named.iter().any(is_left_behind) {
+            if !some_leave && array.are_settings_behind(&open, &named) {
                 array.keep_current_settings().await?;
             }
-            Ok(some_leave || open.some_wait || open.has_leaving())
+            let has_waiting = |info| !array.waiting_spares(info).is_empty();
+            let some_wait = open.some_wait || open.pools.iter().any(has_waiting);
+            Ok(some_leave || some_wait || open.has_leaving())
         })
         .await
+    }
+
+    /// Whether the settings name a drive that its pool has no more, or the place that a drive with a
+    /// replacement's name had before.
+    fn are_settings_behind(&self, open: &Open, named: &[AddedDrive]) -> bool {
+        let is_left_behind = |drive: &AddedDrive| {
+            open.stay(drive) == Stay::Gone && !self.is_failed(&open.pools, drive)
+        };
+        let planted = "settings keep the place of a replaced drive";
+        let is_elsewhere =
+            |info| !self.runtime.planted(planted) && self.is_elsewhere_by_settings(info);
+        named.iter().any(is_left_behind) || open.pools.iter().any(is_elsewhere)
     }
 
     /// Whether a drive that its pool has no more is one that failed, and that nobody has removed
@@ -129,29 +192,11 @@ impl<W: World> ControlPlane<W> {
     }
 
     /// Forgets the drives that have left; those that are leaving in the background, once they have.
+    /// Has the settings name replacements once they have their places.
     pub async fn follow_departures(self: &Arc<Self>) {
-        if !self.some_leave().await {
-            return;
+        if !matches!(self.forget_departed().await, Ok(false)) && self.places().departures.ask() {
+            let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
+            self.runtime.spawn(follow(array, runtime).boxed());
         }
-        let (array, runtime) = (Arc::downgrade(self), Arc::clone(&self.runtime));
-        let follow = async move {
-            loop {
-                runtime.sleep(PAUSE).await;
-                match array.upgrade() {
-                    Some(array) if array.some_leave().await => {}
-                    _ => return,
-                }
-            }
-        };
-        self.runtime.spawn(follow.boxed());
-    }
-
-    /// Forgets the drives that have left, and says whether to look again.
-    async fn some_leave(self: &Arc<Self>) -> bool {
-        let forgotten = self.forget_departed().await;
-        forgotten.unwrap_or_else(|error| {
-            tracing::warn!("drives that have left stay on record: {error}");
-            false
-        })
     }
 }

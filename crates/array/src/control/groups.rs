@@ -38,10 +38,16 @@ impl<W: World> ControlPlane<W> {
         self.change(move |array| async move {
             let (_, info) = array.pool(&pool).await?;
             array.check_new_drives(&group.drives).await?;
-            let new = array.place(&bays, &info, group.drives, None).await?;
-            let pool = array.pool_of(&pool)?;
-            pool.add_group((group.level, group.role), &new, group.by_force)
-                .await
+            let drives = group.drives.clone();
+            let new = array.place(&bays, &info, drives, None).await?;
+            array
+                .pool_of(&pool)?
+                .add_group((group.level, group.role), &new, group.by_force)
+                .await?;
+            for drive in &group.drives {
+                array.forget_other_places(&pool, drive).await;
+            }
+            Ok(())
         })
         .await
     }

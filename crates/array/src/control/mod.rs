@@ -1,10 +1,10 @@
 //! The control plane over all shards: pools, volumes, exports, hosts, snapshots, schedules.
 //!
 //! It runs over any [`World`], and reaches shards by their [`ShardHandle`]s. Its records are kept by
-//! a [`Store`] each: configuration, jobs, added drives, roster, scrubs. Five more traits are its edges.
+//! a [`Store`] each: configuration, jobs, added drives, roster, scrubs. Six more traits are its edges.
 //! [`EventRecord`] adds events to their record. [`Runtime`] has time and tasks, [`jobs::ImageWork`] the
-//! work on images, [`Sockets`] opens portals, [`Machine`] has what else settings are about. New drives are
-//! at places that [`bays`](crate::bays) knows.
+//! work on images, [`Sockets`] opens portals, [`HealthReader`] asks drives for their health, [`Machine`] has
+//! what else settings are about. New drives are at places that [`bays`](crate::bays) knows.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.
@@ -23,6 +23,7 @@ mod checksum_memory;
 pub mod configuration;
 pub mod consistency;
 mod departures;
+mod drive_health;
 mod drives;
 mod events;
 pub mod exports;
@@ -66,6 +67,7 @@ pub use adoption::{AccessToAdopt, Adopted, NewAccess};
 pub use attributes::NewAttributes;
 pub use configuration::Configuration;
 pub use consistency::ConsistencyGroup;
+pub use drive_health::HealthReader;
 pub use drives::{
     AddedDrive, DrivePlaces, NewDrive, Replaced, WaitingReplacement, kept_path, names,
 };
@@ -135,6 +137,7 @@ pub struct ArrayState<W: World> {
     images: Arc<dyn ImageWork<W>>,
     drives: DrivePlaces,
     roster: Roster,
+    healths: drive_health::Healths,
     recorder: Recorder,
     machine: Arc<dyn Machine>,
     /// Opens and closes portals, once there is a front.
@@ -176,7 +179,6 @@ impl<W: World> ControlPlane<W> {
     ) -> Arc<Self> {
         let mut on = homes.values().flatten();
         assert!(on.all(|shard| *shard < shards.len()), "no such shard");
-        let described = site.volumes.iter().map(|volume| volume.name.clone());
         let turns = turns::Turns::new(Arc::clone(&runtime));
         let shared = Arc::new(ArrayState {
             shards,
@@ -194,11 +196,12 @@ impl<W: World> ControlPlane<W> {
             images,
             drives,
             roster: roster.begun(&*runtime),
+            healths: drive_health::Healths::default(),
             recorder,
             machine,
             sockets: OnceLock::new(),
             settings: Mutex::new(Arc::new(site.settings())),
-            of_site: described.collect(),
+            of_site: volume_names(site),
             schedules: Mutex::default(),
             unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
@@ -327,4 +330,10 @@ impl<W: World> ControlPlane<W> {
     fn export_map(&self) -> MutexGuard<'_, BTreeMap<String, Export>> {
         self.exports.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The names of the volumes that a site file describes.
+fn volume_names(site: &Site) -> BTreeSet<String> {
+    let names = site.volumes.iter().map(|volume| volume.name.clone());
+    names.collect()
 }

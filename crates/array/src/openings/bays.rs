@@ -4,17 +4,34 @@ pub use crate::bays::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patie
 
 use crate::pool::opening::PoolDrive;
 use crate::shard::ShardState;
+use base::Time;
 use engine::pool::NamedDrive;
 use engine::{PoolError, PoolErrorKind, World};
 use futures_util::future::{Either, select};
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A read, or what it takes to know what is on a drive, takes no longer: what takes longer does not
 /// answer.
 pub const READ_TIME: Duration = Duration::from_secs(5);
+
+/// Drives that are not ready when pools are opened have so long in all to become it. Data sheets of
+/// disks allow 30 s from power on.
+pub const READY_TIME: Duration = Duration::from_secs(30);
+
+/// How long drives are waited for that are not ready: all pools of a start share one, so
+/// that a dead drive in each costs no more than one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SpinUp(Arc<OnceLock<Time>>);
+
+impl SpinUp {
+    /// When the wait ends, if it begins `now` at the latest.
+    pub(super) fn until(&self, now: Time) -> Time {
+        *self.0.get_or_init(|| now + READY_TIME)
+    }
+}
 
 /// A drive whose label is wiped has so long to answer.
 pub(super) const WIPE_TIME: Duration = Duration::from_secs(10);

@@ -118,6 +118,7 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<DrivePlace>, Action), Vec<String
         place,
         found,
         wrong_size,
+        ..
     } in looks
     {
         let path = place.path.display();

@@ -33,7 +33,9 @@ mod taking_back;
 mod unlisted;
 mod whereabouts;
 
-pub use bays::{DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME};
+pub use bays::{
+    DriveBays, MadeFiles, NotOpen, NotOpenKind, OpenBay, Patience, READ_TIME, READY_TIME,
+};
 pub use create::NewPool;
 pub use destroy::check_destroyable;
 pub use error::{OpeningError, OpeningErrorKind};
@@ -46,6 +48,7 @@ pub use start::{KeptRecords, Opened};
 
 use crate::control::line::Line;
 use crate::shard::{ShardGone, ShardHandle};
+use bays::SpinUp;
 use engine::World;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +58,9 @@ pub struct Openings<W: World> {
     bays: Arc<dyn DriveBays<W>>,
     made: MadePools,
     data: PathBuf,
+    /// How long the start waits for drives that are not ready. Later openings wait no more: they are
+    /// tried again.
+    spin_up: SpinUp,
     /// At its head stands who notes what came of an opening: of two pools with a volume of one name,
     /// one stays open.
     noting: Arc<Line>,
@@ -67,6 +73,7 @@ impl<W: World> Openings<W> {
             bays,
             made,
             data,
+            spin_up: SpinUp::default(),
             noting: Arc::default(),
         }
     }
@@ -86,14 +93,14 @@ impl<W: World> Openings<W> {
         &self.bays
     }
 
-    /// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use
-    /// is waited for.
+    /// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use, or
+    /// not ready, is waited for.
     async fn look(
         &self,
         shard: &ShardHandle<W>,
         places: Vec<DrivePlace>,
     ) -> Result<Vec<Look>, ShardGone> {
-        look::look(&self.bays, shard, places).await
+        look::look(&self.bays, shard, places, &self.spin_up).await
     }
 
     /// Looks at one place, and does not wait for what is in use.

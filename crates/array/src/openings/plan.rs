@@ -14,6 +14,7 @@ use crate::control::{AddedDrive, ControlPlane};
 use crate::shard::{ShardGone, ShardHandle};
 use engine::World;
 use engine::pool::LabelSummary;
+use futures_util::future::join_all;
 use site::Site;
 use std::collections::BTreeMap;
 
@@ -57,9 +58,12 @@ impl<W: World> Openings<W> {
     ) -> Result<Vec<PoolPlan>, OpeningError> {
         let mut plans = Vec::new();
         let mut wrong = Vec::new();
-        for (index, pool) in known.site.pools.iter().enumerate() {
-            let planned = self.plan_pool(known, shards, (index, pool)).await?;
-            match planned.and_then(|plan| self.not_half_made(plan)) {
+        let pools = known.site.pools.iter().enumerate();
+        // At once: a disk that sleeps begins to spin when it is first looked at.
+        let planned = pools.map(|pool| self.plan_pool(known, shards, pool));
+        let planned = join_all(planned).await;
+        for (pool, planned) in known.site.pools.iter().zip(planned) {
+            match planned?.and_then(|plan| self.not_half_made(plan)) {
                 Ok(plan) => plans.push(plan),
                 // Others were served before, and are: it keeps down itself only.
                 Err(why) if known.made.is_configured => plans.push(PoolPlan {
@@ -112,7 +116,8 @@ impl<W: World> Openings<W> {
     ) -> Result<Planned, ShardGone> {
         let name = pool.name.as_str();
         let places = self.places(known, pool);
-        let looks = self.look(&shards[index % shards.len()], places).await?;
+        let shard = &shards[index % shards.len()];
+        let looks = self.look(shard, places).await?;
         let planted = "another pool of the same name is opened";
         let uuid = known.uuid(name).filter(|_| !self.bays.planted(planted));
         let label = label_of(&looks, name, uuid);

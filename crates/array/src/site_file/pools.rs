@@ -6,7 +6,7 @@ use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use crate::openings::{NewPool, Openings};
 use engine::World;
 use engine::pool::{MemberInfo, PoolInfo};
-use site::{Background, Drive, Pool, RateLimit, Site, TimeLimit};
+use site::{Background, Drive, DriveSource, Pool, RateLimit, Site, TimeLimit};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -98,19 +98,55 @@ fn of_pool<W: World>(
     let Some(now) = settings.pool(&pool.name) else {
         return found;
     };
+    found.extend(
+        made_otherwise((settings, now), (site, pool))
+            .into_iter()
+            .map(kept),
+    );
     let how = changes(now, pool);
     found.extend((!how.is_empty()).then(|| of_it(Action::Change, how.join("; "))));
     let drives = pool.drives().filter_map(|name| site.drive(name));
     let elsewhere = drives.filter(|drive| is_elsewhere(drive, settings, array, &pool.name));
-    found.extend(elsewhere.map(|drive| Difference {
+    found.extend(elsewhere.map(is_looked_for));
+    found
+}
+
+/// That a drive is looked for where the file says.
+fn is_looked_for(drive: &Drive) -> Difference {
+    let path = drive.source.path().display();
+    Difference {
         action: Action::Change,
         what: format!("drive {}", drive.name),
-        how: format!(
-            "is looked for at {} from then on",
-            drive.source.path().display()
-        ),
+        how: format!("is looked for at {path} from then on"),
+    }
+}
+
+/// What a pool was made with, and has for good, where the file says otherwise.
+fn made_otherwise((settings, now): (&Site, &Pool), (site, wanted): (&Site, &Pool)) -> Vec<String> {
+    let log = |pool: &Pool| pool.log_bytes.map_or_else(|| USUAL.to_owned(), size);
+    let values = |pool: &Pool| {
+        [
+            ("lanes", pool.lanes.to_string()),
+            ("page", size(u64::from(pool.page_bytes))),
+            ("stripe_unit", size(u64::from(pool.stripe_unit_bytes))),
+            ("log", log(pool)),
+        ]
+    };
+    let pairs = values(now).into_iter().zip(values(wanted));
+    let mut lines: Vec<String> = pairs
+        .filter(|((_, now), (_, wanted))| now != wanted)
+        .map(|((key, now), (_, wanted))| format!("{key} is {now} since it was made, not {wanted}"))
+        .collect();
+    let bytes = |of: &Site, name: &str| match of.drive(name)?.source {
+        DriveSource::File { size_bytes, .. } => Some(size_bytes),
+        DriveSource::Device { .. } => None,
+    };
+    lines.extend(wanted.drives().filter_map(|name| {
+        let (now, wanted) = (bytes(settings, name)?, bytes(site, name)?);
+        let (now, wanted) = (size(now), size(wanted));
+        (now != wanted).then(|| format!("the file of drive {name} has {now}, not {wanted}"))
     }));
-    found
+    lines
 }
 
 /// What of a pool can be changed at any time, and differs.

@@ -97,7 +97,24 @@ pub(super) async fn differences<W: World>(
         found.extend(differs(format!("group {}", wanted.name), &of));
     }
     found.extend(late);
+    found.extend(other_groups(site, array).await?);
     Ok(found)
+}
+
+/// The groups of the array that the site does not have.
+async fn other_groups<W: World>(
+    site: &Site,
+    array: &ControlPlane<W>,
+) -> Result<Vec<Difference>, ArrayError> {
+    let described = |name: &String| site.groups.iter().any(|group| group.name == *name);
+    let there = array.consistency_groups().await?.into_iter();
+    let others = there.filter(|group| !described(&group.name));
+    let others = others.map(|group| Difference {
+        action: Action::Keep,
+        what: format!("group {}", group.name),
+        how: "is not in the site file".to_owned(),
+    });
+    Ok(others.collect())
 }
 
 /// Which words of a volume differ.

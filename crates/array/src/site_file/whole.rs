@@ -3,7 +3,7 @@
 use crate::control::consistency::group_of;
 use crate::control::hosts::said_of;
 use crate::control::{
-    ArrayError, ControlPlane, Export, PlacedVolume, Schedule, attributes, schedule,
+    ArrayError, ClosedPool, ControlPlane, Export, PlacedVolume, Schedule, attributes, schedule,
 };
 use crate::directory;
 use engine::World;
@@ -11,9 +11,17 @@ use engine::pool::SNAPSHOT_MARK;
 use site::Site;
 use std::sync::Arc;
 
-/// The exported snapshots, as comments of a site file: a site file cannot name them.
+/// The exported snapshots, which a site file cannot name, and the volumes of pools that are not open, as
+/// comments of a site file.
 pub fn left_out<W: World>(array: &ControlPlane<W>) -> String {
-    let mut text = String::new();
+    let closed = array.closed_pools().into_iter();
+    let closed = closed.map(|ClosedPool { name, .. }| {
+        format!(
+            "# Left out: the volumes of pool {name}, which is not open: bring its drives back, and make \
+             this file again.\n"
+        )
+    });
+    let mut text: String = closed.collect();
     for export in array.exports() {
         for (lun, name) in by_lun(&export).filter(is_snapshot) {
             let target = &export.target;

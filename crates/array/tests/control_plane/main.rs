@@ -12,6 +12,7 @@ mod adoption;
 mod checksum_memory;
 mod consistency;
 mod departures;
+mod drive_health;
 mod offload;
 mod record;
 mod renames;

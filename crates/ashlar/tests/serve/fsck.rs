@@ -93,6 +93,17 @@ fn a_served_pool_is_refused_and_a_closed_one_is_clean() {
     assert!(text.contains("1 drive,"), "{text}");
     let (code, text) = said(site(&home, &["--pool", "p2"]));
     assert_eq!((code, text.contains("of p0, p1")), (2, true), "{text}");
+
+    fs::remove_file(home.file("e0.img")).unwrap();
+    let (code, all) = json(&home, &[]);
+    assert_eq!((code, &all["outcome"]), (1, &"loss".into()), "{all:#}");
+    assert_eq!(all["missing_pools"], Value::Array(vec!["p1".into()]));
+    let one = site(&home, &["--pool", "p1"]);
+    let text = String::from_utf8(one.stdout).unwrap();
+    let lost = "loss    pool 'p1': no drive with its label is there";
+    assert!(text.contains(lost), "{text}");
+    assert_eq!(one.status.code(), Some(1));
+    assert_eq!(json(&home, &["--pool", "p0"]).0, 0);
 }
 
 #[test]

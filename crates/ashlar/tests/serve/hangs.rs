@@ -53,6 +53,28 @@ fn says(home: &Home, what: &str, within: Duration) -> bool {
 }
 
 #[test]
+fn a_drive_that_is_not_ready_at_the_start_is_waited_for() {
+    let Some(Hanging { home, servers }) = hanging("") else {
+        return;
+    };
+    drop(home.serve());
+    servers[0].hang();
+    let serving = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let waits = says(&home, "it may spin up", Duration::from_secs(60));
+            servers[0].go_on();
+            assert!(waits, "{}", home.log());
+        });
+        home.serve()
+    });
+    assert!(home.log().contains("drive d0: it is ready after"));
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+    let pool = serving.json(&["pool", "show", "p0"]);
+    assert_eq!(pool["missing_drives"].to_string(), "[]");
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+}
+
+#[test]
 fn a_pool_that_hangs_holds_up_no_other_and_not_the_end() {
     let Some(Hanging { home, servers }) = hanging("") else {
         return;

@@ -7,14 +7,17 @@
 //! back go straight to the main queue.
 //!
 //! What is read ahead of a sequential reader ([`Fills`]) comes into the small queue, and
-//! the first read of it counts for nothing: so it passes as a scan does, too.
+//! the first read of it counts for nothing: so it passes as a scan does, too. What leaves unread is not
+//! on the list: else readers that are short of room would fill the main queue with what passes once.
 //!
 //! Invariants: what is here is what the block holds; whoever changes a block
 //! invalidates it. Memory stays under the capacity, overhead counted.
 
 mod fills;
+mod readers;
 
 pub use fills::{Filling, Fills};
+pub(crate) use readers::{Allowed, Readers};
 
 use base::{BLOCK_BYTES, Slice};
 use rustc_hash::FxHashMap;
@@ -24,6 +27,9 @@ use std::ops::Range;
 
 /// Memory of a resident block: its data, and about what tables and queues take.
 const ENTRY_BYTES: u64 = BLOCK_BYTES as u64 + 160;
+
+/// The small queue has at least one in so many blocks.
+const SMALL_PARTS: u64 = 10;
 
 /// Times that a block must be asked for again to have another round.
 const USES_MAX: u8 = 3;
@@ -83,6 +89,7 @@ pub struct ReadCache {
     tables: RefCell<Tables>,
     stats: RefCell<CacheStats>,
     fills: Fills,
+    readers: Readers,
 }
 
 impl ReadCache {
@@ -93,6 +100,7 @@ impl ReadCache {
             tables: RefCell::default(),
             stats: RefCell::default(),
             fills: Fills::default(),
+            readers: Readers::default(),
         };
         cache.set_capacity(capacity_bytes);
         cache
@@ -113,6 +121,21 @@ impl ReadCache {
     /// What is on its way here.
     pub fn fills(&self) -> &Fills {
         &self.fills
+    }
+
+    /// The sequential readers of what is here.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// Bytes that readers may have ahead of them, together: three quarters of what new blocks may take,
+    /// so that they are there still when they are wanted.
+    pub fn ahead_bytes_max(&self) -> u64 {
+        let capacity = self.capacity_blocks.get();
+        let tables = self.tables.borrow();
+        let main = tables.entries.len() as u64 - tables.small_blocks;
+        let small = (capacity - main.min(capacity)).max(capacity / SMALL_PARTS);
+        small * 3 / 4 * BLOCK_BYTES as u64
     }
 
     /// Whether a block is here. Nobody asked for it: it is not counted.
@@ -230,7 +253,7 @@ impl ReadCache {
         let capacity = self.capacity_blocks.get();
         let mut tables = self.tables.borrow_mut();
         while tables.entries.len() as u64 + blocks > capacity && !tables.entries.is_empty() {
-            let from_small = tables.small_blocks > capacity / 10 || tables.main.is_empty();
+            let from_small = tables.small_blocks > capacity / SMALL_PARTS || tables.main.is_empty();
             let sent = match from_small {
                 true => tables.leave_small(capacity),
                 false => tables.leave_main(),
@@ -290,9 +313,12 @@ impl Tables {
             self.main.push_back((block, ticket));
             return false;
         }
+        let was_asked_for = !entry.is_ahead.get();
         self.remove(block);
-        self.ghosts.push_back(block);
-        self.ghost_names.insert(block, ());
+        if was_asked_for {
+            self.ghosts.push_back(block);
+            self.ghost_names.insert(block, ());
+        }
         while self.ghosts.len() as u64 > capacity {
             if let Some(oldest) = self.ghosts.pop_front() {
                 self.ghost_names.remove(&oldest);
@@ -384,6 +410,25 @@ mod tests {
         let bytes = 10_000 * BLOCK_BYTES as u64;
         assert_eq!((stats.ahead_bytes, stats.ahead_used_bytes), (bytes, bytes));
         assert_eq!((stats.hits, stats.misses), (10_500, 0));
+    }
+
+    #[test]
+    fn what_was_read_ahead_and_left_unread_takes_no_room_of_the_main_queue() {
+        let (pool, cache) = (BufPool::new(), ReadCache::new(100 * ENTRY_BYTES));
+        for first in (0..4_000).step_by(200) {
+            (first..first + 200).for_each(|at| cache.insert_ahead(at, block(&pool, at)));
+            // They are asked for too late: all have left.
+            for at in first..first + 50 {
+                assert!(cache.get(at).is_none());
+                cache.insert(at, block(&pool, at));
+            }
+        }
+        let tables = cache.tables.borrow();
+        assert_eq!(
+            tables.entries.len() as u64,
+            tables.small_blocks,
+            "none is in the main queue"
+        );
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub enum EventKind {
     DriveMissing,
     /// A drive that was missing is there again.
     DriveBack,
+    /// A drive warns of its own health.
+    DriveWarning,
+    /// A drive no longer does.
+    DriveWarningOver,
     /// A spare has taken the place of a drive.
     SpareTaken,
     /// A rebuild has begun or ended.

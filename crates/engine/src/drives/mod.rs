@@ -227,6 +227,12 @@ impl<W: World> Drives<W> {
         groups.iter().map(|group| group.drives()).sum()
     }
 
+    /// Whether an arm moves in any of them.
+    pub fn has_disks(&self) -> bool {
+        let members = self.members();
+        members.iter().any(|member| member.is_rotational())
+    }
+
     /// Whether a drive with this label is of another pool, or in use in this one. A drive
     /// that was of this pool before may come back, as a new one.
     pub fn has_use_for(&self, label: &LabelSummary) -> bool {

@@ -272,12 +272,7 @@ impl<W: World> Integrity<W> {
     /// disks each write of a block moves the arm; on flash records would take more of the processor
     /// than they save.
     pub fn choose_records(&self, log: &Ring<W>) {
-        let has_disks = || {
-            self.drives
-                .members()
-                .iter()
-                .any(|member| member.is_rotational())
-        };
+        let has_disks = || self.drives.has_disks();
         let kept = self.records.keeps.get().unwrap_or_else(has_disks);
         let kept = kept && log.capacity_bytes() >= LOG_BYTES_MIN;
         self.records.kept.set(kept);

@@ -2,7 +2,6 @@
 
 use super::Mirror;
 use super::copied::Copied;
-use super::streams::Streams;
 use crate::meta::InFlight;
 use crate::range_lock::RangeLock;
 use crate::volume_io::VolumeIo;
@@ -23,8 +22,6 @@ const TURN_REST: Duration = Duration::from_micros(500);
 pub struct Live {
     /// Ranges of bytes being read (shared) and written (exclusive).
     pub ranges: RangeLock,
-    /// Sequential readers that reads ahead are made for.
-    pub streams: Streams,
     /// Pages that were copied since others had them, too.
     pub copied: Copied,
     /// Cleared pages stay mapped: it is about to be thick.

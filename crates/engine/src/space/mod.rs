@@ -10,7 +10,7 @@
 //! `supply` (`Supply`: where free pages come from), `promise` (`Pledges`: who may have the last
 //! pages), `backing` (`Backings`: who reads through pages), `metadata_room` (`MetadataRoom`) and
 //! `checkpoint_room` (promised to checkpoints), `occupancy` (`Occupancy`: what other lanes are told);
-//! [`live`], `streams`, `copied` and `mirror` (what is under way on a volume); [`background`] and
+//! [`live`], `copied` and `mirror` (what is under way on a volume); [`background`] and
 //! [`pace`] (the work on the drives).
 
 mod assemble;
@@ -28,7 +28,6 @@ pub mod pace;
 mod page_accounts;
 pub(crate) mod promise;
 mod ring_losses;
-mod streams;
 mod supply;
 mod zone_changes;
 mod zones;

@@ -7,31 +7,43 @@
 //! - The zones of what is being read ahead stay in use until that has ended.
 
 use super::Volume;
+use crate::cache::Allowed;
 use crate::world::World;
 use base::{BLOCK_BYTES, PhysPage, PoolOffset};
 use futures_util::future::{join, join_all};
 use std::ops::Range;
 
-/// The part of the cache that one reader may have ahead of it: half of the queue that
-/// new blocks wait in, so that they are there still when they are wanted.
-const WINDOW_PARTS: u64 = 20;
+/// The part of the cache that one of few readers may have ahead of it where there is not enough for all.
+/// It is half of the queue that new blocks have in any case.
+const FEW_PARTS: u64 = 20;
+
+/// The most that is read ahead of a reader, in bytes, where no drive has an arm to move.
+const WINDOW_MAX: u64 = 2 << 20;
+
+/// The same for each drive of a pool of disks, and for the whole pool. A disk reads several times less
+/// while its arm moves from one reader's data to another's.
+const WINDOW_PER_DISK: u64 = 1 << 20;
+const WINDOW_OF_DISKS_MAX: u64 = 32 << 20;
 
 impl<W: World> Volume<W> {
     /// After a read of the blocks `start..end` (bytes) has come in: reads ahead, if it
     /// is one of several in order. Nothing waits for it.
     pub(super) fn follow(&self, start: u64, end: u64) {
-        let cache = &self.inner.store().cache;
+        let store = self.inner.store();
+        let cache = &store.cache;
         if !cache.is_on() {
             return;
         }
         let block = BLOCK_BYTES as u64;
-        let allowed = cache.capacity_bytes() / WINDOW_PARTS / block * block;
-        // Two readers' worth at once, for all of the pool.
-        let window_max = match cache.fills().blocks() * block >= 2 * allowed {
-            true => 0,
-            false => allowed,
+        let allowed = || Allowed {
+            of_one: self.window_max(),
+            of_all: cache.ahead_bytes_max(),
+            of_few: cache.capacity_bytes() / FEW_PARTS,
+            coming: cache.fills().blocks() * block,
         };
-        let Some(range) = self.core.live.streams.note(start, end, window_max) else {
+        let now = self.inner.world().now();
+        let readers = cache.readers();
+        let Some(range) = readers.note(self.core.id, start..end, now, allowed) else {
             return;
         };
         let end = self.size_bytes().next_multiple_of(block);
@@ -42,6 +54,17 @@ impl<W: World> Volume<W> {
         let volume = self.clone();
         let reading = async move { volume.read_ahead(range).await };
         self.inner.world().spawn(reading);
+    }
+
+    fn window_max(&self) -> u64 {
+        let drives = self.inner.drives();
+        match drives.has_disks() {
+            true => {
+                let all = drives.count() as u64 * WINDOW_PER_DISK;
+                all.clamp(WINDOW_MAX, WINDOW_OF_DISKS_MAX)
+            }
+            false => WINDOW_MAX,
+        }
     }
 
     async fn read_ahead(&self, range: Range<u64>) {

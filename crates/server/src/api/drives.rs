@@ -1,6 +1,7 @@
 //! Requests about drives of pools: list, take out of use, replace, remove.
 
 use super::deadline::Served;
+use super::drive_health;
 use super::pool_view;
 use super::problem::Refusal;
 use super::problem::{Body, Segment};
@@ -203,6 +204,7 @@ fn drive(pool: &PoolInfo, member: &MemberInfo, array: &Array) -> Drive {
         mends: member.mends,
         read_latency_us: member.read_latency.as_micros() as u64,
         write_latency_us: member.write_latency.as_micros() as u64,
+        health: drive_health::shown(array, &member.uuid.to_string()),
         ..shown(pool, array.known_drive(pool, member))
     }
 }
@@ -235,6 +237,7 @@ fn shown(pool: &PoolInfo, known: KnownDrive) -> Drive {
         }),
         trouble: None,
         successor: None,
+        health: None,
         reads: 0,
         writes: 0,
         flushes: 0,

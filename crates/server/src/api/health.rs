@@ -39,6 +39,7 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         found.add(health, why);
     }
     of_drives(info, &mut found);
+    warnings(info, array, &mut found);
     for drive in array.departed_failures(info) {
         found.add(Health::Attention, departed(info, &drive));
     }
@@ -86,6 +87,24 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
             found.add(Health::Attention, why);
         }
     }
+}
+
+/// What drives of a pool warn of, if they are in use or are to be.
+fn warnings(info: &PoolInfo, array: &Array, found: &mut Condition) {
+    let all = info.members.iter().chain(&info.spares);
+    for drive in all.filter(|drive| drive.state != MemberState::Failed) {
+        let Some(health) = array.health_of(&drive.uuid.to_string()) else {
+            continue;
+        };
+        for warning in health.warnings() {
+            found.add(Health::Attention, warns(&drive.name, &warning.text));
+        }
+    }
+}
+
+/// What is to be said of a drive that warns.
+fn warns(name: &str, text: &str) -> String {
+    format!("drive {name} warns: {text}; before it fails: `ashlar drive replace {name}`")
 }
 
 /// What is to be said of lost blocks, by what the pool says since it was opened and what is on

@@ -10,6 +10,7 @@ mod connections;
 mod consistency;
 mod deadline;
 mod description;
+mod drive_health;
 mod drives;
 mod events;
 mod exports;

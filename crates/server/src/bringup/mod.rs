@@ -26,6 +26,7 @@ use crate::array::{self, AddedDrive, Array, History, JobEdges, Roster};
 use crate::data_dir::DataDir;
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::drive_files::FileBays;
+use crate::drive_health::SmartDrives;
 use crate::front::{Front, FrontLimits, Timeouts};
 use crate::images::Images;
 use crate::jobs::{ImagePlaces, JobFile};
@@ -216,6 +217,7 @@ async fn furnish(
     shared.0.allow_algorithms(&known.described.chap);
     let (array, site) = bring_up_array(&known, (data, shards), shared.clone()).await?;
     array.keep_by_itself(array::scrubs(data.path())).await?;
+    array.keep_drive_health(Arc::new(SmartDrives::default()));
     let front = Front::open(portals, shared, shards.to_vec(), limits.clone()).await?;
     array.attach_sockets(Arc::new(front.changes()));
     tell_unseen(&array);

@@ -129,6 +129,7 @@ fn not_open(error: &OpenError) -> NotOpen {
             OpenErrorKind::NotFound => NotOpenKind::NotFound,
             OpenErrorKind::InUse => NotOpenKind::InUse,
             OpenErrorKind::Silent => NotOpenKind::Silent,
+            OpenErrorKind::NotReady => NotOpenKind::NotReady,
             _ => NotOpenKind::Other,
         },
         context: error.to_string(),

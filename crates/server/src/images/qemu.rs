@@ -14,6 +14,7 @@ use super::header::Layer;
 use super::nbd::Client;
 use crate::array::ArrayError;
 use crate::jobs::invalid;
+use crate::programs::{self, NotStarted};
 use api::Format;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,7 +22,6 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -191,23 +191,13 @@ fn plain(program: &str, said: &[u8], home: &Path) -> String {
 
 /// A program with nothing of our surroundings, which reaches these files only.
 fn program(name: &str, reach: &Reach) -> Result<Command, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|directory| directory.join(name));
-    let found = places.find(|place| place.is_absolute() && place.is_file());
-    let found = found.ok_or_else(|| absent(name, &io::ErrorKind::NotFound.into()))?;
-    let mut command = std::process::Command::new(found);
-    command.env_clear().env("LC_ALL", "C").current_dir("/");
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let confined = world_real::confine(&mut command, reach);
-    confined.map_err(|error| {
-        format!("can't confine {name}: {error}; raw and VHDX images can be imported without")
-    })?;
-    // Last: a change of privileges would undo it.
-    world_real::ends_with_us(&mut command);
-    Ok(command.into())
+    match programs::confined(name, reach) {
+        Ok(command) => Ok(command.into()),
+        Err(NotStarted::Absent) => Err(absent(name, &io::ErrorKind::NotFound.into())),
+        Err(NotStarted::Unconfined(error)) => Err(format!(
+            "can't confine {name}: {error}; raw and VHDX images can be imported without"
+        )),
+    }
 }
 
 /// The files of an image, those of the images below included.

@@ -116,7 +116,7 @@ impl Boot {
             return;
         }
         let left = books.oracle.borrow().groups().left().clone();
-        let mut stay = Vec::new();
+        let (mut stay, mut behind) = (Vec::new(), None);
         for _ in 0..LOOKS {
             let info = match self.look().await {
                 Ok((info, _)) => info,
@@ -126,14 +126,37 @@ impl Boot {
             let is_wiped = |name: &&String| names(&info).all(|one| one != *name);
             let named = left.iter().filter(|name| is_on_record(name));
             stay = named.filter(is_wiped).cloned().collect();
-            if stay.is_empty() {
+            behind = self.behind(&info);
+            if stay.is_empty() && behind.is_none() {
                 return;
             }
             self.world.sleep(LOOK_PAUSE).await;
         }
+        if let Some(name) = behind {
+            let what = format!("{when}: the settings name an old place of {name}");
+            return books.fail(&self.world, what);
+        }
         // No failure before the array is mended: seed 30322 shows that they may stay there.
         let what = format!("{when}: {stay:?} have left with their groups, and are on record");
         self.world.note(|| what);
+    }
+
+    /// A drive of the pool that the settings name at another place than its own, if none of its name
+    /// waits for a place.
+    fn behind(&self, info: &PoolInfo) -> Option<String> {
+        let places = self.array.places();
+        let all = || info.members.iter().chain(&info.spares);
+        let is_alone = |name: &str| all().filter(|one| one.name == name).count() == 1;
+        let is_elsewhere = |member: &&MemberInfo| {
+            let at = places.find_of(POOL, &member.name).map(|place| place.path);
+            let named = places.named_of(POOL, &member.name);
+            is_alone(&member.name) && named.is_some_and(|named| Some(named.path) != at)
+        };
+        let mut used = info
+            .members
+            .iter()
+            .filter(|member| member.state != MemberState::Failed);
+        used.find(is_elsewhere).map(|member| member.name.clone())
     }
 
     /// The drives of the pool that the roster has.

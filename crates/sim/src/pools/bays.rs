@@ -21,6 +21,12 @@ use world_sim::{Media, SimDrive, SimWorld};
 /// The longest that a call takes, nanoseconds.
 const SLOW_NS_MAX: u64 = 200_000;
 
+/// A call of a drive that is not ready is given up after so long.
+const OPEN_TIME: Duration = Duration::from_secs(5);
+
+/// What is told of a drive that is not ready.
+pub(crate) const NOT_READY: &str = "it spins up";
+
 /// The bays of a boot.
 pub(crate) struct SimBays {
     world: SendWrapper<SimWorld>,
@@ -74,6 +80,38 @@ impl SimBays {
         SendWrapper::new(World::sleep(&*self.world, Duration::from_nanos(takes)))
     }
 
+    /// How long the drive at `path` is not ready from now on.
+    fn not_ready_for(&self, path: &Path) -> Duration {
+        let now = World::now(&*self.world);
+        match self.shelf.at(path) {
+            Some(bay) if bay.is_dead.get() => Duration::MAX,
+            Some(bay) => bay.ready_at.get().since(now),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Waits for a drive that is not ready, or does not: some say so, and others do not answer.
+    async fn spin_up(&self, path: &Path) -> Result<(), NotOpen> {
+        let left = self.not_ready_for(path);
+        if left.is_zero() {
+            return Ok(());
+        }
+        let is_silent = self.prng.borrow_mut().chance(1, 2);
+        if is_silent {
+            let waits = World::sleep(&*self.world, left.min(OPEN_TIME));
+            SendWrapper::new(waits).await;
+        }
+        if is_silent && left <= OPEN_TIME {
+            return Ok(());
+        }
+        let kind = match is_silent {
+            true => NotOpenKind::Silent,
+            false => NotOpenKind::NotReady,
+        };
+        let context = format!("{}: {NOT_READY}", path.display());
+        Err(NotOpen { kind, context })
+    }
+
     fn make_file(&self, path: &Path) -> Result<(), String> {
         match self.shelf.at(path) {
             Some(bay) if bay.is_file && !bay.is_away.get() && !bay.exists() => {
@@ -93,6 +131,7 @@ impl DriveBays<SimWorld> for SimBays {
     ) -> BoxFuture<'a, Result<Arc<dyn OpenBay<SimWorld>>, NotOpen>> {
         let opened = async move {
             self.pause().await;
+            self.spin_up(path).await?;
             let is_kept = || self.found(path).is_some_and(|media| self.is_kept(&media));
             while is_kept() {
                 if !patience.look_again() {

@@ -1,13 +1,14 @@
 //! What holds when nothing is under way.
 
 use super::Boot;
+use super::bays::NOT_READY;
 use super::oracle::{Outcome, Seen};
 use super::request::{self, NAMES, Request, VOLUME_BYTES, Wanted};
 use super::shelf::Bay;
 use crate::pattern::{self, SectorPlace};
 use array::control::{ArrayError, ArrayErrorKind};
-use array::openings::{DriveContent, DrivePlace};
-use base::{SECTOR_BYTES, VolumeOffset};
+use array::openings::{DriveContent, DrivePlace, READY_TIME};
+use base::{SECTOR_BYTES, Time, VolumeOffset};
 use engine::{Lane, Level, World};
 use site::{Group, Pool};
 use std::collections::BTreeSet;
@@ -18,9 +19,15 @@ use world_sim::SimWorld;
 /// What a start finds.
 const START: &str = "start";
 
+/// What a start does beside waiting for drives takes no longer.
+const OTHERS_TIME: Duration = Duration::from_secs(20);
+
 /// Pools whose drives are there are open after so many looks, so far apart.
 const LOOKS: u32 = 20;
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
+
+/// Why a pool is not made when what an earlier making of it left can't be taken back yet.
+const NOT_TAKEN_BACK: &str = "could not be made before";
 
 /// What is wrong with an answer, if anything is.
 pub(super) fn judge(request: &Request, done: &Result<(), ArrayError>) -> Option<String> {
@@ -28,6 +35,8 @@ pub(super) fn judge(request: &Request, done: &Result<(), ArrayError>) -> Option<
     let brief = request.brief();
     match done {
         Ok(()) if is_barred => Some(format!("a pool is made of a drive of others: {brief}")),
+        // A drive that the making before has left labelled may be of another request now.
+        Err(error) if error.context.contains(NOT_TAKEN_BACK) => None,
         Err(error) if !is_barred && error.kind != ArrayErrorKind::Internal => {
             Some(format!("{brief}: refused without a reason: {error:?}"))
         }
@@ -66,6 +75,27 @@ pub(super) fn filling(volume: &str) -> Vec<u8> {
 }
 
 impl Boot {
+    /// The start waited for drives that were ready in time, and for no other longer than that.
+    pub(super) fn check_readiness(&self, began: Time) {
+        let took = self.world.now().since(began);
+        if took > READY_TIME + OTHERS_TIME {
+            let what = format!("the start took {took:?}");
+            self.books.fail(&self.world, what);
+        }
+        for name in NAMES {
+            for drive in self.array.came_without(name) {
+                let bay = self.books.shelf.called(&drive.name);
+                let is_there = bay.is_some_and(|bay| bay.is_there());
+                let told = [NOT_READY, "it does not answer"];
+                if is_there && told.iter().any(|text| drive.why.contains(text)) {
+                    let what =
+                        format!("pool {name} was opened before its drive was ready: {drive}");
+                    self.books.fail(&self.world, what);
+                }
+            }
+        }
+    }
+
     /// Nothing is under way: the array says what it should, and all that it holds is right.
     pub(super) async fn settle(&self, when: &str) {
         let books = &self.books;

@@ -14,6 +14,7 @@
 //!   destroyed.
 //! - A pool opens when its drives are there, at the start or late. It does not open without them.
 //! - No array says that a pool was made here which it does not have.
+//! - A drive that is ready in time is used, and no start takes longer for one that never is.
 //! - What others have on drives stays as it is, whatever their labels say.
 //! - A pool can be made of all drives that no pool has.
 
@@ -32,8 +33,8 @@ use crate::seed::Seed;
 use crate::shards::Shards;
 use crate::small_pool::{self, Life};
 use array::control::{ArrayErrorKind, ControlPlane};
-use array::openings::{MadePool, Openings};
-use base::Prng;
+use array::openings::{MadePool, Openings, READY_TIME};
+use base::{Prng, Time};
 use engine::World;
 use oracle::{Oracle, Outcome};
 use request::{NAMES, Request};
@@ -187,6 +188,41 @@ impl Books {
         }
     }
 
+    /// Some drives of pools are not ready when a boot begins, and are in time; some that are away never
+    /// are, as long as the boot lasts.
+    fn draw_not_ready(&self, prng: &mut Prng, now: Time) {
+        let oracle = self.oracle.borrow();
+        // What a making or a destruction has left is looked for once.
+        let is_left = !oracle.left.is_empty() || !oracle.unsure.is_empty();
+        let under_way = self.under_way.borrow();
+        let mut making = under_way
+            .iter()
+            .filter(|(request, _)| !matches!(request, Request::Fill { .. }));
+        let is_quiet = making.next().is_none() && !is_left;
+        for bay in self.shelf.own() {
+            bay.ready_at.set(now);
+            bay.is_dead.set(false);
+            let is_used = oracle.used().contains(&bay.name);
+            if !is_used || !is_quiet || bay.is_file || !prng.chance(1, 3) {
+                continue;
+            }
+            match bay.is_there() {
+                true => {
+                    let after_ms = prng.below(READY_TIME.as_millis() as u64 * 4 / 5);
+                    let at = now + Duration::from_millis(after_ms);
+                    // Some can be opened, and answer no read.
+                    match prng.chance(1, 2) {
+                        true => bay.ready_at.set(at),
+                        false => bay
+                            .media
+                            .with_faults(|faults| faults.stalled_until = Some(at)),
+                    }
+                }
+                false => bay.is_dead.set(bay.found().is_none()),
+            }
+        }
+    }
+
     /// Some drives that no pool has.
     fn some_free(&self, oracle: &Oracle, made: &BTreeSet<String>, prng: &mut Prng) -> Vec<String> {
         let own = self.shelf.own().map(|bay| bay.name.clone());
@@ -279,13 +315,16 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     if !last {
         books.draw_away(&mut prng);
         books.forget_identities(&mut world.prng("old records"));
+        books.draw_not_ready(&mut world.prng("not ready"), world.now());
     }
+    let began = world.now();
     let shards = Shards::new(&world, books.shards);
     let boot = match Boot::start(&world, &books, &shards, last).await {
         Ok(Some(boot)) => boot,
         Ok(None) => return,
         Err(what) => return books.fail(&world, what),
     };
+    boot.check_readiness(began);
     boot.settle("start").await;
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 && !last {
         boot.round(&mut prng).await;

@@ -4,7 +4,7 @@
 //! Invariant: what is there outlives boots, as files and devices do. Files are made and removed at one
 //! instant.
 
-use base::Prng;
+use base::{Prng, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,10 @@ pub(crate) struct Bay {
     exists: Cell<bool>,
     /// Nobody finds it.
     pub(crate) is_away: Cell<bool>,
+    /// It can't be opened before.
+    pub(crate) ready_at: Cell<Time>,
+    /// Where it is away, its node is there all the same.
+    pub(crate) is_dead: Cell<bool>,
     /// Where it is away, somebody has put this drive in its place.
     instead: RefCell<Option<Rc<Media>>>,
     blank: Snapshot,
@@ -82,6 +86,8 @@ impl Bay {
             is_file,
             exists: Cell::new(!is_file),
             is_away: Cell::new(false),
+            ready_at: Cell::default(),
+            is_dead: Cell::new(false),
             instead: RefCell::default(),
             kept: RefCell::default(),
             name,
@@ -110,6 +116,8 @@ impl Bay {
     /// It is back in its place.
     pub(crate) fn bring_back(&self) {
         self.is_away.set(false);
+        self.is_dead.set(false);
+        self.ready_at.take();
         self.instead.replace(None);
     }
 

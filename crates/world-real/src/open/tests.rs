@@ -165,6 +165,19 @@ fn zeroes_are_written_where_space_can_not_be_reserved() {
 }
 
 #[test]
+fn a_device_that_the_kernel_knows_may_become_ready() {
+    let kind = |errno, is_known| {
+        let error = io::Error::from_raw_os_error(errno);
+        of_device(Path::new("/dev/sdx"), &error, is_known).kind
+    };
+    for errno in [libc::EIO, libc::ENXIO, libc::ENOMEDIUM] {
+        assert_eq!(kind(errno, true), OpenErrorKind::NotReady);
+        assert_eq!(kind(errno, false), OpenErrorKind::Other);
+    }
+    assert_eq!(kind(libc::EBUSY, true), OpenErrorKind::InUse);
+}
+
+#[test]
 fn what_the_kernel_says_becomes_a_kind() {
     let cases = [
         (libc::ENOENT, OpenErrorKind::NotFound),

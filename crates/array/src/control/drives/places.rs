@@ -5,6 +5,7 @@
 //! - A drive that is part of no pool any more is off the record, and the settings do not name it.
 //! - An open pool says itself which drives it has. Records count for pools that are not open.
 
+use crate::control::departures::Departures;
 use crate::control::{ArrayError, ArrayErrorKind};
 use crate::records::Store;
 use engine::pool::PoolInfo;
@@ -32,6 +33,8 @@ pub struct DrivePlaces {
     data: PathBuf,
     settled: Mutex<Settled>,
     added: Mutex<Vec<AddedDrive>>,
+    /// Who looks at what leaves.
+    pub(in crate::control) departures: Departures,
     /// Keeps those that were added.
     record: Arc<dyn Store<Vec<AddedDrive>>>,
 }
@@ -101,6 +104,7 @@ impl DrivePlaces {
             settled: Mutex::new(Settled::of(settings, &data)),
             data,
             added: Mutex::new(added),
+            departures: Departures::default(),
             record,
         }
     }
@@ -128,6 +132,14 @@ impl DrivePlaces {
     /// The drives that the settings name.
     pub fn named(&self) -> Vec<AddedDrive> {
         self.settled().drives.clone()
+    }
+
+    /// Where the settings say that the drive called `name` of this pool is.
+    pub fn named_of(&self, pool: &str, name: &str) -> Option<AddedDrive> {
+        let settled = self.settled();
+        let mut drives = settled.drives.iter();
+        let found = drives.find(|drive| drive.pool == pool && drive.name == name);
+        found.cloned()
     }
 
     /// The drives that were added.

@@ -140,7 +140,7 @@ impl<W: World> ControlPlane<W> {
 
     /// Takes all places but that of `new` off the record where a drive of its name was: it has
     /// replaced that one.
-    pub(super) async fn forget_other_places(&self, pool: &str, new: &NewDrive) {
+    pub(in crate::control) async fn forget_other_places(&self, pool: &str, new: &NewDrive) {
         let path = self.places().data().join(&new.path);
         let mut kept = self.places().added().clone();
         let all = kept.len();

@@ -60,6 +60,8 @@ impl<W: World> ControlPlane<W> {
         })
         .await?;
         self.note_drives_and_warn().await;
+        // The settings may name the place of a failed drive with its name.
+        self.follow_departures().await;
         Ok(())
     }
 

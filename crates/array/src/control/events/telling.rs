@@ -48,8 +48,8 @@ pub(super) fn log(event: &PoolEvent) {
 fn urgency(kind: &str) -> Level {
     match kind {
         "pool_stopped" | "block_lost" => Level::ERROR,
-        "drive_failed" | "drive_missing" | "drive_suspect" | "space" | "schedule" | "move"
-        | "trouble" => Level::WARN,
+        "drive_failed" | "drive_missing" | "drive_suspect" | "drive_warning" | "space"
+        | "schedule" | "move" | "trouble" => Level::WARN,
         _ => Level::INFO,
     }
 }
@@ -99,6 +99,8 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::DriveHealthy => "drive_healthy",
         EventKind::DriveMissing => "drive_missing",
         EventKind::DriveBack => "drive_back",
+        EventKind::DriveWarning => "drive_warning",
+        EventKind::DriveWarningOver => "drive_warning_over",
         EventKind::SpareTaken => "spare_taken",
         EventKind::Rebuild => "rebuild",
         EventKind::BlockMended => ROUTINE,
@@ -120,12 +122,14 @@ fn word(kind: EventKind) -> &'static str {
 mod tests {
     use super::*;
 
-    const ALL: [EventKind; 19] = [
+    const ALL: [EventKind; 21] = [
         EventKind::DriveFailed,
         EventKind::DriveSuspect,
         EventKind::DriveHealthy,
         EventKind::DriveMissing,
         EventKind::DriveBack,
+        EventKind::DriveWarning,
+        EventKind::DriveWarningOver,
         EventKind::SpareTaken,
         EventKind::Rebuild,
         EventKind::BlockMended,
