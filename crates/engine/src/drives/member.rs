@@ -497,7 +497,7 @@ impl<W: World> Member<W> {
             Some(beside) => {
                 let own = self.unless_planted(self.write_durably_here(at, data.clone()));
                 let theirs = beside.member().write_durably_here(at, data);
-                Box::pin(beside.both(own, theirs)).await
+                Box::pin(beside.both(self, own, theirs)).await
             }
         }
     }
@@ -522,7 +522,7 @@ impl<W: World> Member<W> {
             Some(beside) => {
                 let own = self.unless_planted(self.write_here(at, data.clone()));
                 let theirs = beside.member().write_here(at, data);
-                Box::pin(beside.both(own, theirs)).await
+                Box::pin(beside.both(self, own, theirs)).await
             }
         }
     }
@@ -546,7 +546,7 @@ impl<W: World> Member<W> {
             None => self.flush_here().await,
             Some(beside) => {
                 let theirs = beside.member().flush_here();
-                Box::pin(beside.both(self.flush_here(), theirs)).await
+                Box::pin(beside.both(self, self.flush_here(), theirs)).await
             }
         }
     }
@@ -586,6 +586,11 @@ impl<W: World> Member<W> {
         let beside = successor.as_ref().filter(|beside| beside.takes(at))?;
         let is_forgotten = self.world.planted("successor gets no writes");
         (!is_forgotten).then(|| beside.clone())
+    }
+
+    /// Whether its world has this bug.
+    pub(super) fn planted(&self, bug: &'static str) -> bool {
+        self.world.planted(bug)
     }
 
     async fn unless_planted(

@@ -56,6 +56,7 @@ impl<W: World> Successor<W> {
     /// Ends when both drives have: the answer is that of the drive which has the place.
     pub async fn both(
         &self,
+        old: &Member<W>,
         own: impl Future<Output = Result<(), DriveError>>,
         theirs: impl Future<Output = Result<(), DriveError>>,
     ) -> Result<(), DriveError> {
@@ -63,11 +64,18 @@ impl<W: World> Successor<W> {
         if let Err(error) = theirs {
             (self.missed)(&self.member, error);
         }
-        match self.member.succeeds() {
-            true => own,
+        match self.has_place_of(old) {
+            false => own,
             // The error, if there was one, has been seen to.
-            false => Ok(()),
+            true => Ok(()),
         }
+    }
+
+    /// Whether it has the place of the old drive by now. One that was given up has not.
+    fn has_place_of(&self, old: &Member<W>) -> bool {
+        let is_still = |other: Rc<Member<W>>| Rc::ptr_eq(&other, &self.member);
+        let is_hidden = old.planted("failed write hidden by a successor that is given up");
+        !self.member.succeeds() && (is_hidden || old.successor().is_some_and(is_still))
     }
 }
 
@@ -243,6 +251,13 @@ impl<W: World> Drives<W> {
         let mut retired = self.retired.borrow_mut();
         retired.retain(|member| member.outstanding() > 0);
         retired.clone()
+    }
+
+    /// Whether writes are under way to a drive that was a successor: they may land after what is
+    /// written to it next.
+    pub fn is_still_written(&self, spare: &Member<W>) -> bool {
+        let mut retired = self.retired().into_iter();
+        retired.any(|other| std::ptr::eq(&*other, spare))
     }
 
     /// Takes up the copies that labels say were under way: the successor of a drive that is there

@@ -457,6 +457,9 @@ impl<W: World> Store<W> {
         pinned: &Pinned,
         targets: &[usize],
     ) -> Result<Healed, PoolError> {
+        // One whose old drive goes out of use meanwhile has its place, and lacks the row still.
+        let is_copied = |place: &&usize| zone.group.place(**place).successor().is_some();
+        let copied: Vec<usize> = targets.iter().filter(is_copied).copied().collect();
         let (loaded, silent) = self
             .look_at_row(zone, (stripe, row), pinned, Want::Everything)
             .await;
@@ -471,22 +474,26 @@ impl<W: World> Store<W> {
             healed.lost = self.give_up(zone, &loaded, &lost, targets).await?;
         }
         let is_lost = !lost.is_empty();
+        let skips = self
+            .world
+            .planted("row skipped of a copied drive that is lost");
         let wanted = targets.iter().filter_map(|place| {
-            let content = self.content_at(zone, &loaded, *place, is_lost)?;
+            let bad = loaded.bad.iter().find(|bad| bad.place == *place);
+            let content = match bad {
+                Some(bad) => bad.content.clone(),
+                // One that is being rebuilt holds nothing that is not bad.
+                None if !copied.contains(place) || skips && !is_copied(&place) => return None,
+                None => self.content_at(zone, &loaded, *place, is_lost)?,
+            };
             Some((*place, content))
         });
         healed.rebuilt_bytes += self.put_units(zone, stripe, row, wanted.collect()).await;
         Ok(healed)
     }
 
-    /// What a place should hold of a row: as it was put together, or as it is there. Where a column
-    /// is lost, the parity is written with its mark.
+    /// What a place holds of a row, and its successor should. Where a column is lost, the parity is
+    /// written with its mark.
     fn content_at(&self, zone: &Zone<W>, row: &Row, place: usize, is_lost: bool) -> Option<Slice> {
-        if let Some(bad) = row.bad.iter().find(|bad| bad.place == place) {
-            return Some(bad.content.clone());
-        }
-        // One that is being rebuilt holds nothing that is not bad.
-        zone.group.place(place).successor()?;
         let geometry = zone.shape.geometry;
         if geometry.code == Code::Mirror {
             return row.content(0);

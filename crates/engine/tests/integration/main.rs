@@ -6,6 +6,7 @@ mod ahead;
 mod attributes;
 mod away;
 mod common;
+mod copied_drives;
 mod copy;
 mod counts;
 mod drives;

@@ -10,54 +10,54 @@ use std::rc::Rc;
 use std::time::Duration;
 use world_sim::{Media, SimDrive, SimWorld};
 
-const RAID10: Level = Level::Raid10 { copies: 2 };
-const NEW: &str = "new";
+pub const RAID10: Level = Level::Raid10 { copies: 2 };
+pub const NEW: &str = "new";
 
 /// A pool, and a drive that is to take a place in it.
-fn shelf_of(level: Level, drives: usize) -> (Shelf, Named) {
+pub fn shelf_of(level: Level, drives: usize) -> (Shelf, Named) {
     let shelf = Shelf::with_pool(drives, level);
     (shelf, (NEW.to_owned(), media(NEW, DRIVE_BYTES)))
 }
 
-async fn add(pool: &Lane<SimWorld>, (name, media): &Named) {
+pub async fn add(pool: &Lane<SimWorld>, (name, media): &Named) {
     let drive = SimDrive::adversarial(pool.world(), media);
     let name = name.clone();
     pool.add_spare(NamedDrive { name, drive }).await.unwrap();
 }
 
 /// Begins to copy `old`, as slowly as that copies not a zone in the next moments.
-async fn begin(pool: &Lane<SimWorld>, old: &str, new: &Named) {
+pub async fn begin(pool: &Lane<SimWorld>, old: &str, new: &Named) {
     set_rate(pool, Some(4 << 10));
     add(pool, new).await;
     pool.copy_drive(old, &new.0).await.unwrap();
     assert_eq!(member(pool, old).successor.as_deref(), Some(&new.0[..]));
 }
 
-fn set_rate(pool: &Lane<SimWorld>, rebuild_bytes_per_s: Option<u64>) {
+pub fn set_rate(pool: &Lane<SimWorld>, rebuild_bytes_per_s: Option<u64>) {
     pool.set_rates(Rates {
         rebuild_bytes_per_s,
         ..Rates::default()
     });
 }
 
-fn found(pool: &Lane<SimWorld>, name: &str) -> Option<MemberInfo> {
+pub fn found(pool: &Lane<SimWorld>, name: &str) -> Option<MemberInfo> {
     let info = pool.info();
     let mut all = info.members.into_iter().chain(info.spares);
     all.find(|member| member.name == name)
 }
 
-fn member(pool: &Lane<SimWorld>, name: &str) -> MemberInfo {
+pub fn member(pool: &Lane<SimWorld>, name: &str) -> MemberInfo {
     found(pool, name).unwrap()
 }
 
-fn has_place(pool: &Lane<SimWorld>, name: &str) -> bool {
+pub fn has_place(pool: &Lane<SimWorld>, name: &str) -> bool {
     let members = pool.info().members;
     let is_it = |member: &&MemberInfo| member.name == name;
     let found = members.iter().find(is_it);
     found.is_some_and(|member| member.state == MemberState::Healthy)
 }
 
-async fn ended(pool: &Lane<SimWorld>) {
+pub async fn ended(pool: &Lane<SimWorld>) {
     set_rate(pool, None);
     until(pool, |pool| {
         has_place(pool, NEW) && !pool.info().copies_are_short
@@ -65,33 +65,33 @@ async fn ended(pool: &Lane<SimWorld>) {
     .await;
 }
 
-fn told(pool: &Lane<SimWorld>, text: &str) -> usize {
+pub fn told(pool: &Lane<SimWorld>, text: &str) -> usize {
     let events = pool.events(0);
     let about = events.iter().filter(|event| event.text.contains(text));
     about.count()
 }
 
-async fn write(pool: &Lane<SimWorld>, tag: u64) {
+pub async fn write(pool: &Lane<SimWorld>, tag: u64) {
     let data = content(pool.world(), tag, 8 * PAGE);
     let volume = pool.volume("v").unwrap();
     volume.write(VolumeOffset(0), data).await.unwrap();
 }
 
-async fn assert_holds(pool: &Lane<SimWorld>, tag: u64) {
+pub async fn assert_holds(pool: &Lane<SimWorld>, tag: u64) {
     let volume = pool.volume("v").unwrap();
     let whole = volume.read(VolumeOffset(0), 8 * PAGE).await.unwrap();
     assert!(whole.to_vec() == bytes(tag, 8 * PAGE));
 }
 
 /// The drives of a shelf without `old`, and `new`.
-fn with(shelf: &Shelf, old: &str, new: &Named) -> Shelf {
+pub fn with(shelf: &Shelf, old: &str, new: &Named) -> Shelf {
     let mut after = Shelf::new(0);
     let kept = shelf.media.iter().filter(|(name, _)| name != old);
     after.media = kept.cloned().chain([new.clone()]).collect();
     after
 }
 
-fn holds(shelf: &Shelf, tag: u64) {
+pub fn holds(shelf: &Shelf, tag: u64) {
     shelf.open(async |pool| assert_holds(&pool, tag).await);
 }
 
@@ -167,7 +167,7 @@ fn as_many_others_may_be_lost_as_before() {
     }
 }
 
-fn gone(shelf: &Shelf, name: &str) {
+pub fn gone(shelf: &Shelf, name: &str) {
     shelf.named(name).with_faults(|faults| faults.gone = true);
 }
 

@@ -135,7 +135,8 @@ impl<'a, W: World> LogCarriers<'a, W> {
             // One was lost meanwhile: it is looked at anew who can carry them.
             return Ok(false);
         }
-        for member in self.lane.drives().members() {
+        let drives = self.lane.drives();
+        for member in drives.members().into_iter().chain(drives.successors()) {
             member.set_log(is_home(&member));
         }
         self.lane.drives().want_labels();

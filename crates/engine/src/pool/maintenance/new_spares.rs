@@ -14,8 +14,9 @@ use base::size::human_pair;
 use std::rc::Rc;
 
 /// Whether a spare can stand in where so many bytes are needed.
-pub(super) fn is_fit<W: World>(spare: &Member<W>, needed_bytes: u64) -> bool {
+pub(super) fn is_fit<W: World>(drives: &Drives<W>, spare: &Member<W>, needed_bytes: u64) -> bool {
     !spare.succeeds()
+        && !drives.is_still_written(spare)
         && !spare.is_reserved()
         && !spare.has_trouble()
         && spare.capacity_bytes >= needed_bytes

@@ -83,7 +83,8 @@ impl<'a, W: World> Spares<'a, W> {
         let there = lane.registry.stand_in(lane.index, standing, failed.uuid);
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
-            is_fit(spare, needed) && lane.registry.could_stand(lane.index, spare.uuid, standing)
+            is_fit(self.lane.drives(), spare, needed)
+                && lane.registry.could_stand(lane.index, spare.uuid, standing)
         })
     }
 
@@ -119,7 +120,7 @@ impl<'a, W: World> Spares<'a, W> {
             let spares = drives.spares();
             let is_spare = |uuid| {
                 let mut spares = spares.iter();
-                spares.any(|spare| spare.uuid == uuid && is_fit(spare, needed))
+                spares.any(|spare| spare.uuid == uuid && is_fit(drives, spare, needed))
             };
             let whole = group.places().iter().all(|member| member.is_whole());
             if other.is_some_and(is_spare) && whole {

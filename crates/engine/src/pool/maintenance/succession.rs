@@ -169,7 +169,9 @@ impl<'a, W: World> Successions<'a, W> {
         let needed = NewSpares::of(drives).needed_of(&group);
         let lane = drives.lane();
         let standing = (old.group(), old.place());
-        if !is_fit(new, needed) || !lane.registry.could_stand(lane.index, new.uuid, standing) {
+        if !is_fit(drives, new, needed)
+            || !lane.registry.could_stand(lane.index, new.uuid, standing)
+        {
             return invalid(format!(
                 "drive '{name}' can't be copied to '{}': that is too small, is not well, or stands in \
                  for another drive",
