@@ -247,6 +247,9 @@ pub struct Config {
 
 const LABELS_BYTES: u64 = 64 << 10;
 
+/// Where drives are copied: soon enough for a boot to see it.
+const SUSPECT_COPIED_AFTER: Duration = Duration::from_millis(20);
+
 /// What is done to groups in a run.
 struct Later {
     level: Option<Level>,
@@ -423,6 +426,10 @@ impl Config {
         self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
         self.health = health(seed, may_fail);
+        if self.copies_drives() {
+            let after = &mut self.health.copied_after;
+            *after = after.map(|usual| usual.min(SUSPECT_COPIED_AFTER));
+        }
         self
     }
 }
@@ -431,6 +438,11 @@ impl Config {
     /// Whether the run has these faults.
     pub fn has(&self, theme: Theme) -> bool {
         self.themes.contains(&theme)
+    }
+
+    /// Whether drives are copied to new ones, and leave.
+    pub fn copies_drives(&self) -> bool {
+        self.has(Theme::Copies) || self.has(Theme::CopyCuts)
     }
 
     /// Whether drives go away, fail or are damaged.
@@ -741,8 +753,8 @@ fn health(seed: &Prng, damage: bool) -> Limits {
         &mut seed.stream("health limits"),
         &mut seed.stream("hedges"),
     );
-    let copies = &mut seed.stream("suspects copied");
     let usual = Limits {
+        // A spare may be struck, and a drive that it succeeds must not be.
         copied_after: Limits::default().copied_after.filter(|_| !damage),
         ..Limits::default()
     };
@@ -768,11 +780,7 @@ fn health(seed: &Prng, damage: bool) -> Limits {
             30_000
         }),
         hedge: Duration::from_millis(*hedges.pick(&[1, 20, 300])),
-        // A spare may be struck, and a drive that it succeeds must not be.
-        copied_after: match damage {
-            true => None,
-            false => *copies.pick(&[Some(Duration::from_millis(500)), usual.copied_after]),
-        },
+        copied_after: usual.copied_after,
     }
 }
 
