@@ -247,9 +247,6 @@ pub struct Config {
 
 const LABELS_BYTES: u64 = 64 << 10;
 
-/// Where drives are copied: soon enough for a boot to see it.
-const SUSPECT_COPIED_AFTER: Duration = Duration::from_millis(20);
-
 /// What is done to groups in a run.
 struct Later {
     level: Option<Level>,
@@ -426,10 +423,7 @@ impl Config {
         self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
         self.health = health(seed, may_fail);
-        if self.copies_drives() {
-            let after = &mut self.health.copied_after;
-            *after = after.map(|usual| usual.min(SUSPECT_COPIED_AFTER));
-        }
+        self.suit_copies(may_fail);
         self
     }
 }
@@ -438,11 +432,6 @@ impl Config {
     /// Whether the run has these faults.
     pub fn has(&self, theme: Theme) -> bool {
         self.themes.contains(&theme)
-    }
-
-    /// Whether drives are copied to new ones, and leave.
-    pub fn copies_drives(&self) -> bool {
-        self.has(Theme::Copies) || self.has(Theme::CopyCuts)
     }
 
     /// Whether drives go away, fail or are damaged.

@@ -6,6 +6,7 @@
 use crate::config::{Config, Theme};
 use base::Prng;
 use engine::Level;
+use engine::pool::maintenance::health::Limits;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -65,7 +66,29 @@ impl Kind {
     }
 }
 
+/// Where slow drives are to be copied: a boot is too short for the usual limits.
+const HASTY_HEALTH: Limits = Limits {
+    window: Duration::from_millis(20),
+    bad_windows: 1,
+    quiet_windows: 4,
+    errors: 8,
+    errors_out: 1_000,
+    slow: Duration::from_micros(300),
+    ratio: 3,
+    operations: 4,
+    hung: Duration::from_secs(30),
+    hedge: Duration::from_millis(300),
+    copied_after: Some(Duration::from_millis(20)),
+};
+
 impl Config {
+    /// Has slow drives be copied, where drives are copied that can't fail.
+    pub(crate) fn suit_copies(&mut self, may_fail: bool) {
+        if (self.has(Theme::Copies) || self.has(Theme::CopyCuts)) && !may_fail {
+            self.health = HASTY_HEALTH;
+        }
+    }
+
     /// What else a kind asks for: requests, and how drives are.
     pub(crate) fn suit_kind(&mut self, seed: &Prng) {
         if self.has(Theme::Losses) {

@@ -326,8 +326,13 @@ impl<W: World> Lane<W> {
     pub async fn copy_drive(&self, old: &str, new: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let old = inner.drives().named_member(old)?;
         let is_new = |other: &Member<W>| other.name == new || other.uuid.to_string() == new;
+        let members = inner.drives().members();
+        let old = match inner.drives().named_member(old) {
+            // It was out of use here, and the spare stands in for it already.
+            Err(_) if members.iter().any(|member| is_new(member)) => return Ok(()),
+            found => found?,
+        };
         let is_copied = old.successor().is_some_and(|successor| is_new(&successor));
         if is_copied || !old.is_writable() {
             return Ok(());
