@@ -7,6 +7,7 @@
 pub const MARKS: &[&str] = &[
     "damage of a drive that is cut off",
     "sums of a silent drive asked for again",
+    "data read beside its sums",
     "append joins a batch",
     "block given up",
     "block mended",

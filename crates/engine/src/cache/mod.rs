@@ -168,6 +168,13 @@ impl ReadCache {
         Some(entry.data.clone())
     }
 
+    /// So many blocks were asked for that are not here; whoever looked found that without a count.
+    pub fn count_missed(&self, blocks: u64) {
+        if self.is_on() {
+            self.stats.borrow_mut().misses += blocks;
+        }
+    }
+
     /// Takes in what a block holds, before it is asked for.
     pub fn insert_ahead(&self, block: u64, data: Slice) {
         self.take_in(block, data, true);

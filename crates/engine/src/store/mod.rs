@@ -10,7 +10,7 @@
 //! - What a read gives out has been checked against its sum.
 //!
 //! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
-//! yet), `entry` (heads of log entries), `read`, `over` (pages over others), `ahead` (before it is asked for), `write`
+//! yet), `entry` (heads of log entries), `read`, `cold` (reads of what has no sums in RAM), `over` (pages over others), `ahead` (before it is asked for), `write`
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `intents` (what is made durable before), `destage` and `window` (when), `keep` (how
 //! the logs are let go of), `heal` (stripes
@@ -20,6 +20,7 @@ pub mod address;
 mod admission;
 mod ahead;
 pub(crate) mod change;
+mod cold;
 pub mod counts;
 mod destage;
 pub mod entry;

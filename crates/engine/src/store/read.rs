@@ -93,6 +93,9 @@ impl<W: World> Store<W> {
             let source = match self.source_now(&zone, first) {
                 Some(source) => source,
                 None => {
+                    if let Some(data) = Box::pin(self.read_cold(&zone, first, 1)).await {
+                        return Ok(data.into());
+                    }
                     let _pinned = self.integrity.pin(zone.shape.zone, first..first + 1).await;
                     Box::pin(self.wait_for_fills(&zone, first, 1)).await;
                     match self.source_now(&zone, first) {
@@ -101,9 +104,9 @@ impl<W: World> Store<W> {
                     }
                 }
             };
-            let _filling = self.begin_fill(std::slice::from_ref(&source), blocks);
+            let filling = self.begin_fill(std::slice::from_ref(&source), blocks);
             return self
-                .fetch(&zone, source)
+                .fetch(&zone, source, filling.as_ref())
                 .await
                 .map(Payload::from)
                 .map_err(|lost| lost.in_run(first));
@@ -117,6 +120,9 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Result<Payload, Unreadable> {
+        if let Some(data) = self.read_cold(zone, first, count).await {
+            return Ok(data.into());
+        }
         let mut _pinned = self.pin_unless_cached(zone, first, count).await;
         // Others that waited for the same sums may have begun meanwhile.
         if self
@@ -143,16 +149,18 @@ impl<W: World> Store<W> {
             }
             return Ok(payload);
         }
-        let _filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));
+        let filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));
+        let filling = filling.as_ref();
         if sources.len() == 1 {
             // Common, too: no list of those that are waited for.
             for source in sources {
-                let read = self.fetch(zone, source).await;
+                let read = self.fetch(zone, source, filling).await;
                 payload.push(read.map_err(|lost| lost.in_run(first))?);
             }
             return Ok(payload);
         }
-        let reads = sources.into_iter().map(|source| self.fetch(zone, source));
+        let sources = sources.into_iter();
+        let reads = sources.map(|source| self.fetch(zone, source, filling));
         for outcome in join_all(reads).await {
             payload.push(outcome.map_err(|lost| lost.in_run(first))?);
         }
@@ -250,11 +258,19 @@ impl<W: World> Store<W> {
         self.world.buffers().zeros(blocks as usize * BLOCK_BYTES)
     }
 
-    async fn fetch(&self, zone: &Rc<Zone<W>>, source: Source) -> Result<Slice, LostBlock> {
+    async fn fetch(
+        &self,
+        zone: &Rc<Zone<W>>,
+        source: Source,
+        filling: Option<&Filling<'_>>,
+    ) -> Result<Slice, LostBlock> {
         match source {
             Source::Here(slice) => Ok(slice),
             Source::Lost { block } => Err(self.lost(zone, block)),
-            Source::Drive { block, count, sums } => self.ask_drive(zone, block, count, &sums).await,
+            Source::Drive { block, count, sums } => {
+                let run = (block, count, &sums[..]);
+                self.ask_drive(zone, run, filling).await
+            }
         }
     }
 
@@ -284,9 +300,8 @@ impl<W: World> Store<W> {
     async fn ask_drive(
         &self,
         zone: &Rc<Zone<W>>,
-        block: u64,
-        count: u32,
-        sums: &[Sum],
+        (block, count, sums): (u64, u32, &[Sum]),
+        filling: Option<&Filling<'_>>,
     ) -> Result<Slice, LostBlock> {
         let at = zone.locate(block);
         let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
@@ -307,7 +322,7 @@ impl<W: World> Store<W> {
                 Some(Ok(buf)) => {
                     let data = buf.freeze();
                     if self.matches(&data, sums) {
-                        self.keep(zone, block, &data);
+                        self.keep(zone, block, &data, filling);
                         return Ok(data);
                     }
                 }
@@ -335,8 +350,16 @@ impl<W: World> Store<W> {
             .all(|(index, sum)| Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
     }
 
-    fn keep(&self, zone: &Zone<W>, block: u64, data: &Slice) {
-        if !self.cache.is_on() {
+    /// Takes what a fill has read into the cache. What was read of a page that has another owner by
+    /// now is not: whoever asked for it asks again.
+    pub(super) fn keep(
+        &self,
+        zone: &Zone<W>,
+        block: u64,
+        data: &Slice,
+        filling: Option<&Filling<'_>>,
+    ) {
+        if !self.cache.is_on() || filling.is_some_and(|filling| !filling.is_sound()) {
             return;
         }
         let first = self.pool_block(zone, block);

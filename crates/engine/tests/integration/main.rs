@@ -5,6 +5,7 @@
 mod ahead;
 mod attributes;
 mod away;
+mod cold_reads;
 mod common;
 mod copied_drives;
 mod copy;
