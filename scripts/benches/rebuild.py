@@ -78,6 +78,8 @@ def begin(site, turn):
     state = site.ask("drives")
     old = next(drive for drive in state if drive["place"] == 1)["name"]
     new = f"r{turn}"
+    # One that answers would be copied.
+    site.ask(f"drives/{old}/fail", "POST", {})
     site.ask(f"drives/{old}/replace", "POST", {"with": {"name": new, "file": f"{new}.img"}})
     return old
 

@@ -27,6 +27,9 @@ pub struct Drive {
     /// Its serial number, where it has one.
     #[serde(default)]
     pub serial: Option<String>,
+    /// Name of the drive that it is copied to; it leaves when that one holds everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
     /// Set while it is failed.
     #[serde(default)]
     pub failure: Option<DriveFailure>,
@@ -129,6 +132,9 @@ pub struct DriveReplaced {
     pub stands_in: Option<Drive>,
     /// Name of the drive whose rebuild the pool finishes first. None where nothing waits.
     pub waits_for: Option<String>,
+    /// The old drive answers: it is copied to the new one, and leaves then.
+    #[serde(default)]
+    pub is_copied: bool,
 }
 
 impl Drive {

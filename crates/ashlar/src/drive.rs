@@ -24,7 +24,11 @@ pub enum Command {
     /// A spare leaves its pool, and you can reuse it. If the group has no redundancy without the
     /// drive, the command asks first.
     Fail(ConfirmedArgs),
-    /// Replace a drive; Ashlar rebuilds the content from the other drives
+    /// Replace a drive; Ashlar copies it, or rebuilds the content from the other drives
+    ///
+    /// Ashlar copies an old drive that still answers, and takes it out of use when the new one holds
+    /// everything. This needs a new drive with another name (--with) at another place. Otherwise the old
+    /// drive goes at once.
     ///
     /// Without --file and --device, the new drive is at the path of the old one. If there is no
     /// file, Ashlar creates it. If the old drive is healthy, the command asks first.
@@ -152,7 +156,8 @@ fn replace(client: &Client, args: ReplaceArgs) -> Result<(), Failure> {
         return Err(Failure::Wrong(wrong.to_owned()));
     }
     if !confirm.is_given() {
-        agree_to_replace(client, &name, confirm)?;
+        let is_copied = with.as_ref().is_some_and(|with| *with != name);
+        agree_to_replace(client, &name, (confirm, is_copied))?;
     }
     let new = with.unwrap_or_else(|| name.clone());
     let with = is_elsewhere.then(|| place.named(new));
@@ -194,10 +199,7 @@ fn show(client: &Client, args: ShowArgs) -> Result<(), Failure> {
     let ShowArgs { name, format } = args;
     let drive: Drive = client.get(&["drives", &name])?;
     format.print_text(&drive, |drive| {
-        let mut lines = vec![
-            ("name", drive.name.clone()),
-            ("state", word(drive.state).to_owned()),
-        ];
+        let mut lines = vec![("name", drive.name.clone()), ("state", state(drive))];
         lines.extend(failure_lines(drive));
         lines.extend(drive.trouble.clone().map(|why| ("why", why)));
         let some = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
@@ -231,8 +233,13 @@ fn agree_to_fail(client: &Client, name: &str, confirm: Confirm) -> Result<(), Fa
     confirm.loss(&loss, &format!("Take drive {name} out of use"))
 }
 
-/// Has somebody agree to put another drive in the place of one that is healthy.
-fn agree_to_replace(client: &Client, name: &str, confirm: Confirm) -> Result<(), Failure> {
+/// Has somebody agree to put another drive in the place of one that is healthy, and is copied first or
+/// goes at once.
+fn agree_to_replace(
+    client: &Client,
+    name: &str,
+    (confirm, is_copied): (Confirm, bool),
+) -> Result<(), Failure> {
     let drive: Drive = client.get(&["drives", name])?;
     if drive.state != DriveState::Healthy {
         return Ok(());
@@ -241,7 +248,7 @@ fn agree_to_replace(client: &Client, name: &str, confirm: Confirm) -> Result<(),
         "drive {name} is healthy: it leaves pool {} with what it holds",
         drive.pool
     );
-    if !redundancy(client, name)?.is_kept {
+    if !is_copied && !redundancy(client, name)?.is_kept {
         loss += &format!("\nuntil the new drive is rebuilt, {}", bare(&drive));
     }
     confirm.loss(&loss, &format!("Replace drive {name}"))
@@ -280,7 +287,7 @@ fn table(drives: &[Drive]) -> Table {
             drive.name.clone(),
             drive.pool.clone(),
             place(drive),
-            word(drive.state).to_owned(),
+            state(drive),
             human(drive.capacity_bytes),
             drive.reads.to_string(),
             drive.writes.to_string(),
@@ -371,6 +378,7 @@ fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
         drive,
         stands_in,
         waits_for,
+        ..
     } = replaced;
     let (new, pool) = (&drive.name, &drive.pool);
     let path = drive.path.as_deref().unwrap_or("at a place unknown");
@@ -378,6 +386,9 @@ fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
         true => (format!("the new {new} ({path})"), format!("the old {old}")),
         false => (format!("drive {new} ({path})"), old.to_owned()),
     };
+    if replaced.is_copied {
+        return copied_line((&that, &of_old), pool);
+    }
     let Some(stands_in) = stands_in else {
         if let Some(before) = waits_for {
             return format!(
@@ -405,12 +416,27 @@ fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
     }
 }
 
+fn copied_line((that, of_old): (&str, &str), pool: &str) -> String {
+    format!(
+        "{that} gets what {of_old} holds; {of_old} stays in use until then: ashlar pool show {pool}"
+    )
+}
+
 /// A mean latency; a dash before the first operation.
 fn latency(us: u64) -> String {
     match us {
         0 => "-".to_owned(),
         1..10_000 => format!("{us} µs"),
         _ => format!("{} ms", us / 1000),
+    }
+}
+
+/// The state of a drive, and where it is copied to.
+fn state(drive: &Drive) -> String {
+    let word = word(drive.state);
+    match &drive.successor {
+        None => word.to_owned(),
+        Some(successor) => format!("{word}, is copied to {successor}"),
     }
 }
 

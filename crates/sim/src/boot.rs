@@ -5,7 +5,7 @@ use crate::config::Theme;
 use crate::kinds::SLOW_BLOCK;
 use crate::lanes::{Lanes, doors};
 use crate::scenario::{End, OnMedia, Plan};
-use crate::session::{Books, Session};
+use crate::session::{Books, Session, is_blank};
 use crate::{admin, client, damage, heal, regroup, themes};
 use base::{BLOCK_BYTES, Prng};
 use engine::fsck::{self, Options, Severity};
@@ -229,9 +229,11 @@ impl Boot {
         media.retain(|media| in_use(media));
         let named = self.named(&media);
         let refused = self.books.refused.borrow().clone();
+        // One that a drive was to be copied to may not be part of the pool yet, or no more.
+        let may_have_none = |name: &String| refused.contains(name) || is_blank(name);
         let refused = named
             .iter()
-            .filter(|(_, media)| refused.contains(&media.spec().name));
+            .filter(|(_, media)| may_have_none(&media.spec().name));
         let refused: Vec<String> = refused.map(|(name, _)| format!("'{name}'")).collect();
         let drives = doors(&self.world, &named);
         match fsck::check(&self.world, drives, Options { deep: true }).await {

@@ -37,6 +37,10 @@ pub enum Theme {
     Beside,
     /// A group for the logs comes, loses drives and goes.
     LogGroups,
+    /// Drives are copied to new ones, and leave. Also those that must not be lost.
+    Copies,
+    /// As `Copies`, and the power goes soon after a copy has begun or ended.
+    CopyCuts,
     /// Victims take turns, at nearly every opening.
     Turns,
     /// As `Turns`, and the power goes soon after a drive goes out of use, before or after
@@ -95,6 +99,8 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Rests, 8),
     (Theme::Beside, 3),
     (Theme::LogGroups, 6),
+    (Theme::Copies, 4),
+    (Theme::CopyCuts, 0),
     (Theme::Turns, 0),
     (Theme::Losses, 0),
     (Theme::Labels, 0),
@@ -395,7 +401,7 @@ impl Config {
             Theme::FlashUnits => self.damage && !self.turns,
             Theme::Outages => redundant && !self.damage && !self.beyond,
             Theme::Pauses | Theme::Closes | Theme::Rests => true,
-            Theme::LogGroups | Theme::LogMoves => true,
+            Theme::LogGroups | Theme::LogMoves | Theme::Copies | Theme::CopyCuts => true,
             Theme::Turns | Theme::Losses | Theme::Labels | Theme::Tails => self.turns,
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
@@ -417,6 +423,7 @@ impl Config {
         self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
         self.health = health(seed, may_fail);
+        self.suit_copies(may_fail);
         self
     }
 }
@@ -735,7 +742,11 @@ fn health(seed: &Prng, damage: bool) -> Limits {
         &mut seed.stream("health limits"),
         &mut seed.stream("hedges"),
     );
-    let usual = Limits::default();
+    let usual = Limits {
+        // A spare may be struck, and a drive that it succeeds must not be.
+        copied_after: Limits::default().copied_after.filter(|_| !damage),
+        ..Limits::default()
+    };
     if prng.chance(1, 3) {
         return usual;
     }
@@ -758,6 +769,7 @@ fn health(seed: &Prng, damage: bool) -> Limits {
             30_000
         }),
         hedge: Duration::from_millis(*hedges.pick(&[1, 20, 300])),
+        copied_after: usual.copied_after,
     }
 }
 

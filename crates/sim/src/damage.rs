@@ -114,24 +114,20 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
         .world
         .note(|| format!("order {draw} about {name} begins"));
     books.struck.borrow_mut().insert(name.clone());
-    let added = books.media.borrow().len();
     let what = format!("about {name}");
-    let outcome = match draw {
-        0 => session.ask("fail drive", what, pool.fail_drive(name)).await,
-        1 => {
-            let added = pool.add_spare(books.blank(), None);
+    let new = (draw > 0).then(|| books.blank());
+    let added = new.as_ref().map(|(_, media)| Rc::clone(media));
+    let outcome = match (draw, new) {
+        (1, Some(new)) => {
+            let added = pool.add_spare(new, None);
             session.ask("add spare", what, added).await
         }
-        _ => {
-            let replaced = pool.replace_drive(name, books.blank(), None);
+        (_, Some(new)) => {
+            let replaced = pool.replace_drive(name, new, None);
             session.ask("replace drive", what, replaced).await
         }
+        (_, None) => session.ask("fail drive", what, pool.fail_drive(name)).await,
     };
-    let mut added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
-    // Groups that were added meanwhile have victims of their own.
-    let (later, logs) = (books.later.borrow(), books.logs.borrow());
-    let of_groups = later.iter().chain(logs.iter());
-    added.retain(|media| !of_groups.clone().any(|other| Rc::ptr_eq(other, media)));
     books.victims.borrow_mut().extend(added);
     // It may be out of the pool already, or be needed now.
     if let Err(error) = outcome

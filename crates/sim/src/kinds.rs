@@ -6,6 +6,7 @@
 use crate::config::{Config, Theme};
 use base::Prng;
 use engine::Level;
+use engine::pool::maintenance::health::Limits;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -65,7 +66,29 @@ impl Kind {
     }
 }
 
+/// Where slow drives are to be copied: a boot is too short for the usual limits.
+const HASTY_HEALTH: Limits = Limits {
+    window: Duration::from_millis(20),
+    bad_windows: 1,
+    quiet_windows: 4,
+    errors: 8,
+    errors_out: 1_000,
+    slow: Duration::from_micros(300),
+    ratio: 3,
+    operations: 4,
+    hung: Duration::from_secs(30),
+    hedge: Duration::from_millis(300),
+    copied_after: Some(Duration::from_millis(20)),
+};
+
 impl Config {
+    /// Has slow drives be copied, where drives are copied that can't fail.
+    pub(crate) fn suit_copies(&mut self, may_fail: bool) {
+        if (self.has(Theme::Copies) || self.has(Theme::CopyCuts)) && !may_fail {
+            self.health = HASTY_HEALTH;
+        }
+    }
+
     /// What else a kind asks for: requests, and how drives are.
     pub(crate) fn suit_kind(&mut self, seed: &Prng) {
         if self.has(Theme::Losses) {
@@ -141,10 +164,12 @@ impl Config {
     /// how often one may be passed before, and the most polls after it, as a power of two.
     pub(crate) fn cuts(&self) -> Option<(&'static [&'static str], u64, u64)> {
         let lost: &[&str] = &["drive expelled", "drive given up"];
+        let copied: &[&str] = &["copy of a drive begins", "copy of a drive ends"];
         match () {
             () if self.has(Theme::Losses) => Some((lost, 1, 7)),
             () if self.has(Theme::Labels) => Some((lost, 1, 9)),
             () if self.has(Theme::Tails) => Some((&["log tail moves"], 8, 9)),
+            () if self.has(Theme::CopyCuts) => Some((copied, 2, 10)),
             () if self.has(Theme::LogMoves) => Some((&["log moves to another group"], 2, 9)),
             () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
             () => None,

@@ -28,6 +28,7 @@ mod boot;
 pub mod client;
 pub mod config;
 mod control;
+mod copied_drives;
 pub mod copies;
 pub mod damage;
 pub mod drives;

@@ -108,8 +108,7 @@ impl Boot {
             return Some(pool);
         }
         let config = &self.books.config;
-        // One that stands in may have what another lacks.
-        let settled = config.spares == 0 && config.level_later.is_none() && config.keeps_groups();
+        let settled = self.books.keeps_places();
         if sure && settled && !config.damage && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }

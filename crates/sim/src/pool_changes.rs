@@ -190,7 +190,9 @@ impl Lanes {
         unfit: Option<Unfit>,
     ) -> Result<(), ArrayError> {
         let new = self.offered(&[drive], unfit);
-        self.pool.replace_drive(&self.member(name)?, &new).await
+        let old = self.member(name)?;
+        let replaced = self.pool.replace_drive(&old, &new);
+        replaced.await.map(|_| ())
     }
 
     /// Adds a group of drives to every lane.

@@ -17,6 +17,14 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use world_sim::{Media, MediaSpec, SimWorld};
 
+/// What the names of drives begin with that are added one by one.
+const BLANK: &str = "blank";
+
+/// Whether a drive was added after the pool was made, and in no group.
+pub fn is_blank(name: &str) -> bool {
+    name.starts_with(BLANK)
+}
+
 /// How often it is noted how far scrubs are.
 const NOTED_EVERY: Duration = Duration::from_millis(20);
 
@@ -92,7 +100,7 @@ impl Books {
     /// A blank drive as large as the largest, that nobody knows of yet.
     pub fn blank(&self) -> NamedMedia {
         let sizes = self.config.drive_bytes.iter().copied();
-        let name = format!("blank{}", self.media.borrow().len());
+        let name = format!("{BLANK}{}", self.media.borrow().len());
         let spec = MediaSpec {
             name: name.clone(),
             capacity_bytes: sizes.max().unwrap_or(BLOCK_BYTES as u64),
@@ -103,6 +111,18 @@ impl Books {
         let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
         self.media.borrow_mut().push(Rc::clone(&media));
         (name, media)
+    }
+
+    /// Whether the first drives have the places that they had: one that stands in, or that another was
+    /// copied to, may have what another lacks.
+    pub fn keeps_places(&self) -> bool {
+        let config = &self.config;
+        let media = self.media.borrow();
+        let mut names = media.iter().map(|media| &media.spec().name);
+        config.spares == 0
+            && config.level_later.is_none()
+            && config.keeps_groups()
+            && !names.any(|name| is_blank(name))
     }
 
     /// Blank drives for a log group, of which victims are as many as it can lose.

@@ -4,6 +4,7 @@
 //! not, and says so ([`crate::session::Upset`]).
 
 use crate::config::Theme;
+use crate::copied_drives;
 use crate::regroup;
 use crate::session::Session;
 use array::error::ArrayErrorKind;
@@ -19,7 +20,7 @@ use world_sim::{Faults, Media};
 type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 
 /// The tasks of all themes that have one, by name.
-fn all() -> [(Theme, &'static str, Task); 10] {
+fn all() -> [(Theme, &'static str, Task); 12] {
     [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
@@ -44,6 +45,12 @@ fn all() -> [(Theme, &'static str, Task); 10] {
         (Theme::Rebuilds, "sums", |s, p| no_sums(s, p).boxed_local()),
         (Theme::LogGroups, "log groups", |s, p| {
             regroup::log_groups(s, p).boxed_local()
+        }),
+        (Theme::Copies, "copied drives", |s, p| {
+            copied_drives::copy(s, p).boxed_local()
+        }),
+        (Theme::CopyCuts, "copied drives", |s, p| {
+            copied_drives::copy(s, p).boxed_local()
         }),
     ]
 }

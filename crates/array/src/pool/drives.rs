@@ -39,7 +39,10 @@ impl<W: World> Pool<W> {
         self.take_in(Purpose::Spare(group), new).await
     }
 
-    /// Has `new` stand in for a drive, which goes; in the place of a spare it is one.
+    /// Has `new` take the place of a drive, which goes; in the place of a spare it is one.
+    ///
+    /// A drive that still answers is copied first, and goes when the new one holds everything. It can't
+    /// be where the new one comes to its own place, or has its name. Says whether it is copied.
     ///
     /// The old one goes once all lanes have the new one, so a refusal takes nothing out of use. A
     /// drive that comes back to its own place can't be opened before it has failed: it goes once
@@ -51,10 +54,12 @@ impl<W: World> Pool<W> {
         &self,
         drive: &MemberInfo,
         new: &N,
-    ) -> Result<(), ArrayError> {
+    ) -> Result<bool, ArrayError> {
         let planted = "old drive fails before the new one is judged";
         if self.waiter.planted(planted) {
             self.fail_drive(drive).await?;
+        } else if is_copied_first(drive, new) {
+            return self.copy_drive(drive, new).await.map(|()| true);
         }
         self.check_dispensable(drive).await?;
         let before = self.info().await?;
@@ -74,7 +79,26 @@ impl<W: World> Pool<W> {
         if gone.is_err() {
             self.give_up_replacement(&before, drive, new).await;
         }
-        gone
+        gone.map(|()| false)
+    }
+
+    /// Has a drive be copied to `new`, in all lanes or in none.
+    async fn copy_drive<N: NewDrives<W>>(
+        &self,
+        drive: &MemberInfo,
+        new: &N,
+    ) -> Result<(), ArrayError> {
+        let before = self.info().await?;
+        self.take_in(Purpose::Spare(Some(drive.group)), new).await?;
+        let names = new.drives().iter().map(NewDrive::name);
+        let name = names.collect::<Vec<_>>().concat();
+        let uuid = drive.uuid.to_string();
+        let visit = move |_, lane: Lane<W>| async move { Ok(lane.copy_drive(&uuid, &name).await?) };
+        let begun = self.visit_all(visit).await;
+        if begun.is_err() {
+            self.give_up_replacement(&before, drive, new).await;
+        }
+        begun
     }
 
     /// Has no lane keep a new drive whose predecessor stays in use. Where a lane has taken that out
@@ -132,4 +156,11 @@ impl<W: World> Pool<W> {
         };
         self.ask(visit).await
     }
+}
+
+/// Whether a drive can be copied to its replacement, rather than taken out of use at once.
+fn is_copied_first<W: World, N: NewDrives<W>>(drive: &MemberInfo, new: &N) -> bool {
+    let answers = matches!(drive.state, MemberState::Healthy | MemberState::Suspect);
+    let mut drives = new.drives().iter();
+    answers && drives.all(|new| !new.is_its_own_successor() && new.name() != drive.name)
 }

@@ -207,10 +207,11 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     let args = [
         "drive", "replace", "--yes", "d0", "--with", "d2", "--file", "d2.img",
     ];
-    serving.done(&args);
+    let said = serving.json(&args);
+    assert_eq!(said["is_copied"], true, "{said}");
+    let drives = serde_json::json!(["d2", "s0"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
     serving.wait_healthy();
-    let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
-    assert_eq!(drives, serde_json::json!(["d2", "s0"]));
     let (kind, said) = serving.refusal(&["drive", "fail", "--yes", "nobody"]);
     assert_eq!(kind, "not_found", "{said}");
     assert!(said.contains("nobody"), "{said}");

@@ -11,6 +11,7 @@ mod asking;
 mod bring_up;
 mod commands;
 mod consistency;
+mod copied_drives;
 mod copy;
 mod documents;
 mod drives;

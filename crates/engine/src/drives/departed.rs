@@ -60,6 +60,10 @@ impl<W: World> Drives<W> {
     /// When labels can't be written.
     pub async fn drop_group(&self, group: &Group<W>) -> Result<(), PoolError> {
         let _writing = self.writing.lock().await;
+        let successors = group.places().into_iter();
+        for successor in successors.filter_map(|member| member.successor()) {
+            self.call_off_succession(&successor);
+        }
         group.drop_places();
         self.write_labels(|_| ()).await
     }
@@ -139,6 +143,7 @@ impl<W: World> Drives<W> {
         {
             let _writing = self.writing.lock().await;
             let before = self.spares().len();
+            self.leave_successor(spare);
             self.change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, spare)));
             if self.spares().len() == before {
                 return Ok(false);

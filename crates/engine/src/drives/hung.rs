@@ -118,7 +118,8 @@ fn hung<W: World>(
 
 /// Whether anything is in flight on any drive.
 pub(crate) fn is_busy<W: World>(drives: &Drives<W>) -> bool {
-    let mut members = drives.members().into_iter().chain(drives.spares());
+    let beside = drives.spares().into_iter().chain(drives.retired());
+    let mut members = drives.members().into_iter().chain(beside);
     members.any(|member| member.outstanding() > 0)
 }
 
@@ -188,7 +189,7 @@ impl<W: World> Drives<W> {
     /// Takes drives out of use on which an operation does not end. In a pool that has
     /// stopped nothing is lost by that, and nobody waits any more.
     pub(crate) fn give_up_hung(self: &Rc<Self>, limits: &Limits, looks: &mut Looks) {
-        for member in self.departed() {
+        for member in self.departed().into_iter().chain(self.retired()) {
             // What was in flight when it left is waited for by nobody else.
             let waited = looks.waited_for(&member);
             if waited.is_some_and(|waited| waited > limits.hung) {

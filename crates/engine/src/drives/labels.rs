@@ -4,9 +4,8 @@ use super::{Drives, EventKind, Group};
 use crate::drives::{DriveFault, Member};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::MemberState;
-use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};
+use crate::label::{GroupEntry, Label, MemberEntry};
 use crate::world::World;
-use base::DriveOffset;
 use futures_util::future::join_all;
 use std::rc::Rc;
 
@@ -102,8 +101,10 @@ impl<W: World> Drives<W> {
             self.stop(format!("group {index} lies elsewhere in another lane"));
         }
         let members = self.members();
+        let successors = self.successors();
         let standings = members
             .iter()
+            .chain(&successors)
             .map(|member| (member.uuid, (member.group(), member.place())));
         let registry = &self.lane.registry;
         let spares = self.spares();
@@ -111,6 +112,10 @@ impl<W: World> Drives<W> {
         let failed = members.iter().filter(|member| !member.is_writable());
         let failed = failed.map(|member| member.uuid).collect();
         registry.set_standings(self.lane.index, standings.collect(), failed, spares);
+        let copied = members
+            .iter()
+            .filter_map(|old| Some((old.uuid, old.successor()?.uuid)));
+        registry.set_successors(self.lane.index, copied.collect());
     }
 
     /// Takes in a group. Its drives are reserved spares first, with labels, and a group by one
@@ -207,7 +212,7 @@ impl<W: World> Drives<W> {
             drive_uuid: member.uuid,
             ..label.clone()
         };
-        let slot = DriveOffset(SLOT_OFFSETS[(label.generation % 2) as usize]);
+        let slot = label.slot_offset();
         let bytes = self.world.buffers().copy_of(&own.encode()).freeze();
         member.write_durably(slot, bytes).await.err()
     }
@@ -245,6 +250,8 @@ impl<W: World> Drives<W> {
     /// Whether it was a spare: it is none any more.
     pub(super) fn drop_spare(&self, member: &Rc<Member<W>>) -> bool {
         let mut dropped = false;
+        // While it is one: nothing is written to it without being told of.
+        self.leave_successor(member);
         self.change_spares(|spares| {
             let before = spares.len();
             spares.retain(|spare| !Rc::ptr_eq(spare, member));

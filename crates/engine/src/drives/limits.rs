@@ -31,6 +31,8 @@ pub struct Limits {
     /// A read in flight for longer is answered by others, where they can; it has to take
     /// `ratio` times as long as reads take there, too.
     pub hedge: Duration,
+    /// A drive that has been suspect for so long, without a break, is copied to a spare and leaves.
+    pub copied_after: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -46,6 +48,7 @@ impl Default for Limits {
             operations: 16,
             hung: Duration::from_secs(6),
             hedge: Duration::from_millis(300),
+            copied_after: Some(Duration::from_secs(600)),
         }
     }
 }

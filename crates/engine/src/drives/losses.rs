@@ -80,6 +80,14 @@ impl<W: World> Drives<W> {
 
     /// Marks the drive as failed in memory; false when the pool needs it.
     pub(super) fn expel(&self, fault: &DriveFault<W>) -> bool {
+        if fault.member.succeeds() && self.drop_spare(&fault.member) {
+            return true;
+        }
+        if !self.has(&fault.member) {
+            // Its successor has its place.
+            fault.member.set_state(MemberState::Failed);
+            return true;
+        }
         if !self.can_lose(&fault.member) {
             return false;
         }
@@ -92,6 +100,7 @@ impl<W: World> Drives<W> {
     /// that finds that it has failed, and waits for the labels.
     pub fn take_out(&self, member: &Member<W>, why: &str) {
         member.set_state(MemberState::Failed);
+        self.promote_successor(member);
         let text = format!("drive '{}' {why} ({})", member.name, member.whereabouts());
         self.event(EventKind::DriveFailed, text);
         self.note_loss();
@@ -108,6 +117,9 @@ impl<W: World> Drives<W> {
             if self.drop_spare(&member) {
                 self.want_labels();
                 member.vitals().give_up();
+            } else if !self.has(&member) {
+                member.vitals().give_up();
+                continue;
             } else if member.is_writable() && self.can_lose(&member) {
                 self.take_out(&member, &format!("is out of use: {reason}"));
             } else {

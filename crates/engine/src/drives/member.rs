@@ -1,5 +1,7 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
+use super::SPARE_GROUP;
+use super::succession::Successor;
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
@@ -27,6 +29,8 @@ pub struct MemberInfo {
     pub place: u16,
     /// In use or not.
     pub state: MemberState,
+    /// Name of the drive that it is copied to.
+    pub successor: Option<String>,
     /// Why it is suspect, or can't stand in, where that was found since the pool was opened.
     pub trouble: Option<String>,
     /// Capacity of the drive.
@@ -73,8 +77,16 @@ pub struct Member<W: World> {
     rebuilt: RefCell<BTreeSet<u32>>,
     /// A spare that is to become part of a new group.
     reserved: Cell<bool>,
+    /// The drive that it is copied to.
+    successor: RefCell<Option<Successor<W>>>,
+    /// A spare that another drive is copied to, whose group and place these are.
+    succeeds: Cell<bool>,
     vitals: Vitals,
     flushing: GroupCommit<Result<(), DriveError>>,
+    /// Since when it is suspect, as was noted.
+    suspect_since: Cell<Option<Time>>,
+    /// When it was last to be copied without a command.
+    copied_at: Cell<Option<Time>>,
     /// The last finding against it, until it is healthy again.
     trouble: RefCell<Option<String>>,
     /// When a read last failed for another reason than damage.
@@ -96,13 +108,14 @@ impl<W: World> Member<W> {
     }
 
     fn with(world: &W, drive: Option<View<W::Drive>>, entry: &MemberEntry) -> Self {
+        let (group, place) = entry.succeeds.unwrap_or((entry.group, entry.place));
         Member {
             drive: RefCell::new(drive.map(Rc::new)),
             world: world.clone(),
             name: entry.name.clone(),
             uuid: entry.uuid,
-            group: Cell::new(entry.group),
-            place: Cell::new(entry.place),
+            group: Cell::new(group),
+            place: Cell::new(place),
             metadata: Cell::new(entry.metadata),
             takes_metadata: Cell::new(false),
             log: Cell::new(entry.log),
@@ -111,8 +124,12 @@ impl<W: World> Member<W> {
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
             reserved: Cell::new(entry.reserved),
+            successor: RefCell::default(),
+            succeeds: Cell::new(entry.succeeds.is_some()),
             vitals: Vitals::default(),
             flushing: GroupCommit::default(),
+            suspect_since: Cell::new(None),
+            copied_at: Cell::new(None),
             trouble: RefCell::default(),
             silent_at: Cell::new(None),
             damaged_at: Cell::new(None),
@@ -195,13 +212,38 @@ impl<W: World> Member<W> {
         self.reserved.set(reserved);
     }
 
-    /// Its entry in the member table.
+    /// The drive that it is copied to.
+    pub fn successor(&self) -> Option<Rc<Member<W>>> {
+        let successor = self.successor.borrow();
+        successor.as_ref().map(|beside| Rc::clone(beside.member()))
+    }
+
+    /// Has another drive get what is written to this one, too, or no longer.
+    pub(super) fn set_successor(&self, successor: Option<Successor<W>>) {
+        self.successor.replace(successor);
+    }
+
+    /// Whether another drive is copied to this one, a spare.
+    pub fn succeeds(&self) -> bool {
+        self.succeeds.get()
+    }
+
+    /// Has it be the spare that another drive is copied to, or no longer.
+    pub(super) fn set_succeeds(&self, succeeds: bool) {
+        self.succeeds.set(succeeds);
+    }
+
+    /// Its entry in the member table. A drive that another is copied to is a spare there, so a
+    /// version that knows nothing of copies takes it for one.
     pub fn entry(&self) -> MemberEntry {
+        let standing = (self.group(), self.place());
+        let succeeds = self.succeeds().then_some(standing);
         MemberEntry {
             uuid: self.uuid,
-            group: self.group(),
-            place: self.place(),
-            state: self.state.get(),
+            group: succeeds.map_or(standing.0, |_| SPARE_GROUP),
+            place: standing.1,
+            state: succeeds.map_or(self.state.get(), |_| MemberState::Spare),
+            succeeds,
             metadata: self.metadata(),
             log: self.log(),
             ordered_out: self.is_ordered_out(),
@@ -222,6 +264,24 @@ impl<W: World> Member<W> {
     /// Whether others are asked first.
     pub fn is_suspect(&self) -> bool {
         self.state.get() == MemberState::Suspect
+    }
+
+    /// How long it has been suspect, as far as was looked; nothing when it is not.
+    pub fn suspect_for(&self) -> Duration {
+        let now = self.world.now();
+        let since = self.suspect_since.get().unwrap_or(now);
+        self.suspect_since.set(self.is_suspect().then_some(since));
+        now.since(since)
+    }
+
+    /// Notes that it is to be copied without a command. False when that was so a while ago.
+    pub fn note_copied(&self, pause: Duration) -> bool {
+        let now = self.world.now();
+        let is_soon = self.copied_at.get().is_some_and(|at| now.since(at) < pause);
+        if !is_soon {
+            self.copied_at.set(Some(now));
+        }
+        !is_soon
     }
 
     /// Whether others are asked first: it is suspect, or lets a read wait just now.
@@ -432,6 +492,17 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said: what was written may be lost or torn.
     pub async fn write_durably(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        match self.successor_that_takes(at) {
+            None => self.write_durably_here(at, data).await,
+            Some(beside) => {
+                let own = self.unless_planted(self.write_durably_here(at, data.clone()));
+                let theirs = beside.member().write_durably_here(at, data);
+                Box::pin(beside.both(self, own, theirs)).await
+            }
+        }
+    }
+
+    async fn write_durably_here(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         bump(&self.vitals.writes);
         bump(&self.vitals.flushes);
         let operation = ("write", at, data.len() as u64);
@@ -446,6 +517,17 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said: what was written may be lost or torn.
     pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        match self.successor_that_takes(at) {
+            None => self.write_here(at, data).await,
+            Some(beside) => {
+                let own = self.unless_planted(self.write_here(at, data.clone()));
+                let theirs = beside.member().write_here(at, data);
+                Box::pin(beside.both(self, own, theirs)).await
+            }
+        }
+    }
+
+    async fn write_here(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         bump(&self.vitals.writes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
@@ -459,6 +541,17 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said.
     pub async fn flush(&self) -> Result<(), DriveError> {
+        let beside = self.successor.borrow().clone();
+        match beside {
+            None => self.flush_here().await,
+            Some(beside) => {
+                let theirs = beside.member().flush_here();
+                Box::pin(beside.both(self, self.flush_here(), theirs)).await
+            }
+        }
+    }
+
+    async fn flush_here(&self) -> Result<(), DriveError> {
         bump(&self.vitals.flushes);
         let operation = ("flush", DriveOffset(0), 0);
         let drive = self.drive(operation)?;
@@ -485,6 +578,29 @@ impl<W: World> Member<W> {
             return Ok(());
         }
         self.flushing.run(async || self.flush().await).await
+    }
+
+    /// The drive that it is copied to, where that gets what is written there.
+    fn successor_that_takes(&self, at: DriveOffset) -> Option<Successor<W>> {
+        let successor = self.successor.borrow();
+        let beside = successor.as_ref().filter(|beside| beside.takes(at))?;
+        let is_forgotten = self.world.planted("successor gets no writes");
+        (!is_forgotten).then(|| beside.clone())
+    }
+
+    /// Whether its world has this bug.
+    pub(super) fn planted(&self, bug: &'static str) -> bool {
+        self.world.planted(bug)
+    }
+
+    async fn unless_planted(
+        &self,
+        write: impl Future<Output = Result<(), DriveError>>,
+    ) -> Result<(), DriveError> {
+        match self.world.planted("copied drive gets no writes") {
+            true => Ok(()),
+            false => write.await,
+        }
     }
 
     fn drive(&self, operation: Operation) -> Result<Rc<View<W::Drive>>, DriveError> {
@@ -527,6 +643,7 @@ impl<W: World> Member<W> {
             group: self.group(),
             place: self.place(),
             state: self.state.get(),
+            successor: self.successor().map(|successor| successor.name.clone()),
             trouble: self.trouble.borrow().clone().filter(|_| self.is_doubted()),
             capacity_bytes: self.capacity_bytes,
             serial: self.serial(),

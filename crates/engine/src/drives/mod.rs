@@ -10,7 +10,8 @@
 //!
 //! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
 //! mean), `hung` (what waits for it), `zone` (zones and groups), `numbers` (of their pages),
-//! `labels`, `losses`, `departed` (drives that are free again), `heartbeat` (who has the pool),
+//! `labels`, `losses`, `succession` (drives that are copied before they leave), `departed` (drives that
+//! are free again), `heartbeat` (who has the pool),
 //! `roster` (which there are), [`events`].
 
 mod departed;
@@ -25,6 +26,7 @@ mod losses;
 pub mod member;
 mod numbers;
 mod roster;
+mod succession;
 pub mod vitals;
 mod zone;
 
@@ -73,6 +75,8 @@ pub struct Drives<W: World> {
     numbers: PageNumbers,
     /// Drives that wait to stand in.
     spares: RefCell<Vec<Rc<Member<W>>>>,
+    /// Drives that have left with operations in flight.
+    retired: RefCell<Vec<Rc<Member<W>>>>,
     /// By number; none for those not in use.
     zones: RefCell<Vec<Option<Rc<Zone<W>>>>>,
     /// As last written, but for the drive's own identity and the tables.
@@ -127,6 +131,7 @@ impl<W: World> Drives<W> {
             numbers,
             identity,
             spares: RefCell::new(spares),
+            retired: RefCell::default(),
             zones: RefCell::default(),
             label: RefCell::new(label),
             writing: Mutex::new(()),
@@ -245,6 +250,7 @@ impl<W: World> Drives<W> {
     /// Drives in use that what is written of the metadata goes to.
     pub fn metadata_members(&self) -> Vec<Rc<Member<W>>> {
         let mut members = self.members();
+        members.extend(self.successors());
         members.retain(|member| member.takes_metadata() && member.is_writable());
         members
     }
@@ -252,6 +258,7 @@ impl<W: World> Drives<W> {
     /// Drives that carry the logs.
     pub fn log_members(&self) -> Vec<Rc<Member<W>>> {
         let mut members = self.members();
+        members.extend(self.successors());
         members.retain(|member| member.log() && member.is_writable());
         members
     }
@@ -348,7 +355,8 @@ impl<W: World> Drives<W> {
         if self.world.planted("stopped pool goes on writing") {
             return;
         }
-        for member in self.members().into_iter().chain(self.spares()) {
+        let beside = self.spares().into_iter().chain(self.retired());
+        for member in self.members().into_iter().chain(beside) {
             member.vitals().give_up();
         }
         for hook in self.stop_hooks.borrow().iter() {

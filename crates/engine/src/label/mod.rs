@@ -22,7 +22,7 @@ pub use version::{FORMAT_VERSION, other_version};
 use crate::codec::{Reader, Writer};
 use crate::layout::{Layout, Slots};
 use crate::raid::Level;
-use base::{Uuid, crc32c};
+use base::{DriveOffset, Uuid, crc32c};
 use version::Format;
 
 /// Bytes of one label slot.
@@ -164,6 +164,8 @@ pub struct MemberEntry {
     pub ordered_out: bool,
     /// Whether it is a spare that is to become part of a new group.
     pub reserved: bool,
+    /// Of a spare: the group and place of the drive that is copied to it.
+    pub succeeds: Option<(u16, u16)>,
     pub capacity_bytes: u64,
     /// The name it last went by, for messages.
     pub name: String,
@@ -241,6 +243,11 @@ impl Label {
                 self.pool.name
             )),
         }
+    }
+
+    /// Where its slot begins on a drive.
+    pub fn slot_offset(&self) -> DriveOffset {
+        DriveOffset(SLOT_OFFSETS[(self.generation % 2) as usize])
     }
 
     /// The slot's bytes, checksum included.
@@ -373,8 +380,9 @@ fn decode_pool(
 impl MemberEntry {
     fn encode(&self, w: &mut Writer) {
         w.uuid(self.uuid);
+        let (group, place) = self.succeeds.unwrap_or((0, self.place));
         w.u16(self.group);
-        w.u16(self.place);
+        w.u16(place);
         w.u8(match self.state {
             MemberState::Healthy => 0,
             MemberState::Failed => 1,
@@ -383,8 +391,9 @@ impl MemberEntry {
             MemberState::Suspect => 4,
         });
         let carries = u8::from(self.metadata) | u8::from(self.log) << 1;
-        w.u8(carries | u8::from(self.ordered_out) << 2 | u8::from(self.reserved) << 3);
-        w.u16(0);
+        let succeeds = u8::from(self.succeeds.is_some()) << 4;
+        w.u8(carries | u8::from(self.ordered_out) << 2 | u8::from(self.reserved) << 3 | succeeds);
+        w.u16(group);
         w.u64(self.capacity_bytes);
         w.name(&self.name, NAME_BYTES_MAX);
     }
@@ -402,7 +411,7 @@ impl MemberEntry {
             _ => return None,
         };
         let flags = r.u8()?;
-        r.u16()?;
+        let succeeds = (r.u16()?, place);
         let capacity_bytes = r.u64()?;
         let name = r.name(NAME_BYTES_MAX)?;
         Some(MemberEntry {
@@ -414,6 +423,7 @@ impl MemberEntry {
             log: flags & 2 != 0,
             ordered_out: flags & 4 != 0,
             reserved: flags & 8 != 0,
+            succeeds: (flags & 16 != 0).then_some(succeeds),
             capacity_bytes,
             name,
         })
@@ -440,6 +450,7 @@ mod tests {
             log: place.is_multiple_of(5),
             ordered_out: place == 1,
             reserved: place == 4,
+            succeeds: (place == 7).then_some((3, 7)),
             capacity_bytes: 1 << 40,
             name: format!("drive-{place}"),
         };

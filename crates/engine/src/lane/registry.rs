@@ -45,6 +45,10 @@ struct Table {
     spares: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Of each lane, the drives that have failed where they stand.
     failed: BTreeMap<u16, BTreeSet<Uuid>>,
+    /// Of each lane, the drives that are copied, and those that they are copied to.
+    successors: BTreeMap<u16, BTreeMap<Uuid, Uuid>>,
+    /// Of drives that others are copied to, the lanes in which they hold everything.
+    copied: BTreeMap<Uuid, BTreeSet<u16>>,
     /// Of each lane, the zones and pages of its groups, by index.
     groups: BTreeMap<u16, Vec<GroupNumbers>>,
     /// What they do about groups together.
@@ -407,6 +411,64 @@ impl LaneRegistry {
         })
     }
 
+    /// A lane says which drives are copied, and to which.
+    pub fn set_successors(&self, lane: u16, successors: BTreeMap<Uuid, Uuid>) {
+        self.table().successors.insert(lane, successors);
+    }
+
+    /// The drive that another lane copies `drive` to.
+    pub fn successor_beside(&self, lane: u16, drive: Uuid) -> Option<Uuid> {
+        let table = self.table();
+        let others = table.successors.iter().filter(|(other, _)| **other != lane);
+        let mut found = others.filter_map(|(_, known)| known.get(&drive).copied());
+        found.next()
+    }
+
+    /// Whether every lane has this drive, at a place or waiting.
+    pub fn is_known_in_all(&self, drive: Uuid) -> bool {
+        let table = self.table();
+        (0..self.lanes).all(|lane| {
+            let (standings, spares) = (table.standings.get(&lane), table.spares.get(&lane));
+            standings.is_some_and(|known| known.contains_key(&drive))
+                || spares.is_some_and(|known| known.contains(&drive))
+        })
+    }
+
+    /// A drive that another is copied to holds everything that a lane has there.
+    pub fn say_copied(&self, lane: u16, drive: Uuid) {
+        let mut table = self.table();
+        table.copied.entry(drive).or_default().insert(lane);
+    }
+
+    /// Whether a lane has said so.
+    pub fn has_said_copied(&self, lane: u16, drive: Uuid) -> bool {
+        let table = self.table();
+        let lanes = table.copied.get(&drive);
+        lanes.is_some_and(|lanes| lanes.contains(&lane))
+    }
+
+    /// Whether all lanes have said so, or have let the old drive go.
+    pub fn is_copied_in_all(&self, drive: Uuid, standing: Standing) -> bool {
+        let table = self.table();
+        (0..self.lanes).all(|lane| {
+            let has_said = table.copied.get(&drive);
+            let stands = table.standings.get(&lane);
+            let stands = stands.is_some_and(|known| known.get(&drive) == Some(&standing));
+            let successors = table.successors.get(&lane);
+            let mut successors = successors.into_iter().flat_map(BTreeMap::values);
+            // It may be copied itself by now.
+            has_said.is_some_and(|lanes| lanes.contains(&lane))
+                || stands && successors.all(|other| *other != drive)
+        })
+    }
+
+    /// A drive is no successor any more: what was said of it is forgotten.
+    pub fn forget_copied(&self, lane: u16, drive: Uuid) {
+        if let Some(lanes) = self.table().copied.get_mut(&drive) {
+            lanes.remove(&lane);
+        }
+    }
+
     /// A lane says how many pages are taken or promised, and how many its zones give, without what
     /// it keeps of all there is.
     pub fn say_space(&self, lane: u16, taken: u64, pages: i64) {
@@ -558,6 +620,32 @@ mod tests {
         registry.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::from([old]));
         assert_eq!(registry.replaced_by(0, (0, 1), old), None);
         assert_eq!(registry.replaced_by(1, (0, 1), new), None);
+    }
+
+    #[test]
+    fn a_copy_waits_for_lanes_that_copy_and_not_for_those_that_are_further() {
+        let registry = LaneRegistry::new(2);
+        let [old, new, next] = [1, 2, 3].map(Uuid::from_u128);
+        let at = (0, 1);
+        let stand = |lane, drives: &[Uuid], copied: &[(Uuid, Uuid)]| {
+            let standings = drives.iter().map(|drive| (*drive, at)).collect();
+            registry.set_standings(lane, standings, BTreeSet::new(), BTreeSet::new());
+            registry.set_successors(lane, copied.iter().copied().collect());
+        };
+        stand(0, &[old, new], &[(old, new)]);
+        stand(1, &[old, new], &[(old, new)]);
+        assert_eq!(registry.successor_beside(0, old), Some(new));
+        assert_eq!(registry.successor_beside(0, new), None);
+        registry.say_copied(0, new);
+        assert!(!registry.is_copied_in_all(new, at), "lane 1 copies still");
+        assert!(registry.is_known_in_all(new) && !registry.is_known_in_all(next));
+        registry.forget_copied(0, new);
+        assert!(!registry.has_said_copied(0, new));
+        registry.say_copied(0, new);
+        // Lane 1 has let the old drive go, and copies the new one.
+        stand(1, &[new, next], &[(new, next)]);
+        assert!(registry.is_copied_in_all(new, at));
+        assert!(!registry.is_copied_in_all(next, at));
     }
 
     #[test]

@@ -644,6 +644,7 @@ impl<W: World> NewMembers<'_, W> {
             log: self.carriers.logs.contains(&at),
             ordered_out: false,
             reserved: false,
+            succeeds: None,
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };

@@ -112,6 +112,7 @@ impl MemberInfo {
         } else if other.state == self.state && self.trouble.is_none() {
             self.trouble.clone_from(&other.trouble);
         }
+        self.successor = self.successor.take().or_else(|| other.successor.clone());
         self.reads += other.reads;
         self.writes += other.writes;
         self.flushes += other.flushes;

@@ -237,6 +237,7 @@ async fn look<W: World>(
         drives.group(group).set_leftovers(world, leftovers);
     }
     let drives = Rc::new(drives);
+    drives.take_up_successors();
     hung::guard(&drives);
     let recovered = recovered(world, &drives, &pool, &notes).await;
     let recovered = recovered.map_err(|error| drives.because_of_silence(error))?;
@@ -350,13 +351,13 @@ fn check_drives<W: World>(drives: &Drives<W>, pool: &PoolIdentity) -> Result<(),
 /// Tells the drives that are being rebuilt what of them is whole.
 fn take_rebuilt<W: World>(drives: &Drives<W>, state: &mut State) {
     // What was whole of a drive that is not being rebuilt any more says nothing.
+    let members = || drives.members().into_iter().chain(drives.successors());
     let rebuilding = |uuid: &Uuid| {
-        let members = drives.members();
-        let mut of_it = members.iter().filter(|member| member.uuid == *uuid);
+        let mut of_it = members().filter(|member| member.uuid == *uuid);
         of_it.any(|member| member.state() == MemberState::Rebuilding)
     };
     state.rebuilt.retain(|uuid, _| rebuilding(uuid));
-    for member in drives.members() {
+    for member in members() {
         if let Some(zones) = state.rebuilt.get(&member.uuid) {
             member.rebuilt().borrow_mut().extend(zones);
         }
@@ -558,8 +559,11 @@ fn match_spare<W: World>(
         notes.push(fault);
         return None;
     }
+    // A drive is copied to it: it may have missed what was written while it was away.
+    let is_stale = found.label.generation + 1 < newest.generation;
     let entry = MemberEntry {
         name: found.name,
+        succeeds: entry.succeeds.filter(|_| !is_stale),
         ..entry.clone()
     };
     Some(Rc::new(Member::new(world, found.drive, &entry)))

@@ -63,6 +63,7 @@ impl<W: World> LaneState<W> {
         if let Some((log, intents)) = recovered {
             store.replay(log, intents).await?;
         }
+        state.rebuilt.extend(drives.copied_zones());
         state.promises = promises_of(&state, drives.page_bytes());
         let zone_changes = ZoneChanges::new(Rc::clone(&space));
         Ok(Rc::new(LaneState {

@@ -4,8 +4,9 @@
 //! was there before is never taken for anything.
 
 use super::LaneState;
-use crate::drives::Group;
+use crate::drives::{Group, Member};
 use crate::error::{PoolError, PoolErrorKind};
+use crate::label::MemberState;
 use crate::meta::Record;
 use crate::world::World;
 use std::rc::Rc;
@@ -74,6 +75,7 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             .drives
             .zone_on(number, level, incarnation)
             .map_err(invalid)?;
+        let before = written_whole(group);
         let formatted = self.lane.store.integrity.format_zone(&zone).await;
         formatted.map_err(|error| {
             let context = format!("zone {number} can't be taken into use: {error}");
@@ -86,8 +88,11 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             level,
             incarnation,
         }];
-        for member in group.places() {
-            if member.state() == crate::label::MemberState::Rebuilding {
+        // One that has changed its part meanwhile may lack some.
+        for member in written_whole(group) {
+            let is_same = |other: &Part<W>| (other.0.uuid, other.1) == (member.0.uuid, member.1);
+            if before.iter().any(is_same) {
+                let member = &member.0;
                 member.rebuilt().borrow_mut().insert(number);
                 records.push(Record::Rebuilt {
                     member: member.uuid,
@@ -101,4 +106,19 @@ impl<'a, W: World> ZonesInUse<'a, W> {
         self.lane.zone_changes.add(number, group.index, pages);
         Ok(())
     }
+}
+
+/// A drive that is being rebuilt, and whether another is copied to it.
+type Part<W> = (Rc<Member<W>>, bool);
+
+/// The drives of a group that are being rebuilt, or that others are copied to.
+fn written_whole<W: World>(group: &Group<W>) -> Vec<Part<W>> {
+    let places = group.places();
+    let successors = places.iter().filter_map(|member| member.successor());
+    let mut members: Vec<_> = places.iter().cloned().chain(successors).collect();
+    members.retain(|member| member.state() == MemberState::Rebuilding);
+    let parts = members.into_iter();
+    parts
+        .map(|member| (Rc::clone(&member), member.succeeds()))
+        .collect()
 }

@@ -15,6 +15,7 @@ use crate::drives::DriveFault;
 use crate::drives::{EventKind, Zone};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::{Pinned, Sum};
+use crate::label::MemberState;
 use crate::raid::{Code, parity};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
@@ -88,10 +89,7 @@ impl Columns {
         let is_target = |index: &usize| targets.contains(&places[*index]);
         let targets: Vec<usize> = (0..places.len()).filter(is_target).collect();
         let readable: Vec<bool> = (0..places.len())
-            .map(|index| {
-                let member = zone.group.place(places[index]);
-                member.is_readable(zone.shape.zone) && !targets.contains(&index)
-            })
+            .map(|index| zone.group.place(places[index]).is_readable(zone.shape.zone))
             .collect();
         let missing: Vec<usize> = (0..data).filter(|index| !readable[*index]).collect();
         let parities = (data..places.len()).filter(|index| readable[*index]);
@@ -100,8 +98,12 @@ impl Columns {
             false => missing.len(),
         };
         let parities: Vec<usize> = parities.take(wanted).collect();
+        // A drive that is copied gives itself what its successor is to hold.
+        let is_of_data = !targets.is_empty() && targets.iter().all(|target| *target < data);
+        let is_copy = missing.is_empty() && is_of_data;
         let needed = (0..places.len())
             .map(|index| match index < data {
+                true if is_copy => targets.contains(&index),
                 true => readable[index],
                 false => parities.contains(&index),
             })
@@ -209,6 +211,10 @@ impl<W: World> Store<W> {
         data: Slice,
     ) -> Option<u64> {
         let member = zone.group.place(place);
+        let member = member.successor().unwrap_or(member);
+        if member.state() != MemberState::Rebuilding {
+            return None;
+        }
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
         let at = zone.on_drive(stripe, row);
@@ -253,13 +259,13 @@ impl<W: World> Store<W> {
     ) -> Option<Healed> {
         let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
         let is_target = |place: &usize| targets.contains(place);
-        let targets: Vec<usize> = places.clone().filter(is_target).collect();
+        let written_to: Vec<usize> = places.clone().filter(is_target).collect();
         let is_readable = |place: &usize| zone.group.place(*place).is_readable(zone.shape.zone);
-        let mut others: Vec<usize> = places
-            .filter(|place| !is_target(place) && is_readable(place))
-            .collect();
+        let mut others: Vec<usize> = places.filter(is_readable).collect();
         if !targets.is_empty() {
-            others.sort_by_key(|place| zone.group.place(*place).is_asked_last());
+            // A drive that is copied gives itself what its successor is to hold.
+            others
+                .sort_by_key(|place| (zone.group.place(*place).is_asked_last(), !is_target(place)));
             others.truncate(1);
         }
         let reads = others
@@ -272,7 +278,7 @@ impl<W: World> Store<W> {
         if !copies.iter().all(is_right) {
             return None;
         }
-        let units = targets.iter().map(|target| (*target, content.clone()));
+        let units = written_to.iter().map(|target| (*target, content.clone()));
         let row = written.rows.start;
         let put = self.put_units(zone, stripe, row, units.collect());
         Some(Healed {
@@ -451,6 +457,9 @@ impl<W: World> Store<W> {
         pinned: &Pinned,
         targets: &[usize],
     ) -> Result<Healed, PoolError> {
+        // One whose old drive goes out of use meanwhile has its place, and lacks the row still.
+        let is_copied = |place: &&usize| zone.group.place(**place).successor().is_some();
+        let copied: Vec<usize> = targets.iter().filter(is_copied).copied().collect();
         let (loaded, silent) = self
             .look_at_row(zone, (stripe, row), pinned, Want::Everything)
             .await;
@@ -464,10 +473,47 @@ impl<W: World> Store<W> {
         } else {
             healed.lost = self.give_up(zone, &loaded, &lost, targets).await?;
         }
-        let wanted = loaded.bad.iter().filter(|bad| targets.contains(&bad.place));
-        let wanted = wanted.map(|bad| (bad.place, bad.content.clone()));
+        let is_lost = !lost.is_empty();
+        let skips = self
+            .world
+            .planted("row skipped of a copied drive that is lost");
+        let wanted = targets.iter().filter_map(|place| {
+            let bad = loaded.bad.iter().find(|bad| bad.place == *place);
+            let content = match bad {
+                Some(bad) => bad.content.clone(),
+                // One that is being rebuilt holds nothing that is not bad.
+                None if !copied.contains(place) || skips && !is_copied(&place) => return None,
+                None => self.content_at(zone, &loaded, *place, is_lost)?,
+            };
+            Some((*place, content))
+        });
         healed.rebuilt_bytes += self.put_units(zone, stripe, row, wanted.collect()).await;
         Ok(healed)
+    }
+
+    /// What a place holds of a row, and its successor should. Where a column is lost, the parity is
+    /// written with its mark.
+    fn content_at(&self, zone: &Zone<W>, row: &Row, place: usize, is_lost: bool) -> Option<Slice> {
+        let geometry = zone.shape.geometry;
+        if geometry.code == Code::Mirror {
+            return row.content(0);
+        }
+        let columns = 0..row.columns.len();
+        let mut columns = columns.filter(|column| zone.data_place(row.stripe, *column) == place);
+        if let Some(column) = columns.next() {
+            return row.content(column);
+        }
+        if is_lost {
+            return None;
+        }
+        let stripe = row.stripe;
+        let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
+        let contents: Vec<Option<Slice>> = (0..row.columns.len())
+            .map(|column| row.content(column))
+            .collect();
+        let parity = self.parity_of(&contents, BLOCK_BYTES, geometry.code);
+        let mut parity = [p, q].into_iter().zip(parity);
+        parity.find_map(|(of, content)| (of == Some(place)).then_some(content))
     }
 
     /// Tells of a block that can't be had, once until it is written again.

@@ -142,12 +142,14 @@ impl<W: World> Store<W> {
         let note = |block: u64| {
             if let Some((zone, inside)) = self.place_of(block) {
                 self.integrity.may_be_torn(zone, inside);
+                self.drives.doubt_successors(zone);
             }
         };
         for (_, redo) in redo {
             match redo {
                 Redo::Intents(intents, _) => {
                     for intent in intents {
+                        self.drives.doubt_successors(intent.stripe.zone);
                         for (block, _) in &intent.sums {
                             self.integrity.may_be_torn(intent.stripe.zone, *block);
                         }

@@ -214,6 +214,7 @@ impl Run {
                 log: true,
                 ordered_out: false,
                 reserved: false,
+                succeeds: None,
                 capacity_bytes: media.spec().capacity_bytes,
                 name: media.spec().name.clone(),
             };

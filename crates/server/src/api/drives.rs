@@ -113,6 +113,7 @@ pub(super) async fn replace_drive(
         drive,
         stands_in,
         waits_for: replaced.waits_for,
+        is_copied: replaced.is_copied,
     }))
 }
 
@@ -195,6 +196,7 @@ fn drive(pool: &PoolInfo, member: &MemberInfo, array: &Array) -> Drive {
             MemberState::Spare => DriveState::Spare,
         },
         trouble: member.trouble.clone(),
+        successor: member.successor.clone(),
         reads: member.reads,
         writes: member.writes,
         flushes: member.flushes,
@@ -234,6 +236,7 @@ fn shown(pool: &PoolInfo, known: KnownDrive) -> Drive {
             stands_in,
         }),
         trouble: None,
+        successor: None,
         health: None,
         reads: 0,
         writes: 0,

@@ -72,7 +72,9 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
                 let why = member.trouble.as_deref().map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();
                 let name = &member.name;
-                format!("drive {name} {word}{why}; if that stays so: `ashlar drive replace {name}`")
+                let replace = || format!("if that stays so: `ashlar drive replace {name}`");
+                let then = copied(member).unwrap_or_else(replace);
+                format!("drive {name} {word}{why}; {then}")
             }
             _ => format!("drive {} {word}", member.name),
         };
@@ -97,14 +99,23 @@ fn warnings(info: &PoolInfo, array: &Array, found: &mut Condition) {
             continue;
         };
         for warning in health.warnings() {
-            found.add(Health::Attention, warns(&drive.name, &warning.text));
+            found.add(Health::Attention, warns(drive, &warning.text));
         }
     }
 }
 
 /// What is to be said of a drive that warns.
-fn warns(name: &str, text: &str) -> String {
-    format!("drive {name} warns: {text}; before it fails: `ashlar drive replace {name}`")
+fn warns(drive: &MemberInfo, text: &str) -> String {
+    let name = &drive.name;
+    let replace = || format!("before it fails: `ashlar drive replace {name} --with NEW` copies it");
+    let then = copied(drive).unwrap_or_else(replace);
+    format!("drive {name} warns: {text}; {then}")
+}
+
+/// Of a drive that is copied: what comes of it.
+fn copied(drive: &MemberInfo) -> Option<String> {
+    let successor = drive.successor.as_ref()?;
+    Some(format!("it leaves when {successor} holds everything"))
 }
 
 /// What is to be said of lost blocks, by what the pool says since it was opened and what is on
@@ -206,10 +217,10 @@ fn departed(info: &PoolInfo, drive: &KnownDrive) -> String {
         Some(member) => format!("; {} stands in", member.name),
         None => String::new(),
     };
-    let left = if info.spares.is_empty() {
-        "; no spare is left"
-    } else {
-        ""
+    let is_left = |spare: &MemberInfo| spare.state == MemberState::Spare;
+    let left = match info.spares.iter().any(is_left) {
+        true => "",
+        false => "; no spare is left",
     };
     let kind = if drive.is_spare() { "spare" } else { "drive" };
     format!(

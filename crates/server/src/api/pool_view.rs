@@ -24,6 +24,13 @@ fn names(members: &[MemberInfo]) -> Vec<String> {
     members.iter().map(|member| member.name.clone()).collect()
 }
 
+/// The spares to which no drive is copied.
+fn waiting(info: &PoolInfo) -> Vec<MemberInfo> {
+    let mut spares = info.spares.clone();
+    spares.retain(|spare| spare.state == MemberState::Spare);
+    spares
+}
+
 fn group(info: &GroupInfo) -> Group {
     Group {
         index: info.index,
@@ -188,7 +195,7 @@ pub(super) fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         silent_shards: Vec::new(),
         drives: names(&info.members),
         groups: info.groups.iter().map(group).collect(),
-        spares: names(&info.spares),
+        spares: names(&waiting(&info)),
         tasks: info.tasks.iter().map(task).collect(),
         log_used_bytes: info.log_used_bytes,
         log_capacity_bytes: info.log_capacity_bytes,

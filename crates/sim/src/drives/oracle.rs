@@ -107,7 +107,7 @@ impl Oracle {
                 },
             });
         }
-        self.see(&members);
+        self.see(info, &members);
         Ok(())
     }
 
@@ -156,10 +156,11 @@ impl Oracle {
     }
 
     /// Notes the drives that the pool has.
-    fn see(&mut self, members: &[&MemberInfo]) {
+    fn see(&mut self, info: &PoolInfo, members: &[&MemberInfo]) {
         for member in members {
+            let mut spares = info.spares.iter();
             let state = State::InPool {
-                is_spare: member.state == MemberState::Spare,
+                is_spare: spares.any(|spare| spare.uuid == member.uuid),
             };
             let name = member.name.clone();
             let group = member.group;
@@ -239,7 +240,8 @@ impl Oracle {
                 };
             }
             Request::Replace { .. } | Request::Renew { .. } => {
-                if beside {
+                // One that is copied stays until then, or for good.
+                if beside || matches!(state, State::InPool { .. }) {
                     self.open.insert(uuid.clone());
                 }
                 self.released.insert(uuid);

@@ -2,7 +2,6 @@
 
 use crate::control::{ArrayError, ArrayErrorKind, ControlPlane};
 use engine::World;
-use engine::pool::MemberState;
 use std::sync::Arc;
 
 impl<W: World> ControlPlane<W> {
@@ -19,12 +18,13 @@ impl<W: World> ControlPlane<W> {
                 found => found?,
             };
             array.pool_of(&info.name)?.fail_drive(&member).await?;
-            Ok(member)
+            let is_spare = info.spares.iter().any(|spare| spare.uuid == member.uuid);
+            Ok((member, is_spare))
         });
-        let member = member.await?;
-        match member.state {
-            MemberState::Spare => self.drive_is_replaced(&member.uuid.to_string()).await,
-            _ => self.note_drives_and_warn().await,
+        let (member, is_spare) = member.await?;
+        match is_spare {
+            true => self.drive_is_replaced(&member.uuid.to_string()).await,
+            false => self.note_drives_and_warn().await,
         }
         self.follow_departures().await;
         Ok(())

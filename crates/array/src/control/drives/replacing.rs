@@ -25,6 +25,8 @@ pub struct Replaced {
     pub stands_in: Option<String>,
     /// Name of the drive whose rebuild has to end before one gets the place.
     pub waits_for: Option<String>,
+    /// The old drive answers, and is copied to the new one before it leaves.
+    pub is_copied: bool,
 }
 
 impl<W: World> ControlPlane<W> {
@@ -87,9 +89,9 @@ impl<W: World> ControlPlane<W> {
                 Err(error) => Err(error),
             }
         });
-        let (old, new) = changed.await?;
+        let (old, new, is_copied) = changed.await?;
         self.drive_is_replaced(&old.uuid).await;
-        let stands_in = match old.is_spare() {
+        let stands_in = match old.is_spare() || is_copied {
             true => None,
             false => self.wait_stand_in(&old).await,
         };
@@ -98,6 +100,7 @@ impl<W: World> ControlPlane<W> {
         }
         self.follow_departures().await;
         let waits_for = match stands_in {
+            _ if is_copied => None,
             Some(_) => None,
             None => self.rebuild_before(&old).await,
         };
@@ -106,16 +109,18 @@ impl<W: World> ControlPlane<W> {
             new,
             stands_in,
             waits_for,
+            is_copied,
         })
     }
 
-    /// Replaces a drive that its pool has. Gives it, and the name of the new one.
+    /// Replaces a drive that its pool has. Gives it, the name of the new one, and whether it is copied
+    /// first.
     async fn replace_member(
         self: &Arc<Self>,
         info: PoolInfo,
         member: MemberInfo,
         (new, bays): (Option<NewDrive>, Arc<dyn DriveBays<W>>),
-    ) -> Result<(KnownDrive, String), ArrayError> {
+    ) -> Result<(KnownDrive, String, bool), ArrayError> {
         let name = member.name.clone();
         let new = match new {
             // A file is made as large as the drive that it replaces.
@@ -134,9 +139,9 @@ impl<W: World> ControlPlane<W> {
         }
         let pool = self.pool_of(&info.name)?;
         let placed = self.place(&bays, &info, vec![new.clone()], Some(&name));
-        pool.replace_drive(&member, &placed.await?).await?;
+        let is_copied = pool.replace_drive(&member, &placed.await?).await?;
         self.forget_other_places(&info.name, &new).await;
-        Ok((KnownDrive::new(&info, &member), new.name))
+        Ok((KnownDrive::new(&info, &member), new.name, is_copied))
     }
 
     /// Adds a drive in the stead of one that has failed, and that another stands in for. Gives
@@ -146,7 +151,7 @@ impl<W: World> ControlPlane<W> {
         info: PoolInfo,
         old: KnownDrive,
         (new, bays): (Option<NewDrive>, Arc<dyn DriveBays<W>>),
-    ) -> Result<(KnownDrive, String), ArrayError> {
+    ) -> Result<(KnownDrive, String, bool), ArrayError> {
         let new = match (new, &old.path) {
             (Some(new), _) => NewDrive {
                 size_bytes: new.size_bytes.or(Some(old.capacity_bytes)),
@@ -168,7 +173,7 @@ impl<W: World> ControlPlane<W> {
         let placed = self.place(&bays, &info, vec![new.clone()], None);
         pool.add_spares(group, &placed.await?).await?;
         self.forget_other_places(&info.name, &new).await;
-        Ok((old, new.name))
+        Ok((old, new.name, false))
     }
 
     /// The drive that comes to have the place of `old`. It takes a moment.

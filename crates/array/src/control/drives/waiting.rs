@@ -26,7 +26,9 @@ impl<'a> WaitingReplacement<'a> {
         let mut taken = BTreeSet::new();
         for failed in failed {
             let needed = needed_bytes(info, failed.group);
-            let mut spares: Vec<&MemberInfo> = info.spares.iter().collect();
+            let waiting = info.spares.iter();
+            let waiting = waiting.filter(|spare| spare.state == MemberState::Spare);
+            let mut spares: Vec<&MemberInfo> = waiting.collect();
             spares.sort_by_key(|spare| spare.name != failed.name);
             let spare = spares.into_iter().find(|spare| {
                 let is_well = spare.trouble.is_none() && spare.capacity_bytes >= needed;

@@ -31,7 +31,8 @@ pub struct KnownDrive {
     pub capacity_bytes: u64,
     /// Set while it is out of use.
     pub failure: Option<Failure>,
-    /// Somebody has replaced it: nothing is told of it once another has its place.
+    /// Somebody has replaced it: nothing is told of it once another has its place. One whose copy was
+    /// given up, and that stays in use, is not replaced.
     #[serde(default)]
     pub is_replaced: bool,
 }
@@ -96,7 +97,12 @@ impl KnownDrive {
             place: member.place,
             serial: member.serial.clone().or(self.serial),
             failure,
+            is_replaced: self.is_replaced && (!is_in_use(member) || member.successor.is_some()),
             ..self
         }
     }
+}
+
+fn is_in_use(member: &MemberInfo) -> bool {
+    matches!(member.state, MemberState::Healthy | MemberState::Suspect)
 }

@@ -30,7 +30,7 @@ impl Link<SimWorld> for AtOnce {
 
 /// The pool `pool` over the drives `d0` and `d1`.
 pub struct Bench {
-    world: SimWorld,
+    pub world: SimWorld,
     pub pool: Pool<SimWorld>,
     /// As the shards have them.
     pub lanes: Vec<Lane<SimWorld>>,

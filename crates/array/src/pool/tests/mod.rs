@@ -4,8 +4,13 @@
 pub(super) mod bench;
 
 use super::*;
+use base::VolumeOffset;
 use bench::{Bench, Fit, New};
+use engine::pool::maintenance::Rates;
 use engine::pool::{GroupRole, MemberState};
+use engine::{Provisioning, VolumeSpec};
+use std::time::Duration;
+use world_sim::SimWorld;
 
 const ASKED_TOO_LATE: &str = "lanes change before all are asked";
 const KEPT: &str = "refused drives not taken back";
@@ -100,6 +105,86 @@ fn a_replacement_reaches_all_lanes_also_one_that_has_lost_the_old_drive() {
             let members = lane.info().members;
             assert!(members.iter().any(|member| member.name == "n0"));
         }
+    });
+}
+
+/// Begins to have `n0` take the place of `d0`, as slowly as that takes for ever.
+async fn begin_copy(bench: &Bench) {
+    let rates = Rates {
+        rebuild_bytes_per_s: Some(1 << 10),
+        ..Rates::default()
+    };
+    for lane in &bench.lanes {
+        lane.set_rates(rates);
+        let volume = lane.create_volume(VolumeSpec {
+            name: format!("v{}", lane.lane()),
+            size_bytes: 64 << 10,
+            provisioning: Provisioning::Thin,
+        });
+        let data = bench.world.buffers().zeroed(64 << 10).freeze();
+        let written = volume.await.unwrap().write(VolumeOffset(0), data).await;
+        written.unwrap();
+        lane.store().drain().await.unwrap();
+        assert!(lane.info().groups[0].zones_in_use > 0);
+    }
+    let old = bench.member("d0").await;
+    let new = New::of(&["n0"], Fit::Everywhere);
+    assert!(bench.pool.replace_drive(&old, &new).await.unwrap());
+    let copied = bench.lanes.iter().map(|lane| successor_of(lane, "d0"));
+    let copied: Vec<Option<String>> = copied.collect();
+    assert_eq!(copied, [Some("n0".to_owned()), Some("n0".to_owned())]);
+    assert_eq!(states(bench, "d0"), [MemberState::Healthy; 2]);
+}
+
+fn successor_of(lane: &Lane<SimWorld>, name: &str) -> Option<String> {
+    let members = lane.info().members;
+    let found = members.into_iter().find(|member| member.name == name);
+    found.and_then(|member| member.successor)
+}
+
+#[test]
+fn a_drive_that_answers_is_copied_first_in_all_lanes() {
+    bench::run(None, async |bench| {
+        begin_copy(bench).await;
+        let full = |lane: &Lane<SimWorld>| lane.set_rates(Rates::default());
+        // None lets the old one go before the last has all.
+        full(&bench.lanes[0]);
+        bench.world.sleep(Duration::from_secs(20)).await;
+        assert_eq!(states(bench, "d0"), [MemberState::Healthy; 2]);
+        full(&bench.lanes[1]);
+        bench.wait_until(|| !some_have(bench, "d0")).await;
+        for lane in &bench.lanes {
+            let members = lane.info().members;
+            assert!(members.iter().any(|member| member.name == "n0"));
+        }
+    });
+}
+
+#[test]
+fn a_copy_that_one_lane_gives_up_ends_in_all() {
+    bench::run(None, async |bench| {
+        bench.lanes.iter().for_each(Lane::say_completed);
+        begin_copy(bench).await;
+        bench.lanes[1].fail_drive("n0").await.unwrap();
+        bench.lanes[0].set_rates(Rates::default());
+        let is_over = || successor_of(&bench.lanes[0], "d0").is_none();
+        bench.wait_until(is_over).await;
+        assert_eq!(states(bench, "d0"), [MemberState::Healthy; 2]);
+    });
+}
+
+#[test]
+fn a_drive_whose_name_the_new_one_has_goes_at_once() {
+    bench::run(None, async |bench| {
+        let old = bench.member("d0").await;
+        let new = New::of(&["d0"], Fit::Everywhere);
+        assert!(!bench.pool.replace_drive(&old, &new).await.unwrap());
+        let is_out = |lane: &Lane<SimWorld>| {
+            let members = lane.info().members;
+            let mut old = members.iter().filter(|member| member.uuid == old.uuid);
+            old.all(|member| member.state == MemberState::Failed)
+        };
+        assert!(bench.lanes.iter().all(is_out));
     });
 }
 

@@ -110,9 +110,7 @@ impl<'a, W: World> Emptying<'a, W> {
             lane.registry.lend_zone(lane.index, number);
         }
         lane.registry.give_zone_back(lane.index, number);
-        for member in zone.group.places() {
-            member.rebuilt().borrow_mut().remove(&number);
-        }
+        self.lane.drives().doubt_rebuilt(&zone.group, number);
         self.lane.world().reached("zone goes out of use");
         Ok(Emptied::Done)
     }

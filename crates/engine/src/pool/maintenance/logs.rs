@@ -135,7 +135,8 @@ impl<'a, W: World> LogCarriers<'a, W> {
             // One was lost meanwhile: it is looked at anew who can carry them.
             return Ok(false);
         }
-        for member in self.lane.drives().members() {
+        let drives = self.lane.drives();
+        for member in drives.members().into_iter().chain(drives.successors()) {
             member.set_log(is_home(&member));
         }
         self.lane.drives().want_labels();
@@ -147,7 +148,7 @@ impl<'a, W: World> LogCarriers<'a, W> {
 
     /// Gives a drive what is in the logs, and all that comes. False when it can't: others are tried
     /// then.
-    async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
+    pub(super) async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
         let failed = self.lane.background().no_carriers();
         for ring in [&self.lane.store().log, &self.lane.store().intents] {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {

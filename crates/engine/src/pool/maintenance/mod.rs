@@ -10,7 +10,8 @@
 //! Rooms, of space: `zones` (which are emptied), `emptying` (how), `lend` (to other lanes). Of groups:
 //! `groups` (converted, added, removed), `new_groups` (judged and made), `departures` (those that
 //! leave; the lanes together), [`remains`] (the space without a group). Of drives: `spares` (who stands
-//! in for whom, and the commands for it), `new_spares` (judged), [`candidates`] (labels judged before
+//! in for whom, and the commands for it), `succession` (drives that are copied before they leave),
+//! `new_spares` (judged), [`candidates`] (labels judged before
 //! any lane takes drives), `redundancy` (what can still be lost), `rebuild`, `scrub` (by command),
 //! `scrub_rounds` (by themselves), `steps` (of all these), [`pace`]. Of copies: `copies` (of the
 //! metadata), `logs` (on which drives), `placement` (where they may lie).
@@ -39,6 +40,7 @@ mod scrub;
 mod scrub_rounds;
 mod spares;
 mod steps;
+mod succession;
 mod zones;
 
 use crate::space::background::Task;
@@ -62,6 +64,7 @@ use spares::Spares;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+use succession::Successions;
 use zones::ZoneMoves;
 
 /// How often the task looks around without being woken.
@@ -139,6 +142,7 @@ impl<'a, W: World> Round<'a, W> {
 
     async fn look_after_each(&self) -> Result<(), PoolError> {
         Departures::of(self.lane).follow_first_lane().await?;
+        Successions::of(self.lane).follow().await?;
         Spares::of(self.lane).follow_others().await?;
         Spares::of(self.lane).take_spares().await?;
         Copies::of(self.lane).move_copies().await?;

@@ -17,6 +17,13 @@ use crate::world::World;
 use base::Uuid;
 use base::size::{counted, human, human_pair};
 use std::rc::Rc;
+use std::time::Duration;
+
+/// A label of the first lane is looked for so often, since that lane may be writing it.
+const LOOKS: usize = 8;
+
+/// Between two such looks.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Drives that are to become a group.
 pub(super) struct NewGroups<'a, W: World> {
@@ -209,14 +216,21 @@ impl<'a, W: World> NewGroups<'a, W> {
         }
         let mut uuids = Vec::new();
         for (place, named) in drives.iter().enumerate() {
-            let label = Candidates::of(self.lane.drives())
-                .label_of_first_lane(&named.drive)
-                .await?;
             let is_there = |label: &LabelSummary| {
                 label.pool_uuid == pool
                     && (usize::from(label.group), usize::from(label.place)) == (index, place)
             };
-            let label = label.filter(is_there).ok_or_else(|| {
+            let mut label = None;
+            for _ in 0..LOOKS {
+                let candidates = Candidates::of(self.lane.drives());
+                let read = candidates.label_of_first_lane(&named.drive).await?;
+                label = read.filter(is_there);
+                if label.is_some() {
+                    break;
+                }
+                self.lane.world().sleep(PAUSE).await;
+            }
+            let label = label.ok_or_else(|| {
                 invalid(format!(
                     "drive '{}' is not at place {place} of group {index} in the first lane of pool '{}'",
                     named.name, self.lane.identity().name
@@ -250,6 +264,7 @@ impl<'a, W: World> NewGroups<'a, W> {
             log: false,
             ordered_out: false,
             reserved: true,
+            succeeds: None,
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };

@@ -4,7 +4,7 @@
 //! taken, if that fits anywhere.
 
 use super::candidates::Candidates;
-use crate::drives::{Drives, Group, stride_bytes};
+use crate::drives::{Drives, Group, Member, stride_bytes};
 use crate::label::MEMBERS_MAX;
 use crate::pool::create::check_name;
 use crate::pool::{LabelSummary, PoolError, PoolErrorKind};
@@ -12,6 +12,15 @@ use crate::world::World;
 use base::Uuid;
 use base::size::human_pair;
 use std::rc::Rc;
+
+/// Whether a spare can stand in where so many bytes are needed.
+pub(super) fn is_fit<W: World>(drives: &Drives<W>, spare: &Member<W>, needed_bytes: u64) -> bool {
+    !spare.succeeds()
+        && !drives.is_still_written(spare)
+        && !spare.is_reserved()
+        && !spare.has_trouble()
+        && spare.capacity_bytes >= needed_bytes
+}
 
 /// Drives that are to be spares.
 pub(super) struct NewSpares<'a, W: World> {

@@ -19,6 +19,7 @@ use super::pace::{self, Bounds, Share};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
 use super::steps::Steps;
+use super::succession::Successions;
 use super::{Task, TaskKind};
 use crate::drives::{DriveFault, EventKind, Group, Member, Zone};
 use crate::meta::Record;
@@ -71,8 +72,15 @@ impl<'a, W: World> Rebuilds<'a, W> {
         Rebuilds { lane }
     }
 
-    /// Drives of a group that are to be rebuilt.
+    /// Drives of a group that are to be rebuilt, and those that others are copied to.
     fn to_rebuild(&self, group: &Group<W>) -> Vec<Rc<Member<W>>> {
+        let mut places = self.without_content(group);
+        places.extend(Successions::of(self.lane).to_copy(group));
+        places
+    }
+
+    /// Drives with a place in a group that are to be rebuilt.
+    fn without_content(&self, group: &Group<W>) -> Vec<Rc<Member<W>>> {
         let mut places = group.places();
         places.retain(|member| member.state() == MemberState::Rebuilding);
         places
@@ -169,8 +177,12 @@ impl<'a, W: World> Rebuilds<'a, W> {
         if let (Ok(()), Some(pass)) = (&outcome, pass) {
             outcome = self.rebuild_zone(&pass).await;
         }
+        let copied = match outcome.is_ok() {
+            true => Successions::of(self.lane).finish(group).await,
+            false => Ok(false),
+        };
         self.drop_failed(group, all).await?;
-        outcome.map(|()| has_ended)
+        outcome.and(copied).map(|is_copied| has_ended || is_copied)
     }
 
     /// Begins the tasks of drives that are to be rebuilt and have none.
@@ -363,7 +375,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     /// look and this: a zone that is taken into use later is written to them.
     fn count_as_whole(&self, group: &Rc<Group<W>>) -> Vec<Rc<Member<W>>> {
         let zones = self.lane.drives().zones_of(group);
-        let mut members = self.to_rebuild(group);
+        let mut members = self.without_content(group);
         members.retain(|member| {
             let rebuilt = member.rebuilt().borrow();
             zones.iter().all(|zone| rebuilt.contains(&zone.shape.zone))
@@ -407,15 +419,16 @@ impl<'a, W: World> Rebuilds<'a, W> {
         if !self.lane.background().tells_rebuild(member.uuid) {
             return;
         }
+        let what = match self.lane.drives().predecessor(member) {
+            Some(old) => format!("copy of drive '{}' to '{}'", old.name, member.name),
+            None => format!("rebuild of drive '{}'", member.name),
+        };
         let text = match whole {
-            0 => format!("rebuild of drive '{}' begins", member.name),
+            0 => format!("{what} begins"),
             _ => {
                 self.lane.world().reached("rebuild resumed");
-                format!(
-                    "rebuild of drive '{}' continues, {} done so far",
-                    member.name,
-                    base::size::counted(whole, "zone")
-                )
+                let done = base::size::counted(whole, "zone");
+                format!("{what} continues, {done} done so far")
             }
         };
         self.lane.drives().event(EventKind::Rebuild, text);
@@ -431,7 +444,10 @@ impl<'a, W: World> Rebuilds<'a, W> {
         for progress in over {
             self.lane.background().end(&progress.task);
             let member = &progress.member;
-            if !member.is_whole() {
+            if member.state() == MemberState::Spare {
+                Successions::of(self.lane).forget_rebuilt(member).await?;
+                self.lane.background().rebuild_has_ended(member.uuid);
+            } else if !member.is_whole() {
                 self.rebuild_failed(member).await?;
             }
         }

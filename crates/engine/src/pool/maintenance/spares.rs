@@ -6,8 +6,9 @@
 //! - Where the next failure would lose data, a spare goes first.
 
 use super::candidates::{Candidate, Candidates};
-use super::new_spares::NewSpares;
+use super::new_spares::{NewSpares, is_fit};
 use super::redundancy::Redundancy;
+use super::succession::Successions;
 use crate::drive::Drive;
 use crate::drives::Member;
 use crate::drives::{EventKind, SPARE_GROUP};
@@ -20,11 +21,6 @@ use std::rc::Rc;
 
 /// A drive that has failed, and the spare for its place.
 type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
-
-/// Whether a spare can stand in where so many bytes are needed.
-fn is_fit<W: World>(spare: &Member<W>, needed_bytes: u64) -> bool {
-    !spare.is_reserved() && !spare.has_trouble() && spare.capacity_bytes >= needed_bytes
-}
 
 /// Who stands in for whom.
 pub(super) struct Spares<'a, W: World> {
@@ -87,7 +83,8 @@ impl<'a, W: World> Spares<'a, W> {
         let there = lane.registry.stand_in(lane.index, standing, failed.uuid);
         spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
-            is_fit(spare, needed) && lane.registry.could_stand(lane.index, spare.uuid, standing)
+            is_fit(self.lane.drives(), spare, needed)
+                && lane.registry.could_stand(lane.index, spare.uuid, standing)
         })
     }
 
@@ -123,7 +120,7 @@ impl<'a, W: World> Spares<'a, W> {
             let spares = drives.spares();
             let is_spare = |uuid| {
                 let mut spares = spares.iter();
-                spares.any(|spare| spare.uuid == uuid && is_fit(spare, needed))
+                spares.any(|spare| spare.uuid == uuid && is_fit(drives, spare, needed))
             };
             let whole = group.places().iter().all(|member| member.is_whole());
             if other.is_some_and(is_spare) && whole {
@@ -144,12 +141,14 @@ impl<'a, W: World> Spares<'a, W> {
         spare: Rc<Member<W>>,
     ) -> Result<(), PoolError> {
         let (drives, world) = (self.lane.drives(), self.lane.world());
+        Successions::of(self.lane).forget_rebuilt(&spare).await?;
         // No zone is taken into use meanwhile: it would be written to one of both, and
         // believed to be on the other.
         let _settled = self.lane.zone_changes().settle().await;
         let (group, place) = (failed.group(), failed.place());
         let spares = drives.spares();
-        let is_there = spares.iter().any(|other| Rc::ptr_eq(other, &spare));
+        let mut free = spares.iter().filter(|spare| !spare.succeeds());
+        let is_there = free.any(|other| Rc::ptr_eq(other, &spare));
         let in_place = drives.group(group).place(usize::from(place));
         if !is_there || !Rc::ptr_eq(&in_place, failed) {
             // By command, while this waited.
@@ -159,7 +158,6 @@ impl<'a, W: World> Spares<'a, W> {
         spare.set_place(group, place);
         spare.set_metadata(false);
         spare.set_log(false);
-        spare.rebuilt().borrow_mut().clear();
         spare.set_state(match world.planted("spare counts as whole at once") {
             true => MemberState::Healthy,
             false => MemberState::Rebuilding,
@@ -228,7 +226,9 @@ impl<'a, W: World> Spares<'a, W> {
     pub(super) fn is_drive_wanting(&self) -> bool {
         let members = self.lane.drives().members();
         let mut states = members.iter().map(|member| member.state());
-        states.any(|state| state == MemberState::Rebuilding) || self.next_to_stand_in().is_some()
+        states.any(|state| state == MemberState::Rebuilding)
+            || self.next_to_stand_in().is_some()
+            || Successions::of(self.lane).has_work()
     }
 }
 
@@ -306,6 +306,7 @@ impl<W: World> Lane<W> {
             log: false,
             ordered_out: false,
             reserved: false,
+            succeeds: None,
             capacity_bytes,
             name,
         };
@@ -381,7 +382,9 @@ impl<W: World> Lane<W> {
         let own = drives.members().into_iter().chain(drives.spares());
         let own: Vec<Uuid> = own.map(|member| member.uuid).collect();
         let of_groups = first.members.iter();
-        let of_groups = of_groups.filter(|member| is_here(member.group));
+        // One that is copied is about to leave the pool.
+        let of_groups =
+            of_groups.filter(|member| is_here(member.group) && member.successor.is_none());
         of_groups
             .chain(&first.spares)
             .filter(|member| member.state != MemberState::Failed && !own.contains(&member.uuid))
