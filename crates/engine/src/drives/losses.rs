@@ -81,6 +81,7 @@ impl<W: World> Drives<W> {
     /// Marks the drive as failed in memory; false when the pool needs it.
     pub(super) fn expel(&self, fault: &DriveFault<W>) -> bool {
         if fault.member.succeeds() && self.drop_spare(&fault.member) {
+            fault.member.vitals().give_up();
             return true;
         }
         if !self.has(&fault.member) {

@@ -131,6 +131,7 @@ impl<W: World> Drives<W> {
         if successor.succeeds() {
             let text = format!("drive '{}' can't take the copy: {error}", successor.name);
             self.drop_spare(successor);
+            successor.vitals().give_up();
             self.event(EventKind::Rebuild, text);
             return self.wake();
         }
@@ -249,7 +250,13 @@ impl<W: World> Drives<W> {
     /// Drives that have left with operations in flight, which nobody else looks after.
     pub(super) fn retired(&self) -> Vec<Rc<Member<W>>> {
         let mut retired = self.retired.borrow_mut();
-        retired.retain(|member| member.outstanding() > 0);
+        // Who holds a drive still may flush it, or write to it.
+        let spares = self.spares();
+        let is_spare =
+            |member: &Rc<Member<W>>| spares.iter().any(|spare| Rc::ptr_eq(spare, member));
+        retired.retain(|member| {
+            member.outstanding() > 0 || (Rc::strong_count(member) > 1 && !is_spare(member))
+        });
         retired.clone()
     }
 
@@ -257,7 +264,7 @@ impl<W: World> Drives<W> {
     /// written to it next.
     pub fn is_still_written(&self, spare: &Member<W>) -> bool {
         let mut retired = self.retired().into_iter();
-        retired.any(|other| std::ptr::eq(&*other, spare))
+        retired.any(|other| std::ptr::eq(&*other, spare) && other.outstanding() > 0)
     }
 
     /// Takes up the copies that labels say were under way: the successor of a drive that is there

@@ -19,7 +19,7 @@ use std::rc::Rc;
 const TRANSFER_BYTES: u64 = 256 << 10;
 
 /// Blocks that are put right, or written anew, together.
-const BLOCKS_AT_ONCE: usize = 128;
+pub(super) const BLOCKS_AT_ONCE: usize = 128;
 
 /// Blocks on their way at the same time: for each drive of the pool, and at least and at most.
 const BLOCKS_PER_DRIVE: usize = 8;
@@ -164,7 +164,7 @@ impl<W: World> Integrity<W> {
     }
 
     /// Writes the older slot of a pair, then the newer one.
-    async fn put_pair(
+    pub(super) async fn put_pair(
         &self,
         member: Rc<Member<W>>,
         zone: &Zone<W>,
@@ -405,6 +405,14 @@ impl<W: World> Integrity<W> {
         None
     }
 
+    /// The blocks of a zone's sums of which the drive at `place` has a copy.
+    pub(super) fn hosted(&self, zone: &Zone<W>, place: usize) -> Vec<u64> {
+        let total = block::count(zone.shape.blocks);
+        let is_there =
+            |index: &u64| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place);
+        (0..total).filter(is_there).collect()
+    }
+
     /// Gives a drive that is being rebuilt its copies of a zone's sums. Returns how
     /// many.
     ///
@@ -412,10 +420,7 @@ impl<W: World> Integrity<W> {
     /// What a drive said that can't be done without.
     pub async fn rebuild_copies(&self, zone: &Zone<W>, place: usize) -> Result<u64, DriveError> {
         let mut written = 0;
-        let total = block::count(zone.shape.blocks);
-        let hosted = (0..total)
-            .filter(|index| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place));
-        let hosted: Vec<u64> = hosted.collect();
+        let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut held = Vec::with_capacity(some.len());
             for index in some {

@@ -19,6 +19,7 @@
 //!   RAM ([`kept`]), and costs the reads that it would cost.
 
 pub mod block;
+mod copied;
 mod dirty;
 mod flush;
 mod held;

@@ -46,7 +46,7 @@ fn a_read_takes_the_data_and_each_copy_of_its_sums_once() {
 }
 
 /// All of a drive from its first zone on.
-async fn zones_of(world: &SimWorld, drive: &SimDrive) -> Vec<(DriveOffset, Vec<u8>)> {
+pub async fn zones_of(world: &SimWorld, drive: &SimDrive) -> Vec<(DriveOffset, Vec<u8>)> {
     let mut start = None;
     for at in SLOT_OFFSETS {
         let buf = world.buffers().bytes(SLOT_BYTES);

@@ -1,5 +1,6 @@
 //! Drives that are copied to others before they leave.
 
+use crate::cold_reads::zones_of;
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, copy, media};
 use crate::log_group::{Named, doors, until};
 use base::VolumeOffset;
@@ -172,6 +173,24 @@ pub fn gone(shelf: &Shelf, name: &str) {
 }
 
 /// Reads of all drives but the one that leaves and its successor.
+/// Its copy of the sums may be the only one: a cut must not tear that.
+#[test]
+fn a_copy_writes_nothing_to_the_zones_of_the_old_drive() {
+    let (shelf, new) = shelf_of(Level::Simple, 1);
+    shelf.open(async |pool| {
+        pool.store().drain().await.unwrap();
+        pool.store().integrity.flush().await.unwrap();
+        let drive = SimDrive::adversarial(pool.world(), shelf.named("d0"));
+        let before = zones_of(pool.world(), &drive).await;
+        begin(&pool, "d0", &new).await;
+        ended(&pool).await;
+        assert!(zones_of(pool.world(), &drive).await == before);
+        assert_holds(&pool, 1).await;
+        pool.close().await.unwrap();
+    });
+    holds(&with(&shelf, "d0", &new), 1);
+}
+
 fn reads_of_others(pool: &Lane<SimWorld>) -> u64 {
     let members = pool.info().members;
     let others = members

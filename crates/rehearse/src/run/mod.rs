@@ -3,19 +3,21 @@
 pub mod confidence;
 pub mod laws;
 pub mod layout;
+mod measured;
 pub mod raw;
 pub mod settled;
 pub mod share;
 pub mod steady;
 
 use self::layout::{LayoutReport, layout};
+use self::measured::{Measurement, measured, window_after};
 use self::settled::Settling;
-use self::share::{Meter, Part, Share};
+use self::share::{Part, Share};
 use crate::error::RehearseError;
 use crate::parts::world::RigWorld;
 use crate::plan::profiles::Profiles;
+use crate::rig::Rig;
 use crate::rig::vm::{Ledger, StageSums, StreamRun};
-use crate::rig::{Rig, aged};
 use crate::timeline;
 use crate::timeline::log::{RunEvent, Undertook};
 use base::Time;
@@ -94,6 +96,12 @@ pub fn run_lasting(
     outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
 }
 
+/// Whether a plan means the same if it is measured later: nothing happens in it at its time.
+fn may_go_on(plan: &Plan) -> bool {
+    let mut vm_groups = plan.vm_groups.iter();
+    plan.events.is_empty() && !vm_groups.any(|vm_group| vm_group.profile.starts_with(TRACE))
+}
+
 /// Whether a run goes on, asked after every second of it.
 pub type Watch<'a> = &'a mut dyn FnMut(&[Rc<StreamRun>]) -> bool;
 
@@ -114,28 +122,13 @@ pub fn run_watched(
 fn run_for(
     (plan, lasts): (&Plan, bool),
     (seed, profiles): (u64, Profiles<'_>),
-    mut watch: Option<Watch<'_>>,
+    watch: Option<Watch<'_>>,
 ) -> Result<Option<Outcome>, RehearseError> {
     let rig = Rig::build(plan, seed, profiles)?;
     let window = window_after(plan, plan.run.warmup);
     let layout = layout(plan, &rig);
     let going = start(plan, &rig, (window, seed))?;
-    if lasts {
-        let streams = going.streams.iter();
-        streams.for_each(|stream| stream.goes_on_until(Time(u64::MAX)));
-    }
-    let measured = rig.finish(async {
-        let first = measure(plan, &rig, (&going, &mut watch)).await?;
-        let measured = match lasts && !first.settling.is_settled {
-            true => measure_sustained(plan, (&rig, seed), &going, first).await,
-            false => Ok(first),
-        };
-        // What waits for a link ends late, and ends.
-        rig.fabric.ports().for_each(|port| port.set_down(false));
-        going.streams.iter().for_each(|stream| stream.stop());
-        settle(&rig.world, &going.ledger, going.began).await;
-        Some(measured)
-    })?;
+    let measured = rig.finish(measured((plan, lasts), (&rig, seed), &going, watch))??;
     let Some(measured) = measured else {
         return Ok(None);
     };
@@ -143,18 +136,12 @@ fn run_for(
         window,
         shares,
         settling,
-    } = measured?;
-    let Going {
-        ledger,
-        began,
-        streams,
-        scene,
-    } = going;
-    let now = Time(rig.world.now().since(began).as_nanos() as u64);
-    let balance = ledger.balance(now);
+    } = measured;
+    let now = Time(rig.world.now().since(going.began).as_nanos() as u64);
+    let balance = going.ledger.balance(now);
     laws::check(&rig, &balance, &shares)?;
-    let (load, stages) = report(plan, &rig, (window, seed), &streams);
-    let (told, undertook) = scene.finish();
+    let (load, stages) = report(plan, &rig, (window, seed), &going.streams);
+    let (told, undertook) = going.scene.finish();
     Ok(Some(Outcome {
         site: plan.name.clone(),
         seed,
@@ -169,112 +156,6 @@ fn run_for(
         operations: balance.issued,
         trace_hash: rig.world.trace_hash(),
     }))
-}
-
-/// A window of a run.
-struct Measurement {
-    window: Window,
-    shares: Vec<Share>,
-    settling: Settling,
-}
-
-/// The window of `plan` that begins after so long.
-fn window_after(plan: &Plan, began_after: Duration) -> Window {
-    let start = Time(0) + began_after;
-    Window {
-        start,
-        end: start + plan.run.measure,
-    }
-}
-
-/// Whether a plan means the same if it is measured later: nothing happens in it at its time.
-fn may_go_on(plan: &Plan) -> bool {
-    let mut vm_groups = plan.vm_groups.iter();
-    plan.events.is_empty() && !vm_groups.any(|vm_group| vm_group.profile.starts_with(TRACE))
-}
-
-/// The warm-up and the window of `plan`; `None` when `watch` has stopped the run.
-async fn measure(
-    plan: &Plan,
-    rig: &Rig,
-    (going, watch): (&Going, &mut Option<Watch<'_>>),
-) -> Option<Measurement> {
-    if !pass(&rig.world, plan.run.warmup, (&going.streams, watch)).await {
-        return None;
-    }
-    measure_window(plan, rig, plan.run.warmup, (going, watch)).await
-}
-
-/// A window that begins now, so long after the start.
-async fn measure_window(
-    plan: &Plan,
-    rig: &Rig,
-    began_after: Duration,
-    (going, watch): (&Going, &mut Option<Watch<'_>>),
-) -> Option<Measurement> {
-    let (before, owed) = (Meter::read(rig), settled::owed(rig));
-    if !pass(&rig.world, plan.run.measure, (&going.streams, watch)).await {
-        return None;
-    }
-    let debts = (&owed[..], &settled::owed(rig)[..]);
-    Some(Measurement {
-        window: window_after(plan, began_after),
-        shares: Meter::read(rig).shares(&before, rig),
-        settling: Settling::over(debts, plan.run.measure, began_after),
-    })
-}
-
-/// Goes on as after a long time behind a first window that has not settled, until a window has.
-async fn measure_sustained(
-    plan: &Plan,
-    (rig, seed): (&Rig, u64),
-    going: &Going,
-    first: Measurement,
-) -> Result<Measurement, RehearseError> {
-    let (load, _) = report(plan, rig, (first.window, seed), &going.streams);
-    let burst = first.settling.burst(&load);
-    aged::age(rig, seed).await?;
-    rig.world.sleep(plan.run.warmup).await;
-    let mut measured = first;
-    for _ in 0..settled::WINDOWS_MAX {
-        let began_after = rig.world.now().since(going.began);
-        let window = window_after(plan, began_after);
-        let streams = going.streams.iter();
-        streams.for_each(|stream| stream.measure_anew(window));
-        let next = measure_window(plan, rig, began_after, (going, &mut None)).await;
-        let Some(next) = next else {
-            unreachable!("nobody stops it")
-        };
-        measured = next;
-        if measured.settling.is_settled {
-            break;
-        }
-    }
-    measured.settling.burst = Some(burst);
-    Ok(measured)
-}
-
-/// Lets time go by; whether nobody has stopped the run.
-async fn pass(
-    world: &RigWorld,
-    time: Duration,
-    (streams, watch): (&[Rc<StreamRun>], &mut Option<Watch<'_>>),
-) -> bool {
-    const SECOND: Duration = Duration::from_secs(1);
-    let Some(watch) = watch else {
-        world.sleep(time).await;
-        return true;
-    };
-    let mut left = time;
-    while left >= SECOND {
-        world.sleep(SECOND).await;
-        left -= SECOND;
-        if !watch(streams) {
-            return false;
-        }
-    }
-    world.sleep(left).await;
-    true
 }
 
 /// What the events of `plan` have fail before the end of its run.

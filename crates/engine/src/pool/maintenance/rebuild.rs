@@ -36,6 +36,8 @@ use std::rc::Rc;
 /// A drive that is being rebuilt, and how far it is.
 struct Progress<W: World> {
     member: Rc<Member<W>>,
+    /// The group that it is, or was to be, part of.
+    group: u16,
     task: Rc<Task>,
     began: Time,
     /// The part of all zones that was to be rebuilt then.
@@ -209,6 +211,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
                 task,
                 began,
                 part: zones.saturating_sub(whole) as f64 / zones.max(1) as f64,
+                group: group.index,
                 member,
             }));
         }
@@ -338,18 +341,21 @@ impl<'a, W: World> Rebuilds<'a, W> {
         member: &Rc<Member<W>>,
     ) -> Result<(), PoolError> {
         let place = usize::from(member.place());
-        let copied = self
-            .lane
-            .store()
-            .integrity
-            .rebuild_copies(zone, place)
-            .await;
+        let integrity = &self.lane.store().integrity;
+        let is_copy = self.lane.drives().predecessor(member).is_some();
+        let copied = match is_copy {
+            true => integrity.copy_copies(zone, place, member).await,
+            false => integrity.rebuild_copies(zone, place).await,
+        };
         copied.map_err(|error| {
             PoolError::new(
                 PoolErrorKind::Drive,
                 format!("checksums of zone {}: {error}", zone.shape.zone),
             )
         })?;
+        if member.state() != MemberState::Rebuilding {
+            return Ok(());
+        }
         if let Err(error) = member.flush().await {
             let fault = DriveFault {
                 member: Rc::clone(member),
@@ -437,8 +443,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     /// Ends the tasks of drives that are not rebuilt any more: they are whole, or have failed.
     async fn drop_failed(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Result<(), PoolError> {
         let is_over = |progress: &Rc<Progress<W>>| {
-            progress.member.group() == group.index
-                && progress.member.state() != MemberState::Rebuilding
+            progress.group == group.index && progress.member.state() != MemberState::Rebuilding
         };
         let over: Vec<Rc<Progress<W>>> = all.borrow_mut().extract_if(.., |p| is_over(p)).collect();
         for progress in over {

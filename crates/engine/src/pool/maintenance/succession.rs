@@ -94,6 +94,7 @@ impl<'a, W: World> Successions<'a, W> {
             drives.settle_labels().await;
             self.lane.check()?;
         }
+        self.forget_lost().await?;
         self.copy_suspect().await?;
         if registry.lanes() == 1 {
             return Ok(());
@@ -113,6 +114,22 @@ impl<'a, W: World> Successions<'a, W> {
         Ok(())
     }
 
+    /// Nothing counts any more of what drives hold that are neither rebuilt nor copied to: successors
+    /// that were lost.
+    async fn forget_lost(&self) -> Result<(), PoolError> {
+        let drives = self.lane.drives();
+        let all = drives.members().into_iter().chain(drives.successors());
+        let rebuilding = all.filter(|member| member.state() == MemberState::Rebuilding);
+        let wanted: Vec<_> = rebuilding.map(|member| member.uuid).collect();
+        let known: Vec<_> = self.lane.state().rebuilt.keys().copied().collect();
+        let lost = known.into_iter().filter(|uuid| !wanted.contains(uuid));
+        let records: Vec<Record> = lost.map(|member| Record::RebuildOver { member }).collect();
+        match records.is_empty() {
+            true => Ok(()),
+            false => self.lane.journal().commit(records).await,
+        }
+    }
+
     /// Begins to copy a drive that has been suspect for long to a spare, one of a group at a time. The
     /// first lane does; the others follow. It is not tried again for a while, whatever came of it.
     async fn copy_suspect(&self) -> Result<(), PoolError> {
@@ -120,7 +137,9 @@ impl<'a, W: World> Successions<'a, W> {
         let Some(patience) = self.lane.background().limits().copied_after else {
             return Ok(());
         };
-        if lane.index > 0 || !lane.registry.all_opened() {
+        // A drive that has failed needs a spare more.
+        let is_lost = |member: &Rc<Member<W>>| member.state() == MemberState::Failed;
+        if lane.index > 0 || !lane.registry.all_opened() || drives.members().iter().any(is_lost) {
             return Ok(());
         }
         for group in drives.groups() {

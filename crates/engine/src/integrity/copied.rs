@@ -1,0 +1,114 @@
+//! The sums of a drive that is copied, given to its successor.
+//!
+//! Invariant: nothing of this is written to the drive that is copied. Its copy may be the only one.
+
+use super::Integrity;
+use super::block;
+use super::flush::BLOCKS_AT_ONCE;
+use crate::drive::{DriveError, DriveErrorKind};
+use crate::drives::{DriveFault, Member, Zone};
+use crate::world::World;
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// How often a copy is looked for that is whole; between two looks all that is to be written is.
+const LOOKS: u32 = 3;
+
+/// What came of a block: nothing more to do, no whole copy was found, or a drive has failed.
+enum Given<W: World> {
+    Done,
+    NotFound,
+    Failed(DriveFault<W>),
+}
+
+impl<W: World> Integrity<W> {
+    /// Gives `successor` the copies of a zone's sums that the drive at `place` is to hold. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// What a drive said that can't be done without; no copy of some block can be read.
+    pub async fn copy_copies(
+        &self,
+        zone: &Zone<W>,
+        place: usize,
+        successor: &Rc<Member<W>>,
+    ) -> Result<u64, DriveError> {
+        let hosted = self.hosted(zone, place);
+        for some in hosted.chunks(BLOCKS_AT_ONCE) {
+            let mut left = some.to_vec();
+            for _ in 0..LOOKS {
+                left = self.give_some(zone, place, successor, &left).await?;
+                if left.is_empty() {
+                    break;
+                }
+                // Blocks without a whole copy are written anew, to both drives.
+                self.flush().await?;
+            }
+            if !left.is_empty() {
+                return Err(DriveError {
+                    kind: DriveErrorKind::Other,
+                    operation: "read",
+                    at: zone.shape.area,
+                    len_bytes: 0,
+                    context: format!("no copy of checksums {left:?} is whole"),
+                });
+            }
+        }
+        Ok(hosted.len() as u64)
+    }
+
+    /// Gives these blocks to a successor; the numbers of those of which no whole copy was found.
+    async fn give_some(
+        &self,
+        zone: &Zone<W>,
+        place: usize,
+        successor: &Rc<Member<W>>,
+        indices: &[u64],
+    ) -> Result<Vec<u64>, DriveError> {
+        let mut left = Vec::new();
+        let mut faults = Vec::new();
+        {
+            // Otherwise an older version could be written over a newer one.
+            let _alone = self.write_alone().await;
+            let gifts = indices
+                .iter()
+                .map(|index| self.give_one(zone, (place, *index), successor));
+            for (index, given) in indices.iter().zip(join_all(gifts).await) {
+                match given {
+                    Given::Done => {}
+                    Given::NotFound => left.push(*index),
+                    Given::Failed(fault) => faults.push(fault),
+                }
+            }
+        }
+        match faults.is_empty() && self.drives.are_losses_durable() {
+            true => Ok(left),
+            false => self.drives.absorb(faults).await.map(|()| left),
+        }
+    }
+
+    async fn give_one(
+        &self,
+        zone: &Zone<W>,
+        (place, index): (usize, u64),
+        successor: &Rc<Member<W>>,
+    ) -> Given<W> {
+        let cached = self.cached(zone.shape.zone, index).await;
+        let version = cached.version.get();
+        // The drive that is copied is asked last: it is in trouble, most likely.
+        let mut slots = self.whole_pair(zone, index, version, &[place]).await;
+        if slots.is_none() {
+            slots = self.whole_pair(zone, index, version, &[]).await;
+        }
+        let mut copies = block::copies(zone.shape.geometry, index);
+        let pair = copies.find(|(at, _)| *at == place);
+        let (Some(slots), Some((_, pair))) = (slots, pair) else {
+            return Given::NotFound;
+        };
+        let put = self.put_pair(Rc::clone(successor), zone, pair, slots, version);
+        match put.await {
+            Some(fault) => Given::Failed(fault),
+            None => Given::Done,
+        }
+    }
+}
