@@ -136,12 +136,12 @@ impl<W: World> Store<W> {
             self.wait_for_fills(zone, first, count).await;
         }
         let sources = self.sources_now(zone, first, count);
-        let mut payload = Payload::new();
         if sources
             .iter()
             .all(|source| matches!(source, Source::Here(_)))
         {
             // Common in sequential reads of what is in RAM: nothing to wait for.
+            let mut payload = Payload::new();
             for source in sources {
                 if let Source::Here(slice) = source {
                     payload.push(slice);
@@ -150,7 +150,18 @@ impl<W: World> Store<W> {
             return Ok(payload);
         }
         let filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));
-        let filling = filling.as_ref();
+        self.fetch_all(zone, first, sources, filling.as_ref()).await
+    }
+
+    /// Fetches all parts of a run from block `first` on.
+    async fn fetch_all(
+        &self,
+        zone: &Rc<Zone<W>>,
+        first: u64,
+        sources: Sources,
+        filling: Option<&Filling<'_>>,
+    ) -> Result<Payload, Unreadable> {
+        let mut payload = Payload::new();
         if sources.len() == 1 {
             // Common, too: no list of those that are waited for.
             for source in sources {

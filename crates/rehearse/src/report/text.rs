@@ -1,10 +1,11 @@
 //! The report for a terminal.
 
 use super::{figure, grouped};
-use crate::findings::bottleneck::finding;
+use crate::findings::bottleneck::{Finding, finding};
 use crate::findings::summary::Rehearsal;
 use crate::parts::disk::Stage;
 use crate::plan::catalog;
+use crate::run::settled::Settling;
 use crate::run::share::{Part, Share};
 use crate::search::load_factor::{Capped, Search};
 use site::plan::{Assumption, Plan};
@@ -53,23 +54,7 @@ pub fn one(rehearsal: &Rehearsal) -> String {
         }
     }
     let summary = rehearsal.summary();
-    let finding = &summary.finding;
-    line(&mut text, format_args!("\n{}", finding.sentence));
-    for sentence in first.settling.sentences() {
-        line(&mut text, format_args!("{sentence}"));
-    }
-    if !finding.next_sentence.is_empty() {
-        line(&mut text, format_args!("{}", finding.next_sentence));
-    }
-    if let Some(headroom) = finding.headroom {
-        let more = (headroom - 1.0) * 100.0;
-        line(
-            &mut text,
-            format_args!(
-                "Until it is busy all of the time the load can grow by {more:.0} %; for a load that keeps to a response time see --find-load."
-            ),
-        );
-    }
+    conclusion(&mut text, &summary.finding, &first.settling);
     if rehearsal.outcomes.len() > 1 {
         let seeds = rehearsal.outcomes.len();
         line(
@@ -83,6 +68,26 @@ pub fn one(rehearsal: &Rehearsal) -> String {
         );
     }
     text
+}
+
+/// What holds the site back, and whether the run has settled.
+fn conclusion(text: &mut String, finding: &Finding, settling: &Settling) {
+    line(text, format_args!("\n{}", finding.sentence));
+    for sentence in settling.sentences() {
+        line(text, format_args!("{sentence}"));
+    }
+    if !finding.next_sentence.is_empty() {
+        line(text, format_args!("{}", finding.next_sentence));
+    }
+    if let Some(headroom) = finding.headroom {
+        let more = (headroom - 1.0) * 100.0;
+        line(
+            text,
+            format_args!(
+                "Until it is busy all of the time the load can grow by {more:.0} %; for a load that keeps to a response time see --find-load."
+            ),
+        );
+    }
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {

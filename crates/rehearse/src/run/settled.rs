@@ -30,7 +30,7 @@ const FULL: f64 = 0.95;
 /// What a pool owed its drives, and what it accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owed {
-    /// The pool's name.
+    /// The pool that owes it, as the file names it.
     pub pool: String,
     /// Data that waits in its log, bytes.
     pub log_bytes: u64,
@@ -45,7 +45,7 @@ pub struct Owed {
 /// How the debt of a pool went over a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolDebt {
-    /// The pool's name.
+    /// The pool that owes it, as the file names it.
     pub pool: String,
     /// Bytes that hosts wrote per second.
     pub accepted_per_s: f64,
@@ -65,7 +65,7 @@ pub struct PoolDebt {
 /// The load that the array took before its logs were full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Burst {
-    /// Operations per second.
+    /// Operations that completed in a second, reads and writes together.
     pub iops: f64,
     /// Mean response time of reads, milliseconds.
     pub read_ms: f64,
