@@ -3,8 +3,9 @@
 //! Invariant: the new drive of one that may be struck may be struck, too; the others are as sound as
 //! those whose places they get. So while a drive is copied as many others may be lost as ever.
 
+use crate::damage;
 use crate::session::Session;
-use array::error::{ArrayError, ArrayErrorKind};
+use array::error::ArrayError;
 use base::Prng;
 use engine::{MemberState, World};
 use std::rc::Rc;
@@ -90,18 +91,7 @@ async fn replace(session: &Session, name: &str) {
     judge(session, &what, outcome);
 }
 
-/// The pool may be unable to, but for a reason.
 fn judge(session: &Session, what: &str, outcome: Result<(), ArrayError>) {
     session.world.note(|| format!("{what}: {outcome:?}"));
-    if let Err(error) = outcome
-        && !matches!(
-            error.kind,
-            ArrayErrorKind::NotFound
-                | ArrayErrorKind::Invalid
-                | ArrayErrorKind::Internal
-                | ArrayErrorKind::Busy
-        )
-    {
-        session.fail(format!("{what}: {:?}: {error}", error.kind));
-    }
+    damage::judge(session, what, outcome);
 }

@@ -6,7 +6,7 @@
 
 use crate::config::Config;
 use crate::session::Session;
-use array::error::ArrayErrorKind;
+use array::error::{ArrayError, ArrayErrorKind};
 use base::{BLOCK_BYTES, Prng, Time};
 use engine::layout::Slots;
 use engine::raid::Geometry;
@@ -129,7 +129,12 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
         (_, None) => session.ask("fail drive", what, pool.fail_drive(name)).await,
     };
     books.victims.borrow_mut().extend(added);
-    // It may be out of the pool already, or be needed now.
+    judge(session, &format!("order {draw} about {name}"), outcome);
+}
+
+/// A pool refuses an order about a drive only for a reason: the drive may be out of it already, or be
+/// needed now.
+pub(crate) fn judge(session: &Session, what: &str, outcome: Result<(), ArrayError>) {
     if let Err(error) = outcome
         && !matches!(
             error.kind,
@@ -139,7 +144,7 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
                 | ArrayErrorKind::Busy
         )
     {
-        session.fail(format!("order {draw} about {name}: {error}"));
+        session.fail(format!("{what}: {:?}: {error}", error.kind));
     }
 }
 

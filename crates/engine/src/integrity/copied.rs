@@ -14,16 +14,8 @@ use std::rc::Rc;
 /// How often a copy is looked for that is whole; between two looks all that is to be written is.
 const LOOKS: u32 = 3;
 
-/// What came of a block: nothing more to do, no whole copy was found, or a drive has failed.
-enum Given<W: World> {
-    Done,
-    NotFound,
-    Failed(DriveFault<W>),
-}
-
 impl<W: World> Integrity<W> {
-    /// Gives `successor` the copies of a zone's sums that the drive at `place` is to hold. Returns how
-    /// many.
+    /// Gives `successor` the copies of a zone's sums that the drive at `place` is to hold.
     ///
     /// # Errors
     /// What a drive said that can't be done without; no copy of some block can be read.
@@ -32,7 +24,7 @@ impl<W: World> Integrity<W> {
         zone: &Zone<W>,
         place: usize,
         successor: &Rc<Member<W>>,
-    ) -> Result<u64, DriveError> {
+    ) -> Result<(), DriveError> {
         let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut left = some.to_vec();
@@ -54,7 +46,7 @@ impl<W: World> Integrity<W> {
                 });
             }
         }
-        Ok(hosted.len() as u64)
+        Ok(())
     }
 
     /// Gives these blocks to a successor; the numbers of those of which no whole copy was found.
@@ -75,9 +67,9 @@ impl<W: World> Integrity<W> {
                 .map(|index| self.give_one(zone, (place, *index), successor));
             for (index, given) in indices.iter().zip(join_all(gifts).await) {
                 match given {
-                    Given::Done => {}
-                    Given::NotFound => left.push(*index),
-                    Given::Failed(fault) => faults.push(fault),
+                    Ok(true) => {}
+                    Ok(false) => left.push(*index),
+                    Err(fault) => faults.push(fault),
                 }
             }
         }
@@ -87,12 +79,13 @@ impl<W: World> Integrity<W> {
         }
     }
 
+    /// Gives a block to a successor. False when no whole copy of it was found.
     async fn give_one(
         &self,
         zone: &Zone<W>,
         (place, index): (usize, u64),
         successor: &Rc<Member<W>>,
-    ) -> Given<W> {
+    ) -> Result<bool, DriveFault<W>> {
         let cached = self.cached(zone.shape.zone, index).await;
         let version = cached.version.get();
         // The drive that is copied is asked last: it is in trouble, most likely.
@@ -103,12 +96,12 @@ impl<W: World> Integrity<W> {
         let mut copies = block::copies(zone.shape.geometry, index);
         let pair = copies.find(|(at, _)| *at == place);
         let (Some(slots), Some((_, pair))) = (slots, pair) else {
-            return Given::NotFound;
+            return Ok(false);
         };
         let put = self.put_pair(Rc::clone(successor), zone, pair, slots, version);
         match put.await {
-            Some(fault) => Given::Failed(fault),
-            None => Given::Done,
+            Some(fault) => Err(fault),
+            None => Ok(true),
         }
     }
 }

@@ -413,13 +413,11 @@ impl<W: World> Integrity<W> {
         (0..total).filter(is_there).collect()
     }
 
-    /// Gives a drive that is being rebuilt its copies of a zone's sums. Returns how
-    /// many.
+    /// Gives a drive that is being rebuilt its copies of a zone's sums.
     ///
     /// # Errors
     /// What a drive said that can't be done without.
-    pub async fn rebuild_copies(&self, zone: &Zone<W>, place: usize) -> Result<u64, DriveError> {
-        let mut written = 0;
+    pub async fn rebuild_copies(&self, zone: &Zone<W>, place: usize) -> Result<(), DriveError> {
         let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut held = Vec::with_capacity(some.len());
@@ -437,8 +435,7 @@ impl<W: World> Integrity<W> {
                     cached.zone
                 );
             }
-            written += held.len() as u64;
         }
-        Ok(written)
+        Ok(())
     }
 }

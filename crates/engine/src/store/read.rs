@@ -120,17 +120,20 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Result<Payload, Unreadable> {
-        if let Some(data) = self.read_cold(zone, first, count).await {
-            return Ok(data.into());
+        let sums = first..first + count;
+        let mut _pinned = None;
+        if !self.integrity.has(zone.shape.zone, sums.clone()) {
+            if let Some(data) = self.read_cold(zone, first, count).await {
+                return Ok(data.into());
+            }
+            _pinned = Some(self.integrity.pin(zone.shape.zone, sums.clone()).await);
         }
-        let mut _pinned = self.pin_unless_cached(zone, first, count).await;
         // Others that waited for the same sums may have begun meanwhile.
         if self
             .cache
             .fills()
             .concern(&self.pool_blocks(zone, first, count))
         {
-            let sums = first..first + count;
             // What is in RAM by chance may go while they are waited for.
             _pinned = Some(self.integrity.pin(zone.shape.zone, sums).await);
             self.wait_for_fills(zone, first, count).await;

@@ -68,8 +68,8 @@ pub async fn zones_of(world: &SimWorld, drive: &SimDrive) -> Vec<(DriveOffset, V
     blocks
 }
 
-/// A pool whose volume was changed while this drive lost all that was written to its zones: of each
-/// page the last block stays, the one before it is cleared, and the others are overwritten.
+/// A pool whose volume was changed while this drive lost all that was written to its zones. The last
+/// block of each page stays, the block before it is cleared, and the others are overwritten.
 fn with_lost_writes((drives, level): (usize, Level), name: &str) -> Shelf {
     let shelf = Shelf::with_pool(drives, level);
     let world = shelf.world();

@@ -1,9 +1,9 @@
 //! The judgement whether a run has settled: what its pools owe their drives stays the same.
 //!
 //! A write log takes writes faster than drives do, until it is full: a run that ends before shows
-//! the log, not the array. So over the measured window each of these may change by [`TOLERANCE`] of
-//! the bytes that hosts have written in it: data that waits in the log of a pool, and checksums that
-//! have changed in RAM.
+//! the log, not the array. Pools owe their drives two things: data that waits in a log, and checksums
+//! that have changed in RAM. Over the measured window each may change by [`TOLERANCE`] of the bytes that
+//! hosts have written in it.
 //!
 //! A run that has not settled goes on ([`super::run`]): logs are filled ([`crate::rig::aged`]), and
 //! windows are measured until one has settled, or there were [`WINDOWS_MAX`]. Its first window is
@@ -184,11 +184,9 @@ impl Settling {
     /// What was measured before the logs were full.
     pub(super) fn burst(&self, load: &Report) -> Burst {
         let total = &load.total;
-        let lasting = self.pools.iter().filter_map(|pool| {
-            let taken = pool.log_growth_per_s;
-            let all = pool.log_full_in_s?.max(0.0) / (1.0 - pool.log_fill).max(0.01);
-            (taken > 0.0).then_some(all)
-        });
+        let from_empty =
+            |pool: &PoolDebt| Some(pool.log_full_in_s? / (1.0 - pool.log_fill).max(0.01));
+        let lasting = self.pools.iter().filter_map(from_empty);
         Burst {
             iops: total.reads_per_s + total.writes_per_s,
             read_ms: total.read.response.mean_ms,

@@ -99,10 +99,9 @@ impl<W: World> ControlPlane<W> {
             tracing::warn!("the settings name drive {} still: {error}", old.name);
         }
         self.follow_departures().await;
-        let waits_for = match stands_in {
-            _ if is_copied => None,
-            Some(_) => None,
-            None => self.rebuild_before(&old).await,
+        let waits_for = match is_copied || stands_in.is_some() {
+            true => None,
+            false => self.rebuild_before(&old).await,
         };
         Ok(Replaced {
             pool: old.pool,
