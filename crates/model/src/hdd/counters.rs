@@ -17,6 +17,8 @@ pub struct Counters {
     pub served: u64,
     /// Writes of the buffer that went to the medium.
     pub destaged: u64,
+    /// Commands that the arm was too late for, by a revolution.
+    pub missed: u64,
     /// Seeking and switching heads.
     pub seek: Duration,
     /// Waiting for the first byte to come round.

@@ -49,7 +49,7 @@ pub use seek::SeekPoints;
 use crate::{Completed, Request, RequestKind, Ticket};
 use base::{Prng, Time};
 use cost::Mechanism;
-use queue::{Job, Positioning, Queue};
+use queue::{Job, Queue};
 use read_ahead::{ReadAhead, SegmentHit};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -78,6 +78,8 @@ pub struct Hdd {
     pub write_seek: SeekPoints,
     /// To the next head or on to the next cylinder; what tracks are skewed by.
     pub switch: Duration,
+    /// The most by which a seek takes longer or shorter than the drive reckons.
+    pub seek_error: Duration,
     /// The controller's, for every command.
     pub overhead: Duration,
     /// Between buffer and host, bytes per second.
@@ -148,7 +150,11 @@ pub struct State {
     /// Ends that are certain.
     ends: BinaryHeap<Reverse<(Time, u64)>>,
     counters: Counters,
+    by_stroke: [u64; STROKE_PARTS],
 }
+
+/// The stroke is cut into so many parts, to tell how much of it is used.
+pub const STROKE_PARTS: usize = 64;
 
 impl State {
     /// A drive at rest at time zero, its heads outside, its phase drawn.
@@ -174,6 +180,7 @@ impl State {
             barriers: Vec::new(),
             ends: BinaryHeap::with_capacity(drive.tags),
             counters: Counters::default(),
+            by_stroke: [0; STROKE_PARTS],
         }
     }
 
@@ -258,6 +265,12 @@ impl State {
     /// What was done so far. Work under way is counted from its beginning.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Commands that the arm sought for so far, by where they lie on the stroke, from the
+    /// outermost part to the innermost.
+    pub fn by_stroke(&self) -> &[u64; STROKE_PARTS] {
+        &self.by_stroke
     }
 
     /// A command gets a tag.
@@ -366,32 +379,37 @@ impl State {
         }
         while self.active.is_none() {
             let (now, age_limit) = (self.now, self.drive.age_limit);
-            let cost = |job: &Job| match self.find_ahead(job) {
-                SegmentHit::Not => self.mechanism.positioning(job, now),
-                SegmentHit::Whole | SegmentHit::ComingAt(_) => Positioning::default(),
+            let reckoned_ns = |job: &Job| match self.find_ahead(job) {
+                SegmentHit::Not => self.mechanism.reckoned_ns(job, now),
+                SegmentHit::Whole | SegmentHit::ComingAt(_) => 0,
             };
-            let Some((job, cost)) = self.queue.best(now, age_limit, cost) else {
+            let Some(job) = self.queue.best(now, age_limit, reckoned_ns) else {
                 return;
             };
             let job = self.queue.take(job);
             if !self.answer_ahead(&job) {
-                self.seek_for(job, cost);
+                self.seek_for(job);
             }
         }
     }
 
-    fn seek_for(&mut self, job: Job, cost: Positioning) {
+    fn seek_for(&mut self, job: Job) {
         let now = self.now;
+        let cost = self.mechanism.position(&job, now);
         if let Some(ahead) = &mut self.read_ahead {
             ahead.stop(now);
         }
         let transfer_ns = self.mechanism.transfer_ns(&job);
+        let cylinders = u64::from(self.mechanism.geometry.cylinders());
+        let part = u64::from(job.place.cylinder) * STROKE_PARTS as u64 / cylinders;
+        self.by_stroke[part as usize] += 1;
         self.mechanism.stand_at(range(&job.request).1);
         let nanos = Duration::from_nanos;
         self.counters.served += 1;
         self.counters.seek += nanos(cost.seek_ns);
         self.counters.rotation += nanos(cost.rotation_ns);
         self.counters.transfer += nanos(transfer_ns);
+        self.counters.missed += u64::from(cost.is_missed);
         if !job.destage {
             self.counters.queued += now.since(job.arrival + self.drive.overhead);
         }

@@ -2,8 +2,8 @@
 //!
 //! Of the commands that are there, one that the drive has had for longer than the
 //! age limit is begun first, the oldest of them; else the one with the shortest
-//! positioning, seek and rotation from where the heads are now; equal ones in the
-//! order of arrival. That this beats every order that looks at seeks alone, and
+//! positioning that the drive reckons with (`cost`), from where the heads are now;
+//! equal ones in the order of arrival. That this beats every order that looks at seeks alone, and
 //! that it starves far commands without regard to age, is Worthington, Ganger and
 //! Patt's, "Scheduling algorithms for modern disk drives" (SIGMETRICS 1994). They
 //! take a part of the waiting off the positioning. Here it is a limit: taking a
@@ -33,13 +33,6 @@ pub(super) struct Job {
     pub place: HeadPosition,
     /// It was answered from the cache already; what is left is to write it.
     pub destage: bool,
-}
-
-/// Where the time of a command goes. In nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Positioning {
-    pub seek_ns: u64,
-    pub rotation_ns: u64,
 }
 
 /// The commands that the arm may choose from.
@@ -77,31 +70,21 @@ impl Queue {
         self.jobs.swap_remove(index)
     }
 
-    /// The index of the best of the commands that are ready at `now`, with its
-    /// positioning.
+    /// The index of the best of the commands that are ready at `now`, by the positioning
+    /// that the drive reckons with, in nanoseconds.
     pub(super) fn best(
         &self,
         now: Time,
         age_limit: Duration,
-        positioning: impl Fn(&Job) -> Positioning,
-    ) -> Option<(usize, Positioning)> {
-        let mut best: Option<((bool, u64, u64), usize, Positioning)> = None;
-        for (index, job) in self.jobs.iter().enumerate() {
-            if job.ready > now {
-                continue;
-            }
-            let cost = positioning(job);
+        reckoned_ns: impl Fn(&Job) -> u64,
+    ) -> Option<usize> {
+        let is_ready = |(_, job): &(usize, &Job)| job.ready <= now;
+        let key = |(_, job): &(usize, &Job)| {
             let in_time = now.since(job.ready) <= age_limit;
-            let cost_ns = if in_time {
-                cost.seek_ns + cost.rotation_ns
-            } else {
-                0
-            };
-            let key = (in_time, cost_ns, job.ticket);
-            if best.is_none_or(|(best, _, _)| key < best) {
-                best = Some((key, index, cost));
-            }
-        }
-        best.map(|(_, index, cost)| (index, cost))
+            let reckoned_ns = if in_time { reckoned_ns(job) } else { 0 };
+            (in_time, reckoned_ns, job.ticket)
+        };
+        let ready = self.jobs.iter().enumerate().filter(is_ready);
+        ready.min_by_key(key).map(|(index, _)| index)
     }
 }
