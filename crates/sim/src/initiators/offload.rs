@@ -3,7 +3,7 @@
 use super::field;
 use super::host::{Answer, Command, GOOD, Host, Response};
 use super::token::{TOKENS_MAX, Token, Worth};
-use super::unit::FIELD_SECTORS;
+use super::unit::{FIELD_SECTORS, Within};
 use crate::history::Deed;
 use engine::World;
 use scsi::offload::TOKEN_BYTES;
@@ -260,7 +260,7 @@ impl Host {
     }
 
     /// Whether a good token is called unknown, or its time over. Revoked it may be where room was
-    /// made since it was made.
+    /// made since it was made, or where its unit is being hidden.
     fn knows_better(&self, token: &Token, response: &Response) -> bool {
         let is_said = |codes: &[u8]| {
             let code = response.sense.get(13);
@@ -271,8 +271,9 @@ impl Host {
         let one = known.find(|one| one.bytes == token.bytes);
         let (boot, now) = (self.books.boots.get(), self.world.now());
         let is_wrong = |one: &Token| {
-            let was_evicted = one.evictions != self.books.evictions.get();
-            is_said(&NOT_REVOKED) || is_said(&[REVOKED]) && !was_evicted
+            let is_going = self.books.units[one.unit].is_shown.get() == Within::Going;
+            let may_be = one.may_be_revoked(self.books.evictions.get(), is_going);
+            is_said(&NOT_REVOKED) || is_said(&[REVOKED]) && !may_be
         };
         one.is_some_and(|one| one.still_holds(boot, now) && is_wrong(one))
     }

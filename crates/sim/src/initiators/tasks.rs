@@ -9,7 +9,6 @@ use crate::wire::aborts::{
     ABORT_TASK_SET, ANSWER_MAX, Aborting, CLEAR_TASK_SET, DONE, UNIT_RESET, abort,
 };
 use crate::wire::path::Path;
-use crate::wire::pdu::NO_TAG;
 use array::wake::in_time;
 use engine::World;
 use std::rc::Rc;
@@ -67,7 +66,7 @@ impl Host {
         let hosts = self.array.all_hosts();
         let told = |host: &Host| host.told(unit.number).mark();
         let marks: Vec<Mark> = hosts.iter().map(|host| told(host)).collect();
-        let managed = path.manage(function, unit.lun(), NO_TAG);
+        let managed = path.manage(function, unit.lun());
         let answer = in_time(&self.world, ANSWER_MAX, managed).await;
         let is_upset = unit.is_away() || unit.upsets.get() != upsets;
         match answer {

@@ -43,6 +43,12 @@ impl Token {
         self.boot == boot && !self.is_revoked && now < self.expires.0
     }
 
+    /// Whether it may be called revoked. Tokens had gone that nobody had asked to go so often by now,
+    /// and its unit `is_going`: what is made while a unit is being hidden goes with it.
+    pub(super) fn may_be_revoked(&self, evictions: u64, is_going: bool) -> bool {
+        self.evictions != evictions || is_going
+    }
+
     pub(super) fn worth(&self, boot: u64, now: Time) -> Worth {
         let is_over = self.users == 0 && now >= self.expires.1;
         if self.boot != boot || self.is_revoked || is_over {
@@ -52,5 +58,29 @@ impl Token {
             true => Worth::Good,
             false => Worth::Doubtful,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_be_revoked_while_its_unit_is_being_hidden_and_after_others_went() {
+        let token = Token {
+            bytes: Vec::new(),
+            values: Vec::new(),
+            boot: 0,
+            unit: 0,
+            inactivity: Duration::from_secs(1),
+            expires: (Time(1), Time(1)),
+            users: 0,
+            was_used: false,
+            evictions: 7,
+            is_revoked: false,
+        };
+        assert!(!token.may_be_revoked(7, false));
+        assert!(token.may_be_revoked(8, false));
+        assert!(token.may_be_revoked(7, true), "hiding had begun before it");
     }
 }

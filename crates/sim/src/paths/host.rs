@@ -430,7 +430,7 @@ impl Host {
         };
         let mut aborting = Aborting::begin(unit.lun, meant(paths()));
         let own = path.tasks_at(unit.lun);
-        let managed = path.manage(function, unit.lun, u32::MAX);
+        let managed = path.manage(function, unit.lun);
         match in_time(&self.array.world, ANSWER_MAX, managed).await {
             Some(Some(DONE)) => {
                 let now = self.books.tick();

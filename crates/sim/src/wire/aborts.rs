@@ -5,6 +5,8 @@
 //! function was done.
 
 use super::front::Front;
+pub(crate) use super::functions::DONE;
+use super::functions::NO_TASK;
 use super::path::Path;
 use array::wake::in_time;
 use engine::World;
@@ -12,20 +14,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Task management functions (RFC 7143 clause 11.5.1).
-const ABORT_TASK: u8 = 1;
 pub(crate) const ABORT_TASK_SET: u8 = 2;
 pub(crate) const CLEAR_TASK_SET: u8 = 4;
 pub(crate) const UNIT_RESET: u8 = 5;
 
-/// Responses to them (clause 11.6.1).
-pub(crate) const DONE: u8 = 0;
-const NO_TASK: u8 = 1;
-
 /// A request that has no answer after this time, and whose session lives, has none.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// Has a task aborted. It is over when the target says so, and has been answered when the target
-/// knows it no more. `tick` gives the next instant.
+/// Has a task aborted. It is over when the target says so, and has been answered or aborted when the
+/// target knows it no more. `tick` gives the next instant.
 ///
 /// # Errors
 /// The target has broken a rule.
@@ -39,26 +36,31 @@ pub(crate) async fn abort(
         return Ok(());
     }
     let is_excused = path.is_excused(lun);
-    let aborted = path.manage(ABORT_TASK, lun, tag);
+    let aborted = path.abort_task(lun, tag);
     let answer = in_time(&front.world, ANSWER_MAX, aborted).await;
     let is_excused = is_excused || path.is_excused(lun);
-    match answer {
-        Some(None) => Ok(()),
-        Some(Some(DONE)) => {
+    let said = match answer {
+        Some(None) => return Ok(()),
+        Some(Some(said)) => said,
+        None => return Err(format!("task {tag} is not aborted in {ANSWER_MAX:?}")),
+    };
+    match said.response {
+        DONE => {
             if path.has_answered(tag) {
                 return Err(format!("task {tag} was answered, and aborted"));
             }
             path.end(tag, tick());
             front.check_idle(path)
         }
-        Some(Some(NO_TASK)) if !path.has(tag) => Ok(()),
+        // Whoever has aborted it may be about to hear of that.
+        NO_TASK if said.was_over => Ok(()),
         // A function has aborted it, and it runs no more.
-        Some(Some(NO_TASK)) if is_excused => {
+        NO_TASK if is_excused => {
             path.give_up(tag, tick());
             front.check_idle(path)
         }
-        answer => Err(format!(
-            "aborting task {tag}, which has no answer: {answer:?}"
+        _ => Err(format!(
+            "aborting task {tag}, which has no answer: {said:?}"
         )),
     }
 }

@@ -5,11 +5,12 @@
 //!
 //! - `network`: streams of bytes. `pdu`: PDUs as an initiator has them. `login`: an initiator's side
 //!   of a login. `path`: a session, and what is checked of each PDU. `sessions`: one
-//!   after the other. `aborts`: task management.
+//!   after the other. `functions`, `aborts`: task management.
 //! - `front`: the array's own front, where hosts log in.
 
 pub(crate) mod aborts;
 pub(crate) mod front;
+mod functions;
 pub(crate) mod login;
 pub(crate) mod network;
 pub(crate) mod path;

@@ -5,6 +5,7 @@
 //! - Data comes in order and whole, and R2Ts ask for what was not sent yet.
 //! - No task is answered that is not there.
 
+use super::functions::{ABORT_TASK, Functions, Managed};
 use super::login::{Agreed, FIRST_CMD_SN};
 use super::network::{End, Wire};
 use super::pdu::{NO_TAG, Pdu, Reader, request, response};
@@ -81,7 +82,7 @@ struct State {
     tasks: BTreeMap<u32, Task>,
     /// Tags of commands that were answered.
     answered: BTreeSet<u32>,
-    managing: BTreeMap<u32, oneshot::Sender<u8>>,
+    functions: Functions,
     pings: BTreeMap<u32, oneshot::Sender<()>>,
     logout: Option<oneshot::Sender<()>>,
     outgoing: VecDeque<u8>,
@@ -135,7 +136,7 @@ impl Path {
             next_tag: 1,
             tasks: BTreeMap::new(),
             answered: BTreeSet::new(),
-            managing: BTreeMap::new(),
+            functions: Functions::default(),
             pings: BTreeMap::new(),
             logout: None,
             outgoing: VecDeque::new(),
@@ -174,7 +175,7 @@ impl Path {
         self.end.take();
         let mut state = self.state.borrow_mut();
         state.logout = None;
-        state.managing.clear();
+        state.functions.clear();
         state.pings.clear();
         state.waiting.drain(..).for_each(Waker::wake);
         if let Some(waker) = state.waker.take() {
@@ -422,8 +423,18 @@ impl Path {
         ended.await.ok()
     }
 
-    /// Has a task management function done; its response. Nothing, where the path died.
-    pub(crate) async fn manage(&self, function: u8, lun: u16, referenced: u32) -> Option<u8> {
+    /// Has a task management function of a unit done; its response. Nothing, where the path died.
+    pub(crate) async fn manage(&self, function: u8, lun: u16) -> Option<u8> {
+        let managed = self.have_done(function, lun, NO_TAG).await?;
+        Some(managed.response)
+    }
+
+    /// Has a task aborted, as [`Path::manage`] does.
+    pub(super) async fn abort_task(&self, lun: u16, referenced: u32) -> Option<Managed> {
+        self.have_done(ABORT_TASK, lun, referenced).await
+    }
+
+    async fn have_done(&self, function: u8, lun: u16, referenced: u32) -> Option<Managed> {
         let ref_cmd_sn = {
             let state = self.state.borrow();
             let meant = state.tasks.get(&referenced).map(|task| task.cmd_sn);
@@ -434,7 +445,7 @@ impl Path {
             .with_lun(lun)
             .with(20, referenced)
             .with(32, ref_cmd_sn);
-        let note = |state: &mut State, tag, done| drop(state.managing.insert(tag, done));
+        let note = |state: &mut State, tag, done| state.functions.begin(tag, referenced, done);
         self.ask(note, request).await
     }
 
@@ -535,11 +546,14 @@ impl Path {
             response::DATA_IN => data_in(&mut state, &pdu, self.agreed.own_segment_bytes),
             response::READY => self.take_ready(&mut state, &pdu),
             response::MANAGED => {
-                let done = state.managing.remove(&pdu.tag());
-                let done = done.ok_or_else(|| format!("{pdu:02x?} answers no function"))?;
-                // Whoever asked may have gone.
-                let _ = done.send(pdu.header[2]);
-                Ok(())
+                let State {
+                    functions, tasks, ..
+                } = &mut *state;
+                let is_there = |tag| tasks.contains_key(&tag);
+                match functions.end(pdu.tag(), pdu.header[2], is_there) {
+                    true => Ok(()),
+                    false => Err(format!("{pdu:02x?} answers no function")),
+                }
             }
             response::NOP => self.take_nop(&mut state, &pdu),
             response::LOGOUT => {
