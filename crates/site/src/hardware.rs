@@ -6,7 +6,7 @@ use crate::event;
 use crate::names::{NAME_RULE, is_name};
 use crate::plan::{
     Adapter, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups, Initiator, Lot,
-    Luns, Network, NetworkKind, Ports, Run, TRACE, Uplink, VmGroup,
+    Luns, Network, NetworkKind, Placement, Ports, Run, TRACE, Uplink, VmGroup,
 };
 use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use crate::read::{LEVEL_RULE, level_of, name, role, size_of, tables, whole};
@@ -201,6 +201,8 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     let checksum_bytes = reader.optional("checksum_memory", SIZE_RULE, size_of);
     let write_cache_bytes = room(&mut reader, "write_cache");
     let partner = word_if_there(&mut reader, "partner", "a controller's name");
+    let placement = choice(&mut reader, "placement", PLACEMENTS);
+    let writes_anywhere = choice(&mut reader, "writes", WRITES);
     let mut cost = |key| {
         let rule = "microseconds: a number, zero or above";
         reader.optional(key, rule, |value| number(value).filter(|us| *us >= 0.0))
@@ -225,10 +227,21 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         checksum_bytes,
         write_cache_bytes,
         partner,
+        placement,
+        writes_anywhere,
         costs,
         ports,
     })
 }
+
+/// Where pools lie on their drives.
+const PLACEMENTS: &[(&str, Placement)] = &[
+    ("outside-in", Placement::OutsideIn),
+    ("spread", Placement::Spread),
+];
+
+/// Where writes of its hosts go, and whether that is anywhere.
+const WRITES: &[(&str, bool)] = &[("in-place", false), ("anywhere", true)];
 
 /// A size, or none of it.
 fn room(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<u64> {

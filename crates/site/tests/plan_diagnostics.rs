@@ -303,6 +303,10 @@ mod values {
             ["t.toml:33: network.mtu: found the number 575; allowed: bytes of a frame of Ethernet, a whole number from 576 to 9216"];
         network_mtu_of_fibre_channel: "speed = \"8 Gb/s\"" => "speed = \"8 Gb/s\"\nmtu = 9000",
             ["t.toml:43: network.mtu: found the number 9000; allowed: bytes of a frame of Ethernet, a whole number from 576 to 9216"];
+        controller_placement: "partner = \"b\"" => "partner = \"b\"\nplacement = \"inside-out\"",
+            ["t.toml:10: controller.placement: found \"inside-out\"; allowed: \"outside-in\" or \"spread\""];
+        controller_writes: "partner = \"b\"" => "partner = \"b\"\nwrites = \"log\"",
+            ["t.toml:10: controller.writes: found \"log\"; allowed: \"in-place\" or \"anywhere\""];
         network_carries: "mtu = 9000" => "carries = \"vmotion\"",
             ["t.toml:33: network.carries: found \"vmotion\"; allowed: \"storage\" or \"lan\" or \"both\""];
         network_switches: "mtu = 9000" => "switches = 17",

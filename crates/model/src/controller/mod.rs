@@ -128,6 +128,9 @@ pub struct Controller {
     pub write_cache: Option<WriteCache>,
     /// The way to a partner, where it has one.
     pub interconnect: Interconnect,
+    /// Whether writes go to free stripes, whole ones, and never over what is there: n ÷ (n − parity)
+    /// drive writes for each, and no reads.
+    pub writes_anywhere: bool,
 }
 
 /// A controller at work: its cores, its non-volatile memory and the way to its partner.

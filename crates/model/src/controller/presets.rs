@@ -72,6 +72,7 @@ pub const ASHLAR: Controller = Controller {
         link: Link::ethernet(25_000_000_000, Ethernet::JUMBO),
         answer: ETHERNET_ANSWER,
     },
+    writes_anywhere: false,
 };
 
 /// Operations a second of two FAS3160 (SPECsfs2008_nfs.v3, July 2009: 60,409 with Fibre
@@ -111,6 +112,9 @@ const FAS3160: Controller = Controller {
         link: Link::packets(8_000_000_000, Packets::INFINIBAND),
         answer: ANSWER,
     },
+    // Its file system "writes blocks anywhere", and chooses them so that stripes are whole (Hitz,
+    // Lau and Malcolm, "File System Design for an NFS File Server Appliance", USENIX 1994).
+    writes_anywhere: true,
 };
 
 /// Derived: two interrupts of some microseconds each, one there and one back.
@@ -142,6 +146,7 @@ const VNX5700: Controller = Controller {
         bytes_per_second: DDR3_COPY,
     }),
     interconnect: PCIE_2_X4,
+    writes_anywhere: false,
 };
 
 /// A Dell EqualLogic PS6100 controller with four 1 GbE ports; one of two is active, and the
@@ -159,6 +164,7 @@ const PS6100: Controller = Controller {
         bytes_per_second: DDR3_COPY,
     }),
     interconnect: PCIE_2_X4,
+    writes_anywhere: false,
 };
 
 /// A PS6110 controller: the same with one 10 GbE port.
@@ -185,6 +191,7 @@ const FS7500: Controller = Controller {
         link: Link::ethernet(2_000_000_000, Ethernet::JUMBO),
         answer: ETHERNET_ANSWER,
     },
+    writes_anywhere: false,
 };
 
 /// All that a site can name.

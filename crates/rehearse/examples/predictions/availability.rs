@@ -47,14 +47,16 @@ pub fn section() -> Section {
                 48.0,
                 |_| Some(planned_s()),
                 INPUT,
-            ),
+            )
+            .restated(),
             given(
                 "failover cluster, planned, under load",
                 "s",
                 49.0,
                 |_| Some(planned_s()),
                 "model; load adds nothing there",
-            ),
+            )
+            .restated(),
             given(
                 "failover cluster, power loss of the host",
                 "s",
@@ -76,28 +78,32 @@ pub fn section() -> Section {
                 0.0,
                 |_| Some(lost_at_once(2, Witness::None)),
                 "model",
-            ),
+            )
+            .restated(),
             given(
                 "nodes that two with a witness may lose",
                 "",
                 1.0,
                 |_| Some(lost_at_once(2, Witness::Disk)),
                 "model",
-            ),
+            )
+            .restated(),
             given(
                 "nodes that two with a share as witness may lose",
                 "",
                 1.0,
                 |_| Some(lost_at_once(2, Witness::Share)),
                 "model",
-            ),
+            )
+            .restated(),
             given(
                 "of two nodes and a witness, each whose loss alone is survived",
                 "",
                 3.0,
                 |_| Some(any_one_lost(2)),
                 "model",
-            ),
+            )
+            .restated(),
         ],
     }
 }

@@ -49,7 +49,7 @@ const RUNS: &[Run] = &[
 
 /// Why the NAS does more in a rehearsal than it was measured to do.
 const NAS: &str = "the NAS' own file system and the arrays' own caches and mapping are not modelled: \
-    Ashlar's pools lie on the drives directly, which are modelled at the upper end for deep queues";
+    Ashlar's pools lie on the drives directly";
 
 pub fn section() -> Section {
     Section {
@@ -63,7 +63,8 @@ pub fn section() -> Section {
                 67.0,
                 |o| Some(o.factor(SHOP)? * 67.0),
                 "the site file has 0.67 of the plan",
-            ),
+            )
+            .restated(),
             given(
                 "two hosts that read in order, of one",
                 "%",

@@ -114,7 +114,8 @@ fn migrations() -> Vec<Row> {
             95.0,
             |o| drained(o, TCP_8).map(use_of_gigabit),
             "payload, over all of the move: building and tearing down count",
-        ),
+        )
+        .restated(),
         given(
             "35 GB over 6 Gb/s, TCP",
             "s",

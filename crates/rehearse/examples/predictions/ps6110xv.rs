@@ -91,14 +91,16 @@ fn loads() -> Vec<Row> {
             4.0,
             |o| Some(o.iops(WEB_24)? / o.iops(WEB_6)?),
             "given is that latency grows far slower than IO/s",
-        ),
+        )
+        .restated(),
         given(
             "24 web servers, read latency, below",
             "ms",
             20.0,
             |o| o.read_ms(WEB_24),
             "given is only \"stays under 20 ms\"",
-        ),
+        )
+        .between(f64::NEG_INFINITY, 20.0),
         asked(
             "RAID 6",
             "IO/s",
@@ -143,14 +145,16 @@ fn thin_volume() -> Vec<Row> {
             520.0,
             |_| held_gb(RAID_6, 700, &system_disks()),
             "the engine's accounting; the system disks of the ten VMs, by the published table",
-        ),
+        )
+        .restated(),
         given(
             "the same with the VMs started",
             "GB",
             684.0,
             |_| held_gb(RAID_6, 700, &[system_disks(), memories()].concat()),
             "with a file as large as its memory for each VM, which Hyper-V keeps to save it in",
-        ),
+        )
+        .restated(),
         without_figure(
             "the same after 24 h",
             "GB",
@@ -171,7 +175,8 @@ fn links() -> Vec<Row> {
             1.0,
             |_| moved_at_once(1),
             SETS,
-        ),
+        )
+        .between(f64::NEG_INFINITY, 1.0),
         given(
             "two 1 GbE, three VMs at once",
             "Gb/s",
@@ -179,14 +184,16 @@ fn links() -> Vec<Row> {
             |_| moved_at_once(3),
             "given as 1.4 to 1.6; model, as above: which three is not published, and one of \
              much memory leaves its link alone at the end",
-        ),
+        )
+        .between(1.4, 1.6),
         given(
             "two 1 GbE, six VMs at once",
             "Gb/s",
             1.7,
             |_| moved_at_once(6),
             "given as 1.6 to 1.8; model, as above",
-        ),
+        )
+        .between(1.6, 1.8),
         given(
             "two 1 GbE, ten VMs at once",
             "Gb/s",
@@ -194,6 +201,7 @@ fn links() -> Vec<Row> {
             |o| o.links_used(TEN_MOVE, "hyperv migration", "migration of VM group mix"),
             "given as 1.6 to 1.8; rehearsed under the load of the mix, which dirties memory: the \
              last two go by the same link",
-        ),
+        )
+        .between(1.6, 1.8),
     ]
 }

@@ -103,21 +103,24 @@ pub fn section() -> Section {
                 180.0,
                 |_| Some(drive_per_s(&Hdd::SAS_15K)),
                 "random reads of 4 KiB over all of the drive, one at a time",
-            ),
+            )
+            .restated(),
             given(
                 "SAS 10k",
                 "IO/s",
                 150.0,
                 |_| Some(drive_per_s(&Hdd::SAS_10K)),
                 "the same",
-            ),
+            )
+            .restated(),
             given(
                 "NL-SAS 7.2k",
                 "IO/s",
                 90.0,
                 |_| Some(drive_per_s(&Hdd::NL_SAS_7K2)),
                 "the same",
-            ),
+            )
+            .restated(),
             given(
                 "flash (2011, SLC)",
                 "IO/s",
@@ -125,63 +128,72 @@ pub fn section() -> Section {
                 |_| Some(flash_per_s(&Flash::SLC_SAS_100)),
                 "the same; the rule sizes whole arrays and is not what a drive does: this one's \
                  datasheet has 48,000 reads with a deep queue",
-            ),
+            )
+            .restated(),
             given(
                 "25,000 host IO/s at 9 : 1 on RAID 5, by the rule",
                 "IO/s",
                 32_500.0,
                 |_| Some(thumb::back_end_per_s(Level::Raid5, 22_500.0, 2_500.0)),
                 RULE,
-            ),
+            )
+            .restated(),
             given(
                 "the same, by what the engine does",
                 "IO/s",
                 32_500.0,
                 of_25_000,
                 "rehearsed: random I/O of 8 KiB on 20 drives, for each of the host's, times 25,000",
-            ),
+            )
+            .restated(),
             given(
                 "a write on RAID 5",
                 "×",
                 4.0,
                 |o| o.back_end(RAID_5, "array1"),
                 ENGINE,
-            ),
+            )
+            .restated(),
             given(
                 "a write on RAID 6",
                 "×",
                 6.0,
                 |o| o.back_end(RAID_6, "array1"),
                 "the same",
-            ),
+            )
+            .restated(),
             given(
                 "a write on RAID 1/0",
                 "×",
                 2.0,
                 |o| o.back_end(RAID_10, "array1"),
                 "the same",
-            ),
+            )
+            .restated(),
             given(
                 "40 SAS 10k of a pool, by the rule",
                 "IO/s",
                 6000.0,
                 |_| rule(40.0, &DriveKind::Hdd(Hdd::SAS_10K)),
                 RULE,
-            ),
+            )
+            .restated(),
             given(
                 "its 5 flash drives, by the rule",
                 "IO/s",
                 17_500.0,
                 |_| rule(5.0, &DriveKind::Flash(Flash::SLC_SAS_100)),
                 RULE,
-            ),
+            )
+            .restated(),
             given(
                 "40 SAS 10k, as modelled",
                 "IO/s",
                 6000.0,
                 |_| Some(40.0 * drive_per_s(&Hdd::SAS_10K)),
                 "random reads of 4 KiB, one at a time",
-            ),
+            )
+            .restated(),
         ],
     }
 }

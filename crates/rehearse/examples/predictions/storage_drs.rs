@@ -81,77 +81,88 @@ pub fn section() -> Section {
                 90.0,
                 |_| Some(used_percent(&apart(3, false))),
                 "model, as all of this section",
-            ),
+            )
+            .restated(),
             given(
                 "disks that are recommended to move then",
                 "",
                 1.0,
                 |_| Some(moves(&apart(3, false))),
                 "threshold of 80 %",
-            ),
+            )
+            .restated(),
             given(
                 "one busy disk",
                 "ms",
                 9.0,
                 |_| Some(latency_ms(&apart(1, true))),
                 "taken as given: it is the parameter of the datastore",
-            ),
+            )
+            .restated(),
             given(
                 "disks that are recommended to move then",
                 "",
                 0.0,
                 |_| Some(moves(&apart(1, true))),
                 "threshold of 15 ms",
-            ),
+            )
+            .restated(),
             given(
                 "two busy disks, above",
                 "ms",
                 15.0,
                 |_| Some(latency_ms(&apart(2, true))),
                 "given is only that they are above; latency is linear in what is outstanding",
-            ),
+            )
+            .between(15.0, f64::INFINITY),
             given(
                 "disks that are recommended to move then",
                 "",
                 1.0,
                 |_| Some(moves(&apart(2, true))),
                 "the other datastore is idle",
-            ),
+            )
+            .restated(),
             given(
                 "disks that manual mode moves by itself, of that one",
                 "",
                 0.0,
                 |_| Some(moved(Automation::Manual)),
                 "three disks, 90 % used",
-            ),
+            )
+            .restated(),
             given(
                 "disks that automatic mode moves",
                 "",
                 1.0,
                 |_| Some(moved(Automation::Automatic)),
                 "the same",
-            ),
+            )
+            .restated(),
             given(
                 "two disks of a machine on one datastore, to be kept apart: moves",
                 "",
                 1.0,
                 |_| Some(kept(Keep::Apart)),
                 "nothing else is wrong",
-            ),
+            )
+            .restated(),
             given(
                 "the same, to be kept together: moves",
                 "",
                 0.0,
                 |_| Some(kept(Keep::Together)),
                 "",
-            ),
+            )
+            .restated(),
             given(
                 "disks that leave a datastore in maintenance, of two",
                 "",
                 2.0,
                 |_| Some(emptied(2)),
                 "it is empty then",
-            ),
+            )
+            .restated(),
         ],
     }
 }

@@ -1,10 +1,17 @@
 //! A limit of one of two virtual disks that share spindles, in the Hyper-V 2012 R2 lab.
 
-use crate::row::{Section, asked, given};
+use crate::row::{Row, Section, asked, given};
 use crate::run::{Outcomes, Run};
 use std::ops::Range;
 
 const CAPPED: Run = Run::of("hyperv-r2-lab", "one disk capped at 50 IOPS", (60, 60));
+
+/// The spindles are not published: as few as make a mirror, and as many as a shelf may have.
+const FEW: Run = CAPPED.with(&[("pool.spindles.groups.0.drives", "2")]);
+const MANY: Run = CAPPED.with(&[
+    ("drives.nl.count", "9"),
+    ("pool.spindles.groups.0.drives", "8"),
+]);
 
 /// The event of the site's file is at 90 s.
 const BEFORE: Range<usize> = 60..90;
@@ -17,32 +24,51 @@ fn iops(o: &Outcomes, vm: &str, seconds: Range<usize>) -> Option<f64> {
     o.vm_iops(CAPPED, vm, seconds)
 }
 
+/// A line with its figure also for fewer and for more spindles.
+fn over(row: Row, vm: &'static str, seconds: Range<usize>) -> Row {
+    let (few, many) = (seconds.clone(), seconds);
+    row.over(
+        move |o| o.vm_iops(FEW, vm, few.clone()),
+        move |o| o.vm_iops(MANY, vm, many.clone()),
+    )
+}
+
 /// What the other one gets of what both got before.
+fn share_of(o: &Outcomes, run: Run) -> Option<f64> {
+    let both = o.vm_iops(run, ONE, BEFORE)? + o.vm_iops(run, OTHER, BEFORE)?;
+    Some(o.vm_iops(run, OTHER, AFTER)? / both)
+}
+
 fn share(o: &Outcomes) -> Option<f64> {
-    let both = iops(o, ONE, BEFORE)? + iops(o, OTHER, BEFORE)?;
-    Some(iops(o, OTHER, AFTER)? / both)
+    share_of(o, CAPPED)
 }
 
 pub fn section() -> Section {
     Section {
         title: "F. Hyper-V 2012 R2, storage QoS",
-        runs: &[CAPPED],
+        runs: &[CAPPED, FEW, MANY],
         rows: vec![
-            given(
-                "one of two disks, before",
-                "IO/s",
-                300.0,
-                |o| iops(o, ONE, BEFORE),
-                "given as \"a little over 300\"; the lab's drives are not published: with the four of \
-                 7,200 rpm that the site file assumes, each has 80 reads to choose from on a \
-                 tenth of its tracks",
+            over(
+                given(
+                    "one of two disks, before",
+                    "IO/s",
+                    300.0,
+                    |o| iops(o, ONE, BEFORE),
+                    SPINDLES,
+                ),
+                ONE,
+                BEFORE,
             ),
-            given(
-                "the other one, before",
-                "IO/s",
-                300.0,
-                |o| iops(o, OTHER, BEFORE),
-                "as above",
+            over(
+                given(
+                    "the other one, before",
+                    "IO/s",
+                    300.0,
+                    |o| iops(o, OTHER, BEFORE),
+                    "as above",
+                ),
+                OTHER,
+                BEFORE,
             ),
             given(
                 "the first, capped at 50",
@@ -50,7 +76,8 @@ pub fn section() -> Section {
                 50.0,
                 |o| iops(o, ONE, AFTER),
                 "from the second second of the limit on",
-            ),
+            )
+            .restated(),
             asked(
                 "the first, in the first second of the limit",
                 "IO/s",
@@ -67,33 +94,45 @@ pub fn section() -> Section {
                 "until the last I/O that was past the limit is back",
                 "ms",
                 |o| {
-                    Some(
-                        o.undertook(CAPPED, "change of the limit")?
-                            .took
-                            .as_secs_f64()
-                            * 1e3,
-                    )
+                    let change = o.undertook(CAPPED, "change of the limit")?;
+                    Some(change.took.as_secs_f64() * 1e3)
                 },
                 "drives take what is near first, so the last one waits long",
             ),
-            asked(
-                "what the other one gets",
-                "IO/s",
-                |o| iops(o, OTHER, AFTER),
-                "",
+            over(
+                asked(
+                    "what the other one gets",
+                    "IO/s",
+                    |o| iops(o, OTHER, AFTER),
+                    "",
+                ),
+                OTHER,
+                AFTER,
             ),
             asked(
                 "the same of what both got before",
                 "%",
                 |o| Some(share(o)? * 100.0),
                 "a shallower queue lets drives choose less",
+            )
+            .over(
+                |o| Some(share_of(o, FEW)? * 100.0),
+                |o| Some(share_of(o, MANY)? * 100.0),
             ),
             asked(
                 "the same, where both got 300",
                 "IO/s",
                 |o| Some(share(o)? * 600.0),
                 "the share above of the published 600",
+            )
+            .over(
+                |o| Some(share_of(o, FEW)? * 600.0),
+                |o| Some(share_of(o, MANY)? * 600.0),
             ),
         ],
     }
 }
+
+/// Why both get more here.
+const SPINDLES: &str = "given as \"a little over 300\"; the lab's spindles are not published: four of \
+    7,200 rpm are assumed, and two and eight are the ends of the range";

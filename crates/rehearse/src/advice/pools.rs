@@ -121,7 +121,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "unwritten-disks",
         severity: Info,
-        why: "reads of what was never written are answered without a drive, so a rehearsal flatters",
+        why: "reads of disks that hold nothing are answered without a drive, so a rehearsal flatters",
         mend: "set `filled` to what the disks really hold",
         source: super::REHEARSAL,
         look: unwritten_disks,
@@ -402,14 +402,11 @@ fn unwritten_disks(scene: &Scene<'_>, seen: &mut CheckFindings) {
         .plan
         .vm_groups
         .iter()
-        .filter(|vm_group| vm_group.filled_percent < 50)
+        .filter(|vm_group| vm_group.filled_percent == 0)
     {
         seen.add(
             vm_group.line,
-            format!(
-                "disks of VM group {:?} are written to {} %",
-                vm_group.name, vm_group.filled_percent
-            ),
+            format!("disks of VM group {:?} hold nothing", vm_group.name),
         );
     }
 }

@@ -157,6 +157,7 @@ mod tests {
             per_s: 100.0,
             service_ms: 2.0,
             waiting_ms: 6.0,
+            stroke: None,
         }
     }
 

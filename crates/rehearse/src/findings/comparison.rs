@@ -104,6 +104,7 @@ mod tests {
             per_s,
             service_ms: 2.0,
             waiting_ms: 0.0,
+            stroke: None,
         }
     }
 

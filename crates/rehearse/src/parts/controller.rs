@@ -50,6 +50,11 @@ impl ControllerRig {
         }
     }
 
+    /// Whether writes of its hosts go to whole free stripes, and never over what is there.
+    pub fn writes_anywhere(&self) -> bool {
+        self.model.writes_anywhere
+    }
+
     /// It has lost its power: what is asked of it waits for [`ControllerRig::taken_by`].
     pub fn stop(&self) {
         self.halt.hold();

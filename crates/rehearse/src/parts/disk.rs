@@ -162,6 +162,9 @@ pub struct DiskRig {
     pub asks_for_data: bool,
     /// Its size as the guest sees it, bytes.
     pub size_bytes: u64,
+    /// From its beginning, what holds data before the run, and so what the guest reads and writes: of a
+    /// hole, nothing would come from a drive. All of a disk that holds nothing.
+    pub in_use_bytes: u64,
     /// How often its VM has lost its host.
     pub life: Rc<Cell<u32>>,
     /// Where writes go, too.
@@ -278,7 +281,8 @@ impl DiskRig {
             Kind::Read => volume.read(at, len).await.map(drop),
             Kind::Write => {
                 let data = world.buffers().data(len).freeze();
-                volume.write(at, data).await
+                let pool = Rc::clone(&self.pool.borrow());
+                pool.write(&volume, at, data).await
             }
         };
         let (began, ended) = self.in_engine.get();

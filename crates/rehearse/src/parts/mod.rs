@@ -12,3 +12,4 @@ pub mod limit;
 pub mod network;
 pub mod pool;
 pub mod world;
+pub mod write_region;

@@ -3,7 +3,10 @@
 use super::controller::ControllerRig;
 use super::drive::DriveRig;
 use super::world::RigWorld;
-use engine::{Lane, Provisioning, Volume, VolumeSpec};
+use super::write_region::WriteRegion;
+use base::{Slice, VolumeOffset};
+use engine::{IoError, Lane, Provisioning, Volume, VolumeSpec};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// A pool and its drives.
@@ -16,6 +19,8 @@ pub struct PoolRig {
     pub pool: Lane<RigWorld>,
     /// The drives of its groups, then its spares.
     pub drives: Vec<Rc<DriveRig>>,
+    /// Where its hosts' writes go, if that is anywhere.
+    pub write_region: OnceCell<WriteRegion>,
 }
 
 impl PoolRig {
@@ -40,5 +45,21 @@ impl PoolRig {
         };
         let made = self.pool.create_volume(spec).await;
         made.map_err(|error| format!("volume {name:?} in pool {:?}: {error}", self.name))
+    }
+
+    /// A host's write to a volume: there, or where the pool writes anywhere.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub async fn write(
+        &self,
+        volume: &Volume<RigWorld>,
+        at: VolumeOffset,
+        data: Slice,
+    ) -> Result<(), IoError> {
+        match self.write_region.get() {
+            Some(region) => region.write(data).await,
+            None => volume.write(at, data).await,
+        }
     }
 }

@@ -10,13 +10,17 @@ use model::hdd::Hdd;
 use model::host::{Adapter, Initiator, Processor};
 use model::link::{Ethernet, Link};
 use site::human_pair;
-use site::plan::{self, Assumption, Lot, Machine, Network, NetworkKind, Plan};
+use site::plan::{self, Assumption, Lot, Machine, Network, NetworkKind, Placement, Plan};
 
 /// The names for drives that a lot may use, with their models.
-pub const DRIVES: [(&str, DriveKind); 6] = [
+pub const DRIVES: [(&str, DriveKind); 10] = [
     ("sas-15k-600", DriveKind::Hdd(Hdd::SAS_15K)),
+    ("sas-15k-300", DriveKind::Hdd(Hdd::SAS_15K_300)),
+    ("sas-10k-900", DriveKind::Hdd(Hdd::SAS_10K_900)),
     ("sas-10k-600", DriveKind::Hdd(Hdd::SAS_10K)),
+    ("sas-10k-300", DriveKind::Hdd(Hdd::SAS_10K_300)),
     ("nl-sas-1000", DriveKind::Hdd(Hdd::NL_SAS_7K2)),
+    ("sata-1000", DriveKind::Hdd(Hdd::SATA_7K2)),
     ("slc-100", DriveKind::Flash(Flash::SLC_SAS_100)),
     ("slc-200", DriveKind::Flash(Flash::SLC_SAS_200)),
     ("nvme-7680", DriveKind::Flash(Flash::TLC_NVME_7680)),
@@ -135,6 +139,7 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
         per_write_ps: of_model.per_write_ps,
         per_log_kib_ps: ps(costs.per_log_kib_us, of_model.per_log_kib_ps),
     };
+    model.writes_anywhere = said.writes_anywhere.unwrap_or(model.writes_anywhere);
     model.cores = said.cores.unwrap_or(model.cores);
     model.cache_bytes = said.cache_bytes.unwrap_or(model.cache_bytes);
     model.checksum_bytes = said.checksum_bytes.unwrap_or(model.checksum_bytes);
@@ -153,6 +158,16 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
 /// Non-volatile memory of a controller whose model has none: one DDR4-3200 channel that is read and
 /// written for each byte (JESD79-4, 25.6 GB/s).
 const WRITE_CACHE_BYTES_PER_S: u64 = 12_800_000_000;
+
+/// Where the pools of a controller lie on their drives. Who writes in place leaves data where the pool put it
+/// as it filled, from the outside. Who writes anywhere has come round all of the drives, as an array
+/// that has run for a long time.
+pub fn placement(said: &plan::Controller, model: &Controller) -> Placement {
+    said.placement.unwrap_or(match model.writes_anywhere {
+        true => Placement::Spread,
+        false => Placement::OutsideIn,
+    })
+}
 
 /// Whether the sums of blocks go along with them, in sectors of 520 bytes or the like: in
 /// arrays of other makes, whose drives are formatted so (EMC VNX and NetApp FAS; taken for

@@ -142,6 +142,7 @@ fn share(share: &Share) -> ShareReport {
         per_s: known(share.per_s),
         service_ms: known(share.service_ms),
         waiting_ms: known(share.waiting_ms),
+        stroke: share.stroke.filter(|_| share.per_s > 0.0),
     }
 }
 

@@ -189,6 +189,9 @@ pub struct ShareReport {
     pub service_ms: Option<f64>,
     /// Mean time of a job waiting there; null where it is not known.
     pub waiting_ms: Option<f64>,
+    /// Of drives with an arm, the part of its stroke that it worked on; left out of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stroke: Option<f64>,
 }
 
 /// Something that happened during the run.

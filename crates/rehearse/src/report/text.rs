@@ -131,6 +131,9 @@ fn busy(text: &mut String, shares: &[Share]) {
                     share.per_s, share.service_ms, share.waiting_ms
                 );
             }
+            if let Some(stroke) = share.stroke.filter(|_| part == Part::Drives) {
+                let _ = write!(said, "  stroke {:.0} %", stroke * 100.0);
+            }
             line(text, format_args!("{}", said.trim_end()));
         }
     }

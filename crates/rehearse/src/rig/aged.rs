@@ -61,7 +61,7 @@ impl Writes {
             if !disks.any(|disk| disk.pool.borrow().name == pool.name) {
                 continue;
             }
-            let bytes: Vec<u64> = vm.disks.iter().map(|disk| disk.size_bytes).collect();
+            let bytes: Vec<u64> = vm.disks.iter().map(|disk| disk.in_use_bytes).collect();
             let sources = Source::of_vm(&vm.profile, &bytes, seed ^ AGED);
             let sources = sources.map_err(RehearseError::engine)?;
             for (stream, source) in vm.profile.streams.iter().zip(sources) {
@@ -113,7 +113,7 @@ impl Writes {
             let volume = vm.disks[operation.disk].volume.borrow().clone();
             let data = rig.world.buffers().data(operation.bytes as usize).freeze();
             let at = VolumeOffset(operation.offset_bytes);
-            let written = volume.write(at, data).await;
+            let written = pool.write(&volume, at, data).await;
             written.map_err(|error| RehearseError::engine(error.to_string()))?;
         }
         Ok(most)

@@ -20,6 +20,7 @@ use crate::parts::drive::DriveRig;
 use crate::parts::host::HostRig;
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
+use crate::parts::write_region::WriteRegion;
 use crate::plan::catalog;
 use crate::plan::profiles::Profiles;
 use site::plan::Plan;
@@ -80,6 +81,15 @@ impl Rig {
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig, profiles)?;
+        for pool in rig
+            .pools
+            .iter()
+            .filter(|pool| pool.controller.writes_anywhere())
+        {
+            let made = rig.finish(WriteRegion::make(pool))?;
+            let region = made.map_err(RehearseError::engine)?;
+            region.map(|region| pool.write_region.set(region));
+        }
         // A run is of an array that has run for a long time.
         rig.pools.iter().for_each(|pool| pool.pool.warm_checksums());
         residents::check(plan, &rig)?;

@@ -4,14 +4,15 @@ use super::finish;
 use crate::error::RehearseError;
 use crate::parts::bus::BusRig;
 use crate::parts::controller::ControllerRig;
-use crate::parts::drive::{DriveRig, Front, RigDrive, SumsAlong};
+use crate::parts::drive::{DriveRig, Front, RigDrive, Spread, SumsAlong};
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
 use engine::{GroupRole, Lane, Level, NamedDrive, PoolSpec};
 use model::controller::Controller;
-use site::plan::{Lot, Plan};
+use site::plan::{Lot, Placement, Plan};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -53,6 +54,9 @@ pub(super) fn pools(
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);
         }
+        if catalog::placement(&plan.controllers[place], &model) == Placement::Spread {
+            spread(&opened, &made_of);
+        }
         if catalog::takes_sums_along(&plan.controllers[place]) {
             sums_along(&opened, &made_of);
         }
@@ -61,6 +65,7 @@ pub(super) fn pools(
             controller: Rc::clone(controller),
             pool: opened,
             drives,
+            write_region: OnceCell::new(),
         }));
     }
     Ok(made)
@@ -191,6 +196,19 @@ fn into_write_cache(pool: &Lane<RigWorld>, drives: &[Rc<DriveRig>]) {
     for (place, drive) in drives.iter().enumerate() {
         let counts = place == 0;
         drive.set_front(Front { end, counts });
+    }
+}
+
+/// Data lies on the whole stroke of every drive.
+fn spread(pool: &Lane<RigWorld>, made_of: &MadeOf) {
+    let info = pool.info();
+    let start = DriveOffset(info.data_start);
+    for (group, (_, drives)) in info.groups.iter().zip(&made_of.groups) {
+        // A spare may stand in for any of them; groups of a pool are mostly alike.
+        for drive in drives.iter().chain(&made_of.spares) {
+            let capacity_bytes = drive.capacity_bytes();
+            drive.set_spread(Spread::over(start, group.zone_stride_bytes, capacity_bytes));
+        }
     }
 }
 

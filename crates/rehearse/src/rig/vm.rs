@@ -127,7 +127,7 @@ impl Vm for VmRig {
     }
 
     fn disk_bytes(&self) -> Vec<u64> {
-        self.disks.iter().map(|disk| disk.size_bytes).collect()
+        self.disks.iter().map(|disk| disk.in_use_bytes).collect()
     }
 
     async fn io(&self, world: &RigWorld, operation: &Operation) -> Result<Stages, String> {

@@ -98,6 +98,21 @@ pub(super) fn vms(
     Ok(vms)
 }
 
+/// What is written of a disk before the run.
+fn filled_bytes(vm_group: &VmGroup, size_bytes: u64) -> u64 {
+    let filled = size_bytes / 100 * u64::from(vm_group.filled_percent);
+    filled - filled % (1 << 20)
+}
+
+/// What a VM reads and writes of a disk. The places of a trace are where they are.
+fn in_use_bytes(profile: &VmProfile, filled_bytes: u64, size_bytes: u64) -> u64 {
+    let has_trace = profile.streams.iter().any(|stream| stream.trace.is_some());
+    match filled_bytes == 0 || has_trace {
+        true => size_bytes,
+        false => filled_bytes,
+    }
+}
+
 struct Builder<'a> {
     rig: &'a Rig,
     vm_group: &'a VmGroup,
@@ -176,6 +191,7 @@ impl Builder<'_> {
             limit: IopsLimit::new(vm_group.limit_iops),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
+            in_use_bytes: in_use_bytes(profile, filled_bytes(vm_group, size_bytes), size_bytes),
             life: Rc::clone(life),
             twin: RefCell::default(),
             under_way: Cell::default(),
@@ -194,8 +210,7 @@ impl Builder<'_> {
         let refused = |context: String| RehearseError::site(vm_group.line, context);
         let made = pool.make_volume(vm_group.provisioning_of(disk), name, size_bytes);
         let volume = self.rig.finish(made)?.map_err(refused)?;
-        let filled = size_bytes / 100 * u64::from(vm_group.filled_percent);
-        let filled = filled - filled % base::BLOCK_BYTES as u64;
+        let filled = filled_bytes(vm_group, size_bytes);
         if filled > 0 {
             let laid_out = self.rig.finish(volume.lay_out(0..filled))?;
             laid_out.map_err(|error| {

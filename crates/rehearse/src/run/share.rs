@@ -1,6 +1,7 @@
 //! The utilisation of every part in the measured window, from which bottlenecks are read.
 
 use crate::rig::Rig;
+use model::hdd::STROKE_PARTS;
 use model::station::Snapshot;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub struct Share {
     pub service_ms: f64,
     /// Mean time of a job waiting there, milliseconds; zero where it is not known.
     pub waiting_ms: f64,
+    /// The part of the stroke that the arm worked on, from 0 to 1; none without an arm.
+    pub stroke: Option<f64>,
 }
 
 /// What everything did until an instant.
@@ -74,6 +77,7 @@ struct DriveMeter {
     parts: u32,
     ended: u64,
     response: Duration,
+    by_stroke: Option<[u64; STROKE_PARTS]>,
 }
 
 impl Meter {
@@ -102,6 +106,7 @@ impl Meter {
                     parts: busy.parts,
                     ended: taken.ended,
                     response: taken.response,
+                    by_stroke: drive.by_stroke(),
                 });
             }
         }
@@ -136,6 +141,7 @@ impl Meter {
             per_s: 0.0,
             service_ms: 0.0,
             waiting_ms: 0.0,
+            stroke: None,
         };
         let lanes: Vec<Share> = self.lanes.iter().zip(&earlier.lanes).map(lane).collect();
         shares.extend(
@@ -183,6 +189,7 @@ fn stations<'a>(
             per_s: ratio(window.arrived as f64, seconds),
             service_ms: window.busy.as_secs_f64() * 1e3 / jobs,
             waiting_ms: window.waited.as_secs_f64() * 1e3 / jobs,
+            stroke: None,
         });
     }
 }
@@ -200,7 +207,17 @@ fn drive(now: &DriveMeter, before: &DriveMeter, seconds: f64) -> Share {
         per_s: ratio(ended as f64, seconds),
         service_ms,
         waiting_ms: (response * 1e3 / jobs - service_ms).max(0.0),
+        stroke: now.by_stroke.zip(before.by_stroke).map(stroke),
     }
+}
+
+/// The part of the stroke that was used between two readings: of its equal parts those that had
+/// a hundredth, at least, of what each would have if all had as many commands.
+fn stroke((now, before): ([u64; STROKE_PARTS], [u64; STROKE_PARTS])) -> f64 {
+    let counts = now.iter().zip(&before).map(|(now, before)| now - before);
+    let all: u64 = counts.clone().sum();
+    let is_used = |count: &u64| *count * 100 * STROKE_PARTS as u64 >= all && *count > 0;
+    counts.filter(is_used).count() as f64 / STROKE_PARTS as f64
 }
 
 /// The drives of each pool that are alike, together.
@@ -234,6 +251,10 @@ fn of_pools(drives: &[(&str, Share)]) -> Vec<Share> {
             per_s,
             service_ms: weighed(|share| share.service_ms),
             waiting_ms: weighed(|share| share.waiting_ms),
+            stroke: all
+                .iter()
+                .any(|share| share.stroke.is_some())
+                .then(|| weighed(|share| share.stroke.unwrap_or(0.0))),
         }
     };
     pools.iter().map(of_pool).collect()

@@ -54,6 +54,7 @@ pub(super) fn seen(
         limit: IopsLimit::new(None),
         asks_for_data: vm.disks[0].asks_for_data,
         size_bytes,
+        in_use_bytes: size_bytes,
         life: Rc::default(),
         twin: RefCell::default(),
         under_way: Cell::default(),

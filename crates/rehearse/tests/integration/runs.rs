@@ -29,6 +29,62 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
     assert!(first.operations > 100, "{} operations", first.operations);
 }
 
+/// The log is in a cache of its own here, so that the arms work on data only.
+#[test]
+fn slices_that_are_spread_use_the_stroke_and_cost_seeks() {
+    let reads = "vm_group.vm.profile=\"sqlio-8k\"";
+    let placed = |placement| {
+        let set = format!("controller.ctl1.placement={placement:?}");
+        run(&plan(&[reads, &set]), 7).unwrap()
+    };
+    let (spread, packed) = (placed("spread"), placed("outside-in"));
+    let stroke = |outcome: &Outcome| {
+        let pool = share(outcome, Part::Drives, "data, SAS 10k");
+        pool.stroke.unwrap()
+    };
+    // Some 14 zones of a drive, which hold 10 GB, and the parts of the stroke that these are in.
+    assert!(stroke(&packed) < 0.05, "{}", stroke(&packed));
+    assert!((0.1..0.3).contains(&stroke(&spread)), "{}", stroke(&spread));
+    assert!(iops(&spread) < 0.8 * iops(&packed));
+    let usual = run(&plan(&[reads]), 7).unwrap();
+    assert_eq!(packed.trace_hash, usual.trace_hash);
+}
+
+/// Whole stripes cost a drive write for each column and no reads: less than one drive command for
+/// each host write of 8 KiB, as units are 64 KiB. In place a write of RAID 5 costs four.
+#[test]
+fn writes_that_go_anywhere_read_nothing_and_make_whole_stripes() {
+    let back_end = |writes| {
+        let set = format!("controller.ctl1.writes={writes:?}");
+        let window = ["run.warmup=\"20 s\"", "run.measure=\"20 s\""];
+        let cache = "controller.ctl1.write_cache=\"64 MiB\"";
+        let plan = plan(&[window[0], window[1], cache, &set]);
+        let outcome = run(&plan, 7).unwrap();
+        let drives = share(&outcome, Part::Drives, "data, SAS 10k").per_s;
+        drives / iops(&outcome)
+    };
+    let (anywhere, in_place) = (back_end("anywhere"), back_end("in-place"));
+    // A third of the I/Os are writes.
+    assert!((0.6..0.9).contains(&anywhere), "{anywhere}");
+    assert!(in_place > 1.5, "{in_place}");
+}
+
+#[test]
+fn vms_use_what_their_disks_hold() {
+    let reads = "vm_group.vm.profile=\"sqlio-8k\"";
+    let thin = "vm_group.vm.provisioning=\"thin\"";
+    let of_host_and_drives = |filled| {
+        let set = format!("vm_group.vm.filled={filled}");
+        let outcome = run(&plan(&[reads, thin, &set]), 7).unwrap();
+        let drives = share(&outcome, Part::Drives, "data, SAS 10k").per_s;
+        (iops(&outcome), drives)
+    };
+    let (host, drives) = of_host_and_drives(20);
+    assert!((0.9..1.1).contains(&(drives / host)), "{drives} of {host}");
+    // Of disks that hold nothing, nothing comes from a drive.
+    assert!(of_host_and_drives(0).1 < 1.0);
+}
+
 /// An interval holds the mean of many runs 19 times of 20: of five intervals, one may miss it.
 #[test]
 fn seeds_agree_within_what_their_interval_says() {

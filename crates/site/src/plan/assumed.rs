@@ -97,6 +97,8 @@ pub(super) fn controllers(
         checksum_bytes: rows.limits.checksum_memory_bytes,
         write_cache_bytes: None,
         partner: None,
+        placement: None,
+        writes_anywhere: None,
         costs: Costs::default(),
         ports: vec![Ports {
             network: network.to_owned(),

@@ -19,7 +19,7 @@ mod vms;
 pub use types::{
     Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups,
     Happening, HostCopy, Initiator, Layout, Lot, Luns, Machine, Method, Migration, Network,
-    NetworkKind, Plan, Ports, Run, TRACE, Uplink, VmGroup,
+    NetworkKind, Placement, Plan, Ports, Run, TRACE, Uplink, VmGroup,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};

@@ -77,10 +77,24 @@ pub struct Controller {
     pub write_cache_bytes: Option<u64>,
     /// The controller that it mirrors its write cache to.
     pub partner: Option<String>,
+    /// Where its pools lie on drives, where other than the model's.
+    pub placement: Option<Placement>,
+    /// Whether writes go to whole free stripes and never over what is there, where other than the
+    /// model's.
+    pub writes_anywhere: Option<bool>,
     /// Processor time, where other than the model's.
     pub costs: Costs,
     /// Where it is reached.
     pub ports: Vec<Ports>,
+}
+
+/// Where pools lie on their drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// From the outermost tracks inwards, as they fill.
+    OutsideIn,
+    /// In slices over the whole stroke, however little they hold.
+    Spread,
 }
 
 /// Processor time of a controller, microseconds; the model's where none is said.

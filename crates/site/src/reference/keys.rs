@@ -374,7 +374,7 @@ const VM: &[Key] = &[
     key("rate_scale", "Factor on the role's rate.", "1"),
     key(
         "filled",
-        "Percentage of each disk that is written before a rehearsal.",
+        "Percentage of each disk that is written before a rehearsal. The VM reads and writes this part; all, if it is 0.",
         "100",
     ),
 ];

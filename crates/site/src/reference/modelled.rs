@@ -49,6 +49,18 @@ const CONTROLLER: &[Key] = &[
         "none",
     ),
     key(
+        "placement",
+        "Where its pools lie on disks: `\"outside-in\"`, from the fast outer tracks as they fill, or `\"spread\"`, in \
+         slices over the whole stroke.",
+        "`\"spread\"` where writes go anywhere, else `\"outside-in\"`",
+    ),
+    key(
+        "writes",
+        "Where writes of hosts go: `\"in-place\"`, which reads parity, or `\"anywhere\"`, to whole free stripes, which \
+         does not.",
+        "`\"anywhere\"` for model `fas3160`, `\"in-place\"` for others",
+    ),
+    key(
         "per_command_us",
         "Processor time of a command.",
         "the model's",
@@ -161,7 +173,7 @@ const VM_GROUP: &[Key] = &[
     key("provisioning", "How disks take space.", "thick"),
     key(
         "filled",
-        "Percentage of each disk that is written before.",
+        "Percentage of each disk that is written before. The VMs read and write this part; all, if it is 0.",
         "100",
     ),
     key(

@@ -1,18 +1,17 @@
 //! `sqlio-8k`: stress of a single virtual disk, and of two on the same drives.
 //!
 //! As published: 8 KiB random reads, 10 threads with 16 operations each, which is 160
-//! under way, over a file on a virtual disk, for 1000 s (`--duration 1000s`). With two
+//! under way, over a virtual disk of 10 GB, for 1000 s (`--duration 1000s`). With two
 //! such disks, work on quality of service is done: each is a stream of its own, whose
 //! figures are told apart.
 //!
-//! Chosen here: the file is all of a disk of 100 GB, places in it are uniform, and the VM
-//! has of its host what [`Compute::UNTOLD`] says.
+//! Chosen here: the file is all of the disk, places in it are uniform, and the VM has of its host what [`Compute::UNTOLD`] says.
 
 use super::{Compute, DiskProfile, Entry, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 
 const THREADS: usize = 10;
 const OUTSTANDING_PER_THREAD: usize = 16;
-const DISK_GIGABYTES: u64 = 100;
+const DISK_GIGABYTES: u64 = 10;
 
 /// The profiles of this module.
 pub(super) const ENTRIES: &[Entry] = &[

@@ -7,6 +7,7 @@
 use super::model::{Busy, DriveModel};
 use base::Time;
 use engine::World;
+use model::hdd::STROKE_PARTS;
 use model::{Completed, Request};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
@@ -120,6 +121,11 @@ impl Device {
     /// What its mechanism did so far.
     pub(super) fn busy(&self) -> Busy {
         self.model.borrow().busy()
+    }
+
+    /// Commands so far by where they lie on the stroke; none of a drive without an arm.
+    pub(super) fn by_stroke(&self) -> Option<[u64; STROKE_PARTS]> {
+        self.model.borrow().by_stroke()
     }
 
     /// What commands took so far.

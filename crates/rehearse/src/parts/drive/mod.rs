@@ -11,20 +11,26 @@
 //! Drives of 520-byte sectors take the **sums** of blocks along with their data: where a
 //! controller's are such, what the engine reads and writes of sums apart costs nothing.
 //!
+//! Arrays that write anywhere have data on the whole **stroke**, however little they hold: a drive
+//! that is spread puts the zones of its pool there (`placement`).
+//!
 //! It keeps what is written with bytes, labels and metadata, and drops what has only a
 //! length; so a drive of any size costs what its metadata costs.
 
 mod device;
 mod model;
+mod placement;
 
 pub use device::CommandCounts;
 pub(crate) use device::Device;
 pub(crate) use model::DriveModel;
 pub use model::{Busy, DriveKind};
+pub use placement::Spread;
 
 use crate::parts::bus::BusRig;
 use crate::parts::controller::ControllerRig;
 use ::model::bus::Direction;
+use ::model::hdd::STROKE_PARTS;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
@@ -74,6 +80,7 @@ pub struct DriveRig {
     parity: bool,
     front: Cell<Option<Front>>,
     sums_along: Cell<Option<SumsAlong>>,
+    spread: Cell<Option<Spread>>,
     dead: Cell<bool>,
     /// Its commands take no time.
     is_timeless: Cell<bool>,
@@ -102,6 +109,7 @@ impl DriveRig {
             parity,
             front: Cell::new(None),
             sums_along: Cell::new(None),
+            spread: Cell::new(None),
             dead: Cell::new(false),
             is_timeless: Cell::new(false),
             blocks: Blocks::default(),
@@ -118,6 +126,16 @@ impl DriveRig {
         self.sums_along.set(Some(sums));
     }
 
+    /// Its zones lie spread over its stroke.
+    pub fn set_spread(&self, spread: Spread) {
+        self.spread.set(Some(spread));
+    }
+
+    /// Commands so far by where they lie on the stroke; none of a drive without an arm.
+    pub fn by_stroke(&self) -> Option<[u64; STROKE_PARTS]> {
+        self.device.by_stroke()
+    }
+
     /// Has its commands take no time from now on, or their time again.
     pub(crate) fn set_timeless(&self, is_timeless: bool) {
         self.is_timeless.set(is_timeless);
@@ -127,6 +145,11 @@ impl DriveRig {
     pub fn fail(&self) {
         self.dead.set(true);
         self.device.die();
+    }
+
+    /// Bytes that it offers.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
     }
 
     /// The class and parameters of its model.
@@ -181,7 +204,14 @@ impl DriveRig {
         if direction == Direction::ToDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
-        let ended = self.device.submit(request).await;
+        let placed = Request {
+            at: self
+                .spread
+                .get()
+                .map_or(request.at, |spread| spread.place(request.at)),
+            ..request
+        };
+        let ended = self.device.submit(placed).await;
         if direction == Direction::FromDrives {
             bus.transfer(world, direction, len_bytes).await;
         }

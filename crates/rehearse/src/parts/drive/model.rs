@@ -2,7 +2,7 @@
 
 use base::{Prng, Time};
 use model::flash::Flash;
-use model::hdd::Hdd;
+use model::hdd::{Hdd, STROKE_PARTS};
 use model::throttled::Throttled;
 use model::{Completed, Request, Ticket, flash, hdd, throttled};
 use std::time::Duration;
@@ -96,6 +96,14 @@ impl DriveModel {
             DriveModel::Hdd(state) => state.advance(now, completed),
             DriveModel::Flash(state) => state.advance(now, completed),
             DriveModel::Throttled(state, _) => state.advance(now, completed),
+        }
+    }
+
+    /// Commands by where they lie on the stroke; none of a drive without an arm.
+    pub(super) fn by_stroke(&self) -> Option<[u64; STROKE_PARTS]> {
+        match self {
+            DriveModel::Hdd(state) => Some(*state.by_stroke()),
+            DriveModel::Flash(_) | DriveModel::Throttled(..) => None,
         }
     }
 

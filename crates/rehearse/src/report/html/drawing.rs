@@ -434,6 +434,7 @@ mod tests {
             per_s: None,
             service_ms: None,
             waiting_ms: None,
+            stroke: None,
         }
     }
 

@@ -40,18 +40,21 @@ pub fn shares(shares: &[ShareReport]) -> String {
     let row = |share: &ShareReport| {
         format!(
             "<tr><th>{}</th><td class=\"op wide\">{}</td><td>{:.1}</td><td>{}</td><td>{}</td>\
-             <td>{}</td></tr>\n",
+             <td>{}</td><td>{}</td></tr>\n",
             share.part.as_str(),
             escape(&share.name),
             share.utilisation * 100.0,
             share.per_s.map_or("–".to_owned(), plain),
             milliseconds(share.service_ms),
-            milliseconds(share.waiting_ms)
+            milliseconds(share.waiting_ms),
+            share
+                .stroke
+                .map_or("–".to_owned(), |part| plain(part * 100.0))
         )
     };
     let rows: String = shares.iter().map(row).collect();
     let head = "<tr><th>part</th><th class=\"op wide\">which</th><th>busy, %</th><th>jobs/s</th>\
-                <th>at work, ms</th><th>waiting, ms</th></tr>";
+                <th>at work, ms</th><th>waiting, ms</th><th>stroke, %</th></tr>";
     table("How busy everything is", head, &rows)
 }
 

@@ -352,10 +352,10 @@ pub const CASES: &[Case] = &[
         check: "unwritten-disks",
         edits: &[(
             "provisioning = \"thick\"",
-            "provisioning = \"thin\"\nfilled = 20",
+            "provisioning = \"thin\"\nfilled = 0",
         )],
         about: "[[vm_group]]",
-        what: "disks of VM group \"app\" are written to 20 %",
+        what: "disks of VM group \"app\" hold nothing",
     },
     Case {
         check: "single-controller",
