@@ -183,7 +183,27 @@ pub fn compared(rehearsals: &[Rehearsal]) -> String {
             busiest,
         ]);
     }
-    aligned(&rows) + &chart(rehearsals)
+    aligned(&rows) + &unsettled(rehearsals) + &chart(rehearsals)
+}
+
+/// The variants whose figures may not last, if there are such.
+fn unsettled(rehearsals: &[Rehearsal]) -> String {
+    let is_settled = |rehearsal: &&Rehearsal| {
+        let mut outcomes = rehearsal.outcomes.iter();
+        outcomes.all(|outcome| outcome.settling.is_settled)
+    };
+    let names: Vec<&str> = rehearsals
+        .iter()
+        .filter(|rehearsal| !is_settled(rehearsal))
+        .map(|rehearsal| rehearsal.name.as_str())
+        .collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "Not settled, so these figures may not last: {}.\n",
+            names.join(", ")
+        ),
+    }
 }
 
 /// Operations per second of the variants as bars.

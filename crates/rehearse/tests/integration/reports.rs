@@ -340,11 +340,14 @@ fn the_load_that_was_found_is_marked_on_the_curve() {
 
 #[test]
 fn variants_stand_side_by_side_as_a_table_and_as_bars() {
-    let deep = rehearsal("as it stands", &[SHORT], 1);
-    let lone = rehearsal("one under way", &[SHORT, "vm_group.vm.outstanding=1"], 1);
+    let mut deep = rehearsal("as it stands", &[SHORT], 1);
+    let mut lone = rehearsal("one under way", &[SHORT, "vm_group.vm.outstanding=1"], 1);
+    deep.outcomes[0].settling.is_settled = true;
+    lone.outcomes[0].settling.is_settled = false;
     let iops = |rehearsal: &Rehearsal| rehearsal.summary().iops.mean;
     let share = iops(&lone) / iops(&deep);
     let said = compared(&[deep, lone]);
+    assert!(said.contains("may not last: one under way.\n"), "{said}");
     let bars: Vec<usize> = said.lines().map(|line| line.matches('█').count()).collect();
     let bars: Vec<usize> = bars.into_iter().filter(|bar| *bar > 0).collect();
     assert_eq!(bars, [48, (share * 48.0).round() as usize], "{said}");
