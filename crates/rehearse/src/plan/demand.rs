@@ -151,7 +151,7 @@ fn of_vm_group(plan: &Plan, (place, vm_group): (usize, &VmGroup), profile: &Prof
             flows: vm
                 .streams
                 .iter()
-                .filter_map(|stream| flow(stream, number))
+                .filter_map(|stream| flow(vm, stream, number))
                 .collect(),
         };
         Vm {
@@ -186,7 +186,7 @@ fn taken_bytes(vm_group: &VmGroup, disk: usize, size_bytes: u64) -> u64 {
 }
 
 /// What `stream` does to the disk of that number.
-fn flow(stream: &Stream, number: usize) -> Option<Flow> {
+fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
     let all: u64 = stream.weights.iter().map(|weight| u64::from(*weight)).sum();
     let share = f64::from(*stream.weights.get(number)?) / all as f64;
     if share == 0.0 || stream.mix.sizes.is_empty() {
@@ -195,6 +195,7 @@ fn flow(stream: &Stream, number: usize) -> Option<Flow> {
     let (per_s, outstanding) = match stream.pacing {
         Pacing::Open { per_second } => (per_second * share, None),
         Pacing::Closed { outstanding } => (0.0, Some(outstanding as f64 * share)),
+        Pacing::Threads(_) | Pacing::Commits { .. } => (0.0, Some(of_threads(vm, stream) * share)),
     };
     Some(Flow {
         stream: stream.name.clone(),
@@ -204,4 +205,25 @@ fn flow(stream: &Stream, number: usize) -> Option<Flow> {
         random: f64::from(stream.mix.random_percent) / 100.0,
         sizes: stream.mix.sizes.clone(),
     })
+}
+
+/// What the threads of a network have under way in one of its streams at most: all of them do an
+/// operation, and each stream has the part of them that it has of a transaction's operations.
+fn of_threads(vm: &VmProfile, stream: &Stream) -> f64 {
+    let (threads, is_commits) = match stream.pacing {
+        Pacing::Commits { of } => (vm.streams[of].threads(), true),
+        _ => (stream.threads(), false),
+    };
+    let Some(threads) = threads else { return 0.0 };
+    let place = vm
+        .streams
+        .iter()
+        .position(|other| other.name == stream.name);
+    let commits = is_commits || place.is_some_and(|place| vm.commits_of(place).is_some());
+    let all = threads.operations + f64::from(u8::from(commits));
+    let own = match is_commits {
+        true => 1.0,
+        false => threads.operations,
+    };
+    threads.outstanding_max() as f64 * own / all
 }
