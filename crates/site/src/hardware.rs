@@ -493,6 +493,8 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let rule = "a whole number from 1 to 4096";
     let outstanding = reader.optional("outstanding", rule, |value| between(value, 1, 4096));
     let think = reader.optional("think", TIME_RULE, time);
+    let work = reader.optional("work", TIME_RULE, time);
+    let connections = reader.optional("connections", rule, |value| between(value, 1, 4096));
     let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
     let rule = "I/Os per second, a whole number from 1 to 1000000";
     let limit_iops = reader.optional("limit_iops", rule, |value| counted(value, 1, IOPS_MAX));
@@ -511,7 +513,9 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
         filled_percent: filled.unwrap_or(100),
         scale: scale.unwrap_or(1.0),
         outstanding,
-        think: think.unwrap_or_default(),
+        think,
+        work,
+        connections,
         memory_bytes,
         limit_iops,
         disk_bytes: Vec::new(),

@@ -67,7 +67,7 @@ const PLANS: [(&str, usize); 7] = [
     ("hyperv-r2-lab.toml", 18),
     ("nvme-today.toml", 8),
     ("ps6110xv.toml", 14),
-    ("vnx5700.toml", 3),
+    ("vnx5700.toml", 7),
 ];
 
 fn sites() -> std::path::PathBuf {

@@ -12,6 +12,9 @@ const RUNS: &[Run] = &[VNX, VNX_LSI];
 const DEEP: &str = "drives are modelled at the upper end of what they do with deep queues \
     (docs/internals/models.md), and the hot part of the data lies close together";
 
+const CLOSED: &str = "6.9 operations of the data files to a transaction, as given: the error is that \
+    of the operations";
+
 pub fn section() -> Section {
     Section {
         title: "B. VNX5700, vSphere 5, SQL Server",
@@ -30,6 +33,20 @@ pub fn section() -> Section {
                 7800.0,
                 |o| o.stream(VNX, "SQL02", "data"),
                 DEEP,
+            ),
+            given(
+                "transactions of pool 1's server",
+                "1/s",
+                940.0,
+                |o| o.transactions(VNX, "SQL01"),
+                CLOSED,
+            ),
+            given(
+                "transactions of pool 2's server",
+                "1/s",
+                1150.0,
+                |o| o.transactions(VNX, "SQL02"),
+                CLOSED,
             ),
             given(
                 "drives of pool 1",
@@ -77,7 +94,7 @@ pub fn section() -> Section {
                             * 100.0,
                     )
                 },
-                "of 512 operations under way LSI's queues let 32 to a disk and PVSCSI's 64; \
+                "of 832 threads LSI's queues let 32 to a disk and PVSCSI's 64; \
                  modelled drives make more of a deep queue than real ones",
             ),
         ],

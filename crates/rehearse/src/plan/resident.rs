@@ -11,16 +11,15 @@ use workload::threads::Threads;
 /// Threads with what the VM group says of them.
 fn as_said(vm_group: &VmGroup, threads: Threads) -> Threads {
     let count = vm_group.outstanding.map_or(threads.count, usize::from);
+    let own = match threads.connections == threads.count {
+        true => count,
+        false => threads.connections,
+    };
     Threads {
         count,
-        connections: match threads.connections == threads.count {
-            true => count,
-            false => threads.connections,
-        },
-        think: match vm_group.think.is_zero() {
-            true => threads.think,
-            false => vm_group.think,
-        },
+        connections: vm_group.connections.map_or(own, usize::from),
+        think: vm_group.think.unwrap_or(threads.think),
+        work: vm_group.work.unwrap_or(threads.work),
         ..threads
     }
 }

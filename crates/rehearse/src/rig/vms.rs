@@ -134,7 +134,7 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
-            think: self.vm_group.think,
+            think: self.vm_group.think.unwrap_or_default(),
             vcpus: RefCell::new(vcpus),
         }))
     }

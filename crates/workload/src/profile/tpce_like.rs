@@ -66,7 +66,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "tpce-like-closed",
-        summary: "the same servers as 832 worker threads each, with 6.9 I/Os to a transaction",
+        summary: "the same servers as 832 worker threads each, 6.9 I/Os to a transaction",
         make: closed,
     },
 ];
