@@ -7,7 +7,7 @@ use super::profiles::Profiles;
 use super::resident;
 use site::Provisioning;
 use site::plan::{Plan, VmGroup};
-use workload::profile::{Pacing, Profile, Stream, VmProfile};
+use workload::profile::{MEAN_LATENCY_LIMIT, Pacing, Profile, Stream, VmProfile};
 
 /// A stream of operations on a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,8 @@ pub struct Flow {
     pub stream: String,
     /// Per second, of an open loop.
     pub per_s: f64,
-    /// Under way all of the time, of a closed loop, in place of a rate.
+    /// Under way all of the time, of a closed loop, in place of a rate. Of threads, while an
+    /// operation takes as long as is planned for.
     pub outstanding: Option<f64>,
     /// Share that reads, 0 to 1.
     pub reads: f64,
@@ -207,8 +208,8 @@ fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
     })
 }
 
-/// What the threads of a network have under way in one of its streams at most: all of them do an
-/// operation, and each stream has the part of them that it has of a transaction's operations.
+/// What the threads of a network have under way in one of its streams while each operation
+/// takes [`MEAN_LATENCY_LIMIT`], by the interactive response time law.
 fn of_threads(vm: &VmProfile, stream: &Stream) -> f64 {
     let (threads, is_commits) = match stream.pacing {
         Pacing::Commits { of } => (vm.streams[of].threads(), true),
@@ -225,5 +226,8 @@ fn of_threads(vm: &VmProfile, stream: &Stream) -> f64 {
         true => 1.0,
         false => threads.operations,
     };
-    threads.outstanding_max() as f64 * own / all
+    let storage_s = all * MEAN_LATENCY_LIMIT.as_secs_f64();
+    let cycle_s = (threads.think + threads.work).as_secs_f64() + storage_s;
+    let waiting = threads.count as f64 * storage_s / cycle_s;
+    waiting.min(threads.connections as f64) * own / all
 }

@@ -220,7 +220,7 @@ fn notes(report: &Report) -> String {
 }
 
 /// What the closed networks of a VM do, and what is under way for that.
-fn transactions(vm: &VmReport) -> Option<String> {
+pub(super) fn transactions(vm: &VmReport) -> Option<String> {
     let of_vm = vm.transactions?;
     // Of the total, or of a VM whose streams tell it apart.
     let streams = vm.streams.iter();
