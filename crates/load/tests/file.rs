@@ -16,6 +16,7 @@ use workload::generator::Kind;
 use workload::kpi::{Measured, Recorder, Window};
 use workload::profile::{DiskProfile, Mix, Pacing, Profile, Stream};
 use workload::report::{self, Report, SCHEMA, Verdict};
+use workload::threads::Threads;
 
 fn sparse(directory: &Path, name: &str, bytes: u64) -> String {
     let path = directory.join(name);
@@ -137,6 +138,7 @@ fn the_json_keeps_its_names() {
             "seconds",
             "streams",
             "targets",
+            "transactions",
             "unfinished",
             "unit_attentions",
             "valid",
@@ -150,9 +152,11 @@ fn the_json_keeps_its_names() {
             "achieved_percent",
             "name",
             "offered_per_s",
+            "queue_length",
             "random",
             "read",
             "reads_per_s",
+            "transactions",
             "valid",
             "write",
             "writes_per_s"
@@ -183,6 +187,49 @@ fn three_streams() -> Profile {
         Stream::alone(Mix::new(65536, 0, 100), closed, &[1, 0]).named("scan"),
     ];
     profile
+}
+
+/// A server of so many threads, with data and a log on a disk each.
+fn server(threads: Threads) -> Profile {
+    let mut profile = paced("rand-4k-read", 1.0, 1);
+    let vm = &mut profile.vms[0];
+    vm.disks = vec![DiskProfile::gigabytes(1); 2];
+    let data = Stream::alone(Mix::new(8192, 100, 70), Pacing::Threads(threads), &[1, 0]);
+    let log = Stream::alone(Mix::new(4096, 0, 0), Pacing::Commits { of: 0 }, &[0, 1]);
+    vm.streams = vec![data.named("data"), log.named("log")];
+    vm.settle();
+    profile
+}
+
+#[test]
+fn threads_think_work_and_wait_for_their_operations() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = sparse(directory.path(), "data", 16 << 20);
+    let log = sparse(directory.path(), "log", 16 << 20);
+    let (think, work) = (Duration::from_millis(20), Duration::from_millis(5));
+    let profile = server(Threads::connected(6, think, work, 3.0));
+    let plan = plan(profile, &[&data, &log], Duration::from_secs(3));
+    let outcome = run_whole(&plan).unwrap();
+    let report = report::report(&plan, &outcome);
+    let vm = &report.vms[0];
+    assert_eq!((vm.failed, vm.valid), (0, true), "{:?}", vm.failures);
+    let transactions = vm.transactions.unwrap();
+    // N = X (R + Z), with R as the threads saw it.
+    let threads = transactions.per_s * (transactions.response.mean_ms / 1e3 + 0.020);
+    assert!((threads / 6.0 - 1.0).abs() < 0.15, "{threads} threads of 6");
+    assert!(transactions.response.mean_ms >= 4.0, "{transactions:?}");
+    let [of_data, of_log] = vm.streams.as_slice() else {
+        panic!("two streams: {:?}", vm.streams)
+    };
+    // Those of the last transactions are cut off by the end.
+    let per_s = of_data.reads_per_s + of_data.writes_per_s;
+    assert!(
+        (per_s / transactions.per_s / 3.0 - 1.0).abs() < 0.05,
+        "{per_s}"
+    );
+    assert!((of_log.writes_per_s / transactions.per_s - 1.0).abs() < 0.03);
+    assert!(vm.queue_length < 6.0, "{}", vm.queue_length);
+    assert_eq!(of_log.transactions, None);
 }
 
 #[test]

@@ -4,10 +4,12 @@
 mod hardware_table;
 
 use base::Time;
-use hardware_table::{more_points, saturated_mb, saved_by_pvscsi, utilisation};
+use hardware_table::{
+    interrupts_per_read, more_points, saturated_mb, saved_by_jumbo, saved_by_pvscsi, utilisation,
+};
 use model::bus::{self, Bus, Direction};
 use model::controller::{self, Controller, Costs, Interconnect, WriteCache};
-use model::host::{Adapter, Coalescing, Initiator, Io, Processor};
+use model::host::{Adapter, Coalescing, INTERRUPT_CYCLES, Initiator, Io, Processor};
 use model::link::{Ethernet, Link, Packets, TcpCost};
 use model::vm::{Residents, Unfit, Vm};
 use std::time::Duration;
@@ -348,4 +350,40 @@ fn vms_slow_their_host_and_must_fit_on_it() {
         "the VMs keep 12.00 cores busy of 12: give the host more cores or fewer VMs"
     );
     assert!(Residents::new(&[vm; 10], 13, 80 * GIB).is_ok());
+}
+
+#[test]
+fn frames_share_interrupts_more_and_more_as_load_grows() {
+    let of = interrupts_per_read;
+    // Alone: the first frame interrupts, and those behind it together; one frame does once.
+    near(of(Ethernet::STANDARD, 200.0), 2.0, 0.02);
+    near(of(Ethernet::JUMBO, 200.0), 1.0, 0.02);
+    // Never more than 20,000 a second, on any frames.
+    for network in [Ethernet::STANDARD, Ethernet::JUMBO] {
+        let shared = of(network, 80_000.0);
+        assert!(shared < 0.27, "{shared}");
+    }
+}
+
+#[test]
+fn larger_frames_save_less_of_a_read_and_more_of_the_processor_as_load_grows() {
+    let loads = [1_000.0, 5_000.0, 10_000.0, 20_000.0, 40_000.0].map(saved_by_jumbo);
+    for pair in loads.windows(2) {
+        let [(each, points), (each_later, points_later)] = pair else {
+            panic!("windows of two")
+        };
+        assert!(each_later < each && points_later > points, "{loads:?}");
+    }
+    assert!(loads[4].0 < loads[0].0 * 0.9, "{loads:?}");
+}
+
+#[test]
+fn an_adapter_tells_of_an_io_once_as_its_path_holds() {
+    let fc = Initiator::FIBRE_CHANNEL;
+    assert_eq!(fc.answer(Io::Read, 4 * KIB, Ethernet::STANDARD), None);
+    near(fc.interrupt_cycles(1, None) + 1.0, 1.0, 1e-9);
+    let iscsi = Initiator::ISCSI_SOFTWARE;
+    let answer = iscsi.answer(Io::Read, 4 * KIB, Ethernet::STANDARD);
+    assert_eq!(answer.map(|answer| answer.frames), Some(3));
+    assert!(iscsi.interrupt_cycles(0, answer) < -INTERRUPT_CYCLES);
 }

@@ -480,6 +480,28 @@ fn profile(reader: &mut TableReader<'_, '_>) -> Option<String> {
     })
 }
 
+/// How much VMs ask for, where a VM group says otherwise than the profile.
+struct Asks {
+    scale: Option<f64>,
+    outstanding: Option<u16>,
+    think: Option<Duration>,
+    work: Option<Duration>,
+    connections: Option<u16>,
+}
+
+fn asks(reader: &mut TableReader<'_, '_>) -> Asks {
+    let rule = "a whole number from 1 to 4096";
+    Asks {
+        scale: reader.optional("scale", "a number above zero, at most 1000", |value| {
+            number(value).filter(|scale| *scale > 0.0 && *scale <= 1000.0)
+        }),
+        outstanding: reader.optional("outstanding", rule, |value| between(value, 1, 4096)),
+        think: reader.optional("think", TIME_RULE, time),
+        work: reader.optional("work", TIME_RULE, time),
+        connections: reader.optional("connections", rule, |value| between(value, 1, 4096)),
+    }
+}
+
 fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
@@ -500,12 +522,7 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
     let provisionings = [("thin", Provisioning::Thin), ("thick", Provisioning::Thick)];
     let provisioning = choice(&mut reader, "provisioning", &provisionings);
     let filled = filled(&mut reader);
-    let scale = reader.optional("scale", "a number above zero, at most 1000", |value| {
-        number(value).filter(|scale| *scale > 0.0 && *scale <= 1000.0)
-    });
-    let rule = "a whole number from 1 to 4096";
-    let outstanding = reader.optional("outstanding", rule, |value| between(value, 1, 4096));
-    let think = reader.optional("think", TIME_RULE, time);
+    let asks = asks(&mut reader);
     let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
     let rule = "I/Os per second, a whole number from 1 to 1000000";
     let limit_iops = reader.optional("limit_iops", rule, |value| counted(value, 1, IOPS_MAX));
@@ -522,9 +539,11 @@ fn vm_group(mut reader: TableReader<'_, '_>) -> Row<VmGroup> {
         luns: luns.unwrap_or(Luns::PerDisk),
         provisioning: provisioning.unwrap_or(Provisioning::Thick),
         filled_percent: filled.unwrap_or(100),
-        scale: scale.unwrap_or(1.0),
-        outstanding,
-        think: think.unwrap_or_default(),
+        scale: asks.scale.unwrap_or(1.0),
+        outstanding: asks.outstanding,
+        think: asks.think,
+        work: asks.work,
+        connections: asks.connections,
         memory_bytes,
         limit_iops,
         disk_bytes: Vec::new(),

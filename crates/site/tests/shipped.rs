@@ -66,8 +66,8 @@ const PLANS: [(&str, usize); 7] = [
     ("fs7500.toml", 10),
     ("hyperv-r2-lab.toml", 18),
     ("nvme-today.toml", 8),
-    ("ps6110xv.toml", 14),
-    ("vnx5700.toml", 3),
+    ("ps6110xv.toml", 16),
+    ("vnx5700.toml", 7),
 ];
 
 fn sites() -> std::path::PathBuf {

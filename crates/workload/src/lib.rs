@@ -18,5 +18,6 @@ pub mod plan;
 pub mod profile;
 pub mod report;
 pub mod source;
+pub mod threads;
 pub mod trace;
 pub mod url;

@@ -10,6 +10,7 @@ mod clock;
 mod disks;
 mod flow;
 mod link;
+mod network;
 mod worker;
 
 pub use worker::DRAIN_MAX;

@@ -7,6 +7,7 @@ use super::flow::Flow;
 use super::{SharedCounters, VmOutcome, window};
 use crate::endpoint::{Completion, TargetError};
 use crate::os;
+use base::Time;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -61,8 +62,9 @@ impl Worker {
         let window = window(plan);
         disks.outlive_losses(clock, plan.reconnect_for);
         let sources = Source::of_vm(vm, &disks.capacities_bytes(), plan.seed)?;
-        let of_stream = vm.streams.iter().zip(sources);
-        let flows = of_stream.map(|(stream, source)| Flow::new(stream, source, window));
+        let of_stream = sources.into_iter().enumerate();
+        let flows =
+            of_stream.map(|(stream, source)| Flow::new((vm, stream), source, (window, plan.seed)));
         Ok(Worker {
             clock,
             disks,
@@ -154,13 +156,18 @@ impl Worker {
     fn take_losses(&mut self) {
         while let Some(link) = self.disks.take_lost() {
             let now = self.clock.now();
-            let mut count = 0;
+            let mut lost = Vec::new();
             for (index, flow) in self.flows.iter_mut().enumerate() {
                 let disks = &self.disks;
                 flow.before_completions(now);
-                count += flow.lose(now, |slot, operation| {
+                let slots = flow.lose(now, |slot, operation| {
                     disks.was_lost(link, token(index, slot), operation)
                 });
+                lost.extend(slots.into_iter().map(|slot| (index, slot)));
+            }
+            let count = lost.len() as u64;
+            for (index, slot) in lost {
+                self.go_on(index, slot, now);
             }
             self.disks.count_lost(link, count);
             self.shared.failed.fetch_add(count, Ordering::Relaxed);
@@ -170,6 +177,13 @@ impl Worker {
             self.shared.away.fetch_add(away, Ordering::Relaxed);
             self.shared.away.fetch_sub(self.away, Ordering::Relaxed);
             self.away = away;
+        }
+    }
+
+    /// Lets the thread go on whose operation has ended in a slot of a flow, where a thread has it.
+    fn go_on(&mut self, index: usize, slot: usize, now: Time) {
+        if let Some(then) = self.flows[index].ended(slot, now) {
+            self.flows[then].go_on(slot, now);
         }
     }
 
@@ -193,7 +207,8 @@ impl Worker {
         let mut completions = std::mem::take(&mut self.completions);
         for Completion { token, outcome } in completions.drain(..) {
             let slot = token as usize & ((1 << SLOT_BITS) - 1);
-            let flow = &mut self.flows[(token >> SLOT_BITS) as usize];
+            let index = (token >> SLOT_BITS) as usize;
+            let flow = &mut self.flows[index];
             let done = flow.take(slot);
             match outcome {
                 Ok(()) => {
@@ -209,6 +224,7 @@ impl Worker {
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                 }
             }
+            self.go_on(index, slot, now);
         }
         self.completions = completions;
     }

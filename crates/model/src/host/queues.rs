@@ -1,8 +1,6 @@
-//! Virtual disk adapters, and interrupts that are held back.
+//! Virtual disk adapters.
 
 use super::PATH_CYCLES;
-use base::Time;
-use std::time::Duration;
 
 /// ESXi's scheduler counts an I/O as one for each 32 KiB that it has begun (Disk.SchedCostUnit,
 /// since 5.5; before that any I/O was one).
@@ -96,33 +94,4 @@ impl Adapter {
         Adapter::VIRTIO,
         Adapter::NONE,
     ];
-}
-
-/// Interrupts that keep a gap: what comes meanwhile is told by the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coalescing {
-    /// Least time from one interrupt to the next.
-    pub gap: Duration,
-}
-
-impl Coalescing {
-    /// Each completion interrupts at once.
-    pub const NONE: Coalescing = Coalescing {
-        gap: Duration::ZERO,
-    };
-    /// 20,000 interrupts a second at most while there is little to do: Intel's 1 GbE
-    /// driver for Linux as it comes (e1000, InterruptThrottleRate 3).
-    pub const ETHERNET: Coalescing = Coalescing {
-        gap: Duration::from_micros(50),
-    };
-
-    /// When a completion at `now` is told, after an interrupt that was told, or is going to
-    /// be, at `last`. Gives `last` again where that one tells both.
-    pub fn told(&self, last: Option<Time>, now: Time) -> Time {
-        match last {
-            Some(last) if last >= now => last,
-            Some(last) => now.max(last + self.gap),
-            None => now,
-        }
-    }
 }

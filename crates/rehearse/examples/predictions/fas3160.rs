@@ -124,6 +124,18 @@ pub fn section() -> Section {
                 "how it moves with load",
             ),
             asked(
+                "the same at 4 under way, of 1,000 I/Os a second",
+                "points",
+                |o| Some(o.host_points_each(G1J_4K_4)? - o.host_points_each(G1_4K_4)?),
+                "interrupts are hardly shared",
+            ),
+            asked(
+                "the same at 16 under way, of 1,000 I/Os a second",
+                "points",
+                |o| Some(o.host_points_each(G1J_4K)? - o.host_points_each(G1_4K)?),
+                "interrupts are shared",
+            ),
+            asked(
                 "MTU 9000 over 1500, 1 GbE, 8 KiB, processor",
                 "points",
                 |o| o.host_points(G1J_8K, G1_8K),

@@ -167,6 +167,13 @@ impl Outcomes {
         Some(named.map(|of| of.reads_per_s + of.writes_per_s).sum())
     }
 
+    /// Transactions per second of the VM whose name ends so.
+    pub fn transactions(&self, run: Run, vm: &str) -> Option<f64> {
+        let mut vms = self.of(run)?.load.vms.iter();
+        let of_vm = vms.find(|of| of.name.ends_with(vm))?;
+        Some(of_vm.transactions?.per_s)
+    }
+
     /// Mean response time of reads of the VM whose name ends so.
     pub fn vm_read_ms(&self, run: Run, vm: &str) -> Option<f64> {
         let mut vms = self.of(run)?.load.vms.iter();
@@ -250,6 +257,12 @@ impl Outcomes {
     /// Mean response time of random I/O.
     pub fn random_ms(&self, run: Run) -> Option<f64> {
         load_factor::response_ms(&self.of(run)?.load, Capped::Mean)
+    }
+
+    /// The processor of a host for a thousand I/Os a second of it, points, of four hosts alike.
+    pub fn host_points_each(&self, run: Run) -> Option<f64> {
+        let of_host = self.iops(run)? / 4.0 / 1e3;
+        Some(self.busy(run, Part::Host, "")? / of_host)
     }
 
     pub fn host_points(&self, iscsi: Run, fc: Run) -> Option<f64> {

@@ -5,9 +5,9 @@ use super::network::PortPath;
 use super::world::RigWorld;
 use base::Time;
 use engine::World;
-use model::host::{Adapter, Initiator, Io, Processor};
-use model::link::Ethernet;
+use model::host::{Adapter, Initiator, Io, Processor, Told};
 use model::link::multipath::{Paths, Policy};
+use model::link::{Ethernet, OnWire};
 use model::station::{Snapshot, Station};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,6 +24,8 @@ pub struct HostModel {
     pub initiator: Initiator,
     /// Frames of its network, where that is Ethernet.
     pub ethernet: Ethernet,
+    /// Rate of a port of it, above zero.
+    pub bits_per_s: u64,
     /// Commands under way of all its ports.
     pub port_queue: usize,
     /// Memory that VMs may be given.
@@ -129,13 +131,34 @@ impl HostRig {
         }
     }
 
-    /// The end of an I/O: the interrupt, and the other half of its processor time.
+    /// The end of an I/O, whose answer is there: the interrupt, and the other half of its
+    /// processor time, with that of the interrupts that came for it alone.
     pub async fn end(&self, adapter: &Adapter, kind: Io, data_bytes: u64) {
-        let coalescing = &self.model.initiator.coalescing;
-        let told = coalescing.told(self.interrupt.get(), self.world.now());
-        self.interrupt.set(Some(told));
-        self.world.sleep_until(told).await;
-        self.work(self.cost(adapter, kind, data_bytes) / 2).await;
+        let model = &self.model;
+        let answer = model.initiator.answer(kind, data_bytes, model.ethernet);
+        let told = self.tell(answer);
+        self.world.sleep_until(told.at).await;
+        let cycles = model.initiator.interrupt_cycles(told.interrupts, answer);
+        let seconds = cycles / model.processor.hertz as f64 * self.slowdown();
+        let cost = self.cost(adapter, kind, data_bytes).as_secs_f64() / 2.0 + seconds;
+        self.work(Duration::from_secs_f64(cost.max(0.0))).await;
+    }
+
+    /// Interrupts for the frames of an answer, the last of which is here.
+    fn tell(&self, answer: Option<OnWire>) -> Told {
+        let (now, model) = (self.world.now(), &self.model);
+        let wire_ns = |bytes: u64| u128::from(bytes) * 8_000_000_000 / u128::from(model.bits_per_s);
+        // From its first frame to its last.
+        let behind = answer.map_or(0, |answer| {
+            wire_ns(answer.bytes.saturating_sub(answer.largest_frame_bytes))
+        });
+        let behind = Duration::from_nanos(behind as u64);
+        let first = Time(now.as_nanos().saturating_sub(behind.as_nanos() as u64));
+        let frames = answer.map_or(1, |answer| answer.frames);
+        let coalescing = &model.initiator.coalescing;
+        let told = coalescing.told_of_frames(self.interrupt.get(), (first, now), frames);
+        self.interrupt.set(Some(told.at));
+        told
     }
 
     /// What its processor did for I/O until now.

@@ -192,10 +192,14 @@ pub fn host(plan: &Plan, said: &Machine) -> HostModel {
         },
         initiator,
         ethernet: network.and_then(ethernet).unwrap_or(Ethernet::STANDARD),
+        bits_per_s: network.map_or(BITS_PER_S, |network| network.bits_per_s.max(1)),
         port_queue: usize::from(initiator.port_queue) * usize::from(ports.max(1)),
         memory_bytes: said.memory_bytes,
     }
 }
+
+/// A host without ports for storage never waits for a frame.
+const BITS_PER_S: u64 = 10_000_000_000;
 
 /// Whether ports of a host lead into a network that controllers are in.
 fn is_storage(plan: &Plan, ports: &plan::Ports) -> bool {

@@ -7,7 +7,7 @@ use super::profiles::Profiles;
 use super::resident;
 use site::Provisioning;
 use site::plan::{Plan, VmGroup};
-use workload::profile::{Pacing, Profile, Stream, VmProfile};
+use workload::profile::{MEAN_LATENCY_LIMIT, Pacing, Profile, Stream, VmProfile};
 
 /// A stream of operations on a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,8 @@ pub struct Flow {
     pub stream: String,
     /// Per second, of an open loop.
     pub per_s: f64,
-    /// Under way all of the time, of a closed loop, in place of a rate.
+    /// Under way all of the time, of a closed loop, in place of a rate. Of threads, while an
+    /// operation takes as long as is planned for.
     pub outstanding: Option<f64>,
     /// Share that reads, 0 to 1.
     pub reads: f64,
@@ -151,7 +152,7 @@ fn of_vm_group(plan: &Plan, (place, vm_group): (usize, &VmGroup), profile: &Prof
             flows: vm
                 .streams
                 .iter()
-                .filter_map(|stream| flow(stream, number))
+                .filter_map(|stream| flow(vm, stream, number))
                 .collect(),
         };
         Vm {
@@ -186,7 +187,7 @@ fn taken_bytes(vm_group: &VmGroup, disk: usize, size_bytes: u64) -> u64 {
 }
 
 /// What `stream` does to the disk of that number.
-fn flow(stream: &Stream, number: usize) -> Option<Flow> {
+fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
     let all: u64 = stream.weights.iter().map(|weight| u64::from(*weight)).sum();
     let share = f64::from(*stream.weights.get(number)?) / all as f64;
     if share == 0.0 || stream.mix.sizes.is_empty() {
@@ -195,6 +196,7 @@ fn flow(stream: &Stream, number: usize) -> Option<Flow> {
     let (per_s, outstanding) = match stream.pacing {
         Pacing::Open { per_second } => (per_second * share, None),
         Pacing::Closed { outstanding } => (0.0, Some(outstanding as f64 * share)),
+        Pacing::Threads(_) | Pacing::Commits { .. } => (0.0, Some(of_threads(vm, stream) * share)),
     };
     Some(Flow {
         stream: stream.name.clone(),
@@ -204,4 +206,28 @@ fn flow(stream: &Stream, number: usize) -> Option<Flow> {
         random: f64::from(stream.mix.random_percent) / 100.0,
         sizes: stream.mix.sizes.clone(),
     })
+}
+
+/// What the threads of a network have under way in one of its streams while each operation
+/// takes [`MEAN_LATENCY_LIMIT`], by the interactive response time law.
+fn of_threads(vm: &VmProfile, stream: &Stream) -> f64 {
+    let (threads, is_commits) = match stream.pacing {
+        Pacing::Commits { of } => (vm.streams[of].threads(), true),
+        _ => (stream.threads(), false),
+    };
+    let Some(threads) = threads else { return 0.0 };
+    let place = vm
+        .streams
+        .iter()
+        .position(|other| other.name == stream.name);
+    let commits = is_commits || place.is_some_and(|place| vm.commits_of(place).is_some());
+    let all = threads.operations + f64::from(u8::from(commits));
+    let own = match is_commits {
+        true => 1.0,
+        false => threads.operations,
+    };
+    let storage_s = all * MEAN_LATENCY_LIMIT.as_secs_f64();
+    let cycle_s = (threads.think + threads.work).as_secs_f64() + storage_s;
+    let waiting = threads.count as f64 * storage_s / cycle_s;
+    waiting.min(threads.connections as f64) * own / all
 }

@@ -6,9 +6,26 @@
 use site::plan::VmGroup;
 use std::sync::Arc;
 use workload::profile::{Pacing, VmProfile};
+use workload::threads::Threads;
 
-/// `vm` as one of `vm_group`: rates, loops and traces times its scale. A loop has one operation
-/// under way at least.
+/// Threads with what the VM group says of them.
+fn as_said(vm_group: &VmGroup, threads: Threads) -> Threads {
+    let count = vm_group.outstanding.map_or(threads.count, usize::from);
+    let own = match threads.connections == threads.count {
+        true => count,
+        false => threads.connections,
+    };
+    Threads {
+        count,
+        connections: vm_group.connections.map_or(own, usize::from),
+        think: vm_group.think.unwrap_or(threads.think),
+        work: vm_group.work.unwrap_or(threads.work),
+        ..threads
+    }
+}
+
+/// `vm` as one of `vm_group`: rates, loops, threads and traces times its scale. A loop has one
+/// operation under way at least.
 pub fn of(vm_group: &VmGroup, vm: &VmProfile) -> VmProfile {
     let mut vm = vm.clone();
     for stream in &mut vm.streams {
@@ -19,11 +36,17 @@ pub fn of(vm_group: &VmGroup, vm: &VmProfile) -> VmProfile {
                 *outstanding = ((said as f64 * vm_group.scale).round() as usize).max(1);
                 stream.outstanding_max = *outstanding;
             }
+            Pacing::Threads(threads) => {
+                let threads = as_said(vm_group, *threads).scaled(vm_group.scale);
+                stream.set_threads(threads);
+            }
+            Pacing::Commits { .. } => {}
         }
         if let Some(trace) = &mut stream.trace {
             Arc::make_mut(trace).speed *= vm_group.scale;
         }
     }
+    vm.settle();
     for (disk, bytes) in vm.disks.iter_mut().zip(&vm_group.disk_bytes) {
         disk.nominal_bytes = *bytes;
     }

@@ -98,15 +98,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 /// The busiest of every kind, and all that do more than a little.
 fn busy(text: &mut String, shares: &[Share]) {
     const LITTLE: f64 = 0.10;
-    for part in [
-        Part::Host,
-        Part::Link,
-        Part::Controller,
-        Part::Interconnect,
-        Part::Bus,
-        Part::Drives,
-        Part::Drive,
-    ] {
+    for part in Part::ALL {
         let mut of_part: Vec<&Share> = shares.iter().filter(|share| share.part == part).collect();
         of_part.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
         let shown = match part {

@@ -13,8 +13,9 @@ use engine::World;
 use engine::store::Debt;
 use std::rc::Rc;
 use workload::generator::{Kind, Operation};
-use workload::profile::{Pacing, Stream};
+use workload::profile::{Pacing, Stream, VmProfile};
 use workload::source::Source;
+use workload::threads::Threads;
 
 /// Writes between two looks at the checksums that have changed.
 const STEP: usize = 4096;
@@ -44,11 +45,21 @@ struct Writes {
 }
 
 /// The operations per second that a stream has a share by.
-fn share(stream: &Stream) -> f64 {
+fn share(vm: &VmProfile, stream: &Stream) -> f64 {
     match stream.pacing {
         Pacing::Open { per_second } => per_second,
         Pacing::Closed { outstanding } => outstanding as f64 * OF_CLOSED_PER_S,
+        Pacing::Threads(threads) => transactions(threads) * threads.operations,
+        Pacing::Commits { of } => vm.streams[of].threads().map_or(0.0, transactions),
     }
+}
+
+/// Transactions per second of a network whose operations take as long as those of closed loops.
+fn transactions(threads: Threads) -> f64 {
+    let storage_s = threads.operations / OF_CLOSED_PER_S;
+    let cycle_s = (threads.think + threads.work).as_secs_f64() + storage_s;
+    let of_connections = threads.connections as f64 / storage_s;
+    (threads.count as f64 / cycle_s).min(of_connections)
 }
 
 impl Writes {
@@ -66,7 +77,7 @@ impl Writes {
             let sources = sources.map_err(RehearseError::engine)?;
             for (stream, source) in vm.profile.streams.iter().zip(sources) {
                 if stream.mix.read_percent < 100 && matches!(source, Source::Drawn(_)) {
-                    sum += share(stream);
+                    sum += share(&vm.profile, stream);
                     shares.push(sum);
                     streams.push((Rc::clone(vm), source));
                 }

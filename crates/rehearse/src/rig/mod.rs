@@ -8,6 +8,7 @@ pub mod aged;
 mod network;
 mod pools;
 pub mod residents;
+mod threads;
 pub mod vm;
 mod vms;
 pub mod wiring;

@@ -9,13 +9,16 @@
 use super::Wiring;
 use crate::error::RehearseError;
 use crate::parts::disk::{DiskError, DiskRig, Stages};
+use crate::parts::gate::Gate;
 use crate::parts::halt::Halt;
 use crate::parts::host::HostRig;
 use crate::parts::world::RigWorld;
 use base::Time;
 use engine::World;
+use model::station::Station;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use workload::generator::Operation;
@@ -57,6 +60,12 @@ pub trait Vm: 'static {
     fn think(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Works for so long on one of its processors, of which there are as many as it takes unless
+    /// it says otherwise.
+    fn work(&self, world: &RigWorld, time: Duration) -> impl Future<Output = ()> {
+        world.sleep(time)
+    }
 }
 
 /// A VM and what it is on.
@@ -83,6 +92,8 @@ pub struct VmRig {
     pub did: Cell<(u64, u64)>,
     /// What goes by in a closed loop from the end of an operation to the next one.
     pub think: Duration,
+    /// Its virtual processors, which transactions work on.
+    pub vcpus: RefCell<Station>,
 }
 
 impl VmRig {
@@ -150,6 +161,13 @@ impl Vm for VmRig {
 
     fn think(&self) -> Duration {
         self.think
+    }
+
+    async fn work(&self, world: &RigWorld, time: Duration) {
+        if !time.is_zero() {
+            let served = self.vcpus.borrow_mut().serve(world.now(), time);
+            world.sleep_until(served.end).await;
+        }
     }
 
     fn did(&self, bytes: u64) {
@@ -227,7 +245,7 @@ pub struct StageSums {
 
 /// A stream at work.
 pub struct StreamRun<V = VmRig> {
-    world: RigWorld,
+    pub(super) world: RigWorld,
     /// When the run began; all times of the recorder count from there.
     began: Time,
     window: Cell<Window>,
@@ -245,6 +263,12 @@ pub struct StreamRun<V = VmRig> {
     due: RefCell<std::collections::VecDeque<Operation>>,
     is_over: Cell<bool>,
     pace: Cell<Pace>,
+    /// Of the threads' own draws.
+    pub(super) seed: u64,
+    /// Threads that are in a transaction, of a closed network.
+    pub(super) connections: Gate,
+    /// Whose operations end its transactions, where that is so.
+    pub(super) commits: RefCell<Option<Rc<StreamRun<V>>>>,
 }
 
 /// How an open loop's time goes: `factor` as fast as drawn, from an instant on.
@@ -274,31 +298,54 @@ impl<V: Vm> StreamRun<V> {
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<Rc<StreamRun<V>>>, RehearseError> {
         let sources = Source::of_vm(vm.profile(), &vm.disk_bytes(), seed);
-        let stream = |(stream, source): (usize, Source)| {
-            let open = matches!(vm.profile().streams[stream].pacing, Pacing::Open { .. });
-            Rc::new(StreamRun {
-                world: world.clone(),
-                began: world.now(),
-                window: Cell::new(window),
-                ends: Cell::new(window.end),
-                vm: Rc::clone(vm),
-                stream,
-                source: RefCell::new(source),
-                recorder: RefCell::new(Recorder::new(window, open)),
-                ledger: Rc::clone(ledger),
-                stages: Cell::default(),
-                under_way: Cell::new(0),
-                due: RefCell::default(),
-                is_over: Cell::new(false),
-                pace: Cell::new(Pace {
-                    from: Time(0),
-                    drawn: Time(0),
-                    factor: 1.0,
-                }),
-            })
-        };
-        let sources = sources.map_err(RehearseError::engine)?;
-        Ok(sources.into_iter().enumerate().map(stream).collect())
+        let sources = sources.map_err(RehearseError::engine)?.into_iter();
+        let streams: Vec<Rc<StreamRun<V>>> = sources
+            .enumerate()
+            .map(|stream| Rc::new(StreamRun::new(world, vm, stream, (window, seed), ledger)))
+            .collect();
+        for (index, stream) in streams.iter().enumerate() {
+            let commits = vm.profile().commits_of(index);
+            let commits = commits.map(|commits| Rc::clone(&streams[commits]));
+            stream.commits.replace(commits);
+        }
+        Ok(streams)
+    }
+
+    fn new(
+        world: &RigWorld,
+        vm: &Rc<V>,
+        (stream, source): (usize, Source),
+        (window, seed): (Window, u64),
+        ledger: &Rc<Ledger>,
+    ) -> StreamRun<V> {
+        let of_profile = &vm.profile().streams[stream];
+        let open = matches!(of_profile.pacing, Pacing::Open { .. });
+        let connections = of_profile
+            .threads()
+            .map_or(1, |threads| threads.connections);
+        StreamRun {
+            world: world.clone(),
+            began: world.now(),
+            window: Cell::new(window),
+            ends: Cell::new(window.end),
+            vm: Rc::clone(vm),
+            stream,
+            source: RefCell::new(source),
+            recorder: RefCell::new(Recorder::new(window, open)),
+            ledger: Rc::clone(ledger),
+            stages: Cell::default(),
+            under_way: Cell::new(0),
+            due: RefCell::default(),
+            is_over: Cell::new(false),
+            pace: Cell::new(Pace {
+                from: Time(0),
+                drawn: Time(0),
+                factor: 1.0,
+            }),
+            seed,
+            connections: Gate::new(connections),
+            commits: RefCell::default(),
+        }
     }
 
     /// Sets it to work.
@@ -310,17 +357,20 @@ impl<V: Vm> StreamRun<V> {
                 }
             }
             Pacing::Open { .. } => self.world.spawn(Rc::clone(self).arrivals()),
+            Pacing::Threads(threads) => self.start_threads(threads, 0..threads.count),
+            // Its operations are drawn by the threads whose commits they are.
+            Pacing::Commits { .. } => {}
         }
     }
 
     /// Time of the run.
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time(self.world.now().since(self.began).as_nanos() as u64)
     }
 
     /// The next operation; none at the end of a trace, and after what a trace that has
     /// changed since it was looked through says, which counts as a failed operation.
-    fn draw(&self) -> Option<Operation> {
+    pub(super) fn draw(&self) -> Option<Operation> {
         self.source.borrow_mut().draw().unwrap_or_else(|error| {
             let (now, mut recorder) = (self.now(), self.recorder.borrow_mut());
             recorder.issued(now, Duration::ZERO);
@@ -336,26 +386,23 @@ impl<V: Vm> StreamRun<V> {
             .map_or(Duration::ZERO, |first| self.now().since(first.at))
     }
 
-    fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.is_over.get() || self.now() >= self.ends.get()
     }
 
     /// Has it ask for so many times as much from now on, on top of what was said before: an
-    /// open loop more often, a closed one with more under way.
+    /// open loop more often, a closed one with more under way, or more threads.
     pub fn speed_up(self: &Rc<Self>, factor: f64) {
         match self.vm.profile().streams[self.stream].pacing {
             Pacing::Closed { outstanding } => {
-                let before = self.pace.get().factor;
-                let slots = |factor: f64| (outstanding as f64 * factor).round() as usize;
-                for _ in slots(before)..slots(before * factor) {
+                for _ in self.more(outstanding, factor) {
                     self.world.spawn(Rc::clone(self).closed());
                 }
-                let factor = before * factor;
-                self.pace.set(Pace {
-                    factor,
-                    ..self.pace.get()
-                });
             }
+            Pacing::Threads(threads) => {
+                self.start_threads(threads, self.more(threads.count, factor));
+            }
+            Pacing::Commits { .. } => {}
             Pacing::Open { .. } => {
                 let (now, pace) = (self.now(), self.pace.get());
                 self.pace.set(Pace {
@@ -365,6 +412,17 @@ impl<V: Vm> StreamRun<V> {
                 });
             }
         }
+    }
+
+    /// The numbers of what is to be there beside what is, of `count` at first.
+    fn more(&self, count: usize, factor: f64) -> Range<usize> {
+        let before = self.pace.get().factor;
+        let slots = |factor: f64| (count as f64 * factor).round() as usize;
+        self.pace.set(Pace {
+            factor: before * factor,
+            ..self.pace.get()
+        });
+        slots(before)..slots(before * factor)
     }
 
     /// One of a closed loop's slots.
@@ -449,7 +507,7 @@ impl<V: Vm> StreamRun<V> {
     }
 
     /// Whether it went well.
-    async fn operate(&self, operation: Operation, at: Time) -> bool {
+    pub(super) async fn operate(&self, operation: Operation, at: Time) -> bool {
         let issued = self.now();
         self.ledger.issue(issued);
         self.recorder.borrow_mut().issued(issued, Duration::ZERO);
@@ -469,6 +527,11 @@ impl<V: Vm> StreamRun<V> {
             Err(error) => recorder.failed(now, error),
         }
         went_well
+    }
+
+    /// A transaction that began at `began` has ended.
+    pub(super) fn transacted(&self, began: Time) {
+        self.recorder.borrow_mut().transacted(self.now(), began);
     }
 
     fn add(&self, stages: &Stages) {
@@ -514,4 +577,4 @@ impl<V: Vm> StreamRun<V> {
 }
 
 /// A VM whose I/O fails tries again after so long.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);

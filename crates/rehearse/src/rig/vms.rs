@@ -12,6 +12,7 @@ use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use crate::plan::profiles::Profiles;
 use crate::plan::resident;
+use model::station::Station;
 use site::plan::{Initiator, Luns, Machine, Plan, VmGroup};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -136,6 +137,7 @@ impl Builder<'_> {
             let owner = (host, &adapter_gate, &life);
             disks.push(self.disk(&profile, number, owner)?);
         }
+        let vcpus = Station::new(profile.compute.vcpus.max(1) as usize);
         Ok(Rc::new(VmRig {
             name: profile.name.clone(),
             vm_group: self.vm_group.name.clone(),
@@ -147,7 +149,8 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
-            think: self.vm_group.think,
+            think: self.vm_group.think.unwrap_or_default(),
+            vcpus: RefCell::new(vcpus),
         }))
     }
 

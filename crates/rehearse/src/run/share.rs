@@ -1,15 +1,19 @@
 //! The utilisation of every part in the measured window, from which bottlenecks are read.
 
 use crate::rig::Rig;
+use crate::rig::vm::VmRig;
 use model::hdd::STROKE_PARTS;
 use model::station::Snapshot;
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// What kind of thing is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
+    /// The virtual processors of a VM, for its transactions.
+    Vm,
     /// A host's processor, for I/O.
     Host,
     /// A port or a link between networks, one direction.
@@ -27,9 +31,22 @@ pub enum Part {
 }
 
 impl Part {
+    /// All kinds, in the order of an I/O.
+    pub const ALL: [Part; 8] = [
+        Part::Vm,
+        Part::Host,
+        Part::Link,
+        Part::Controller,
+        Part::Interconnect,
+        Part::Bus,
+        Part::Drives,
+        Part::Drive,
+    ];
+
     /// As reports write it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Part::Vm => "processor of VM",
             Part::Host => "host processor",
             Part::Link => "link",
             Part::Controller => "controller processor",
@@ -62,6 +79,8 @@ pub struct Share {
 
 /// What everything did until an instant.
 pub struct Meter {
+    /// VMs with transactions, by name.
+    vms: Vec<(String, Snapshot)>,
     hosts: Vec<Snapshot>,
     controllers: Vec<Snapshot>,
     buses: Vec<Snapshot>,
@@ -111,6 +130,7 @@ impl Meter {
             }
         }
         Meter {
+            vms: vms(rig),
             hosts: rig.hosts.iter().map(|host| host.cpu()).collect(),
             controllers: rig.controllers.iter().map(|c| c.cpu()).collect(),
             buses: rig
@@ -125,10 +145,11 @@ impl Meter {
     }
 
     /// How busy everything was since an earlier reading of the same rig, in the order of an
-    /// I/O: hosts, links, controllers, buses, drives.
+    /// I/O: VMs, hosts, links, controllers, buses, drives.
     pub fn shares(&self, earlier: &Meter, rig: &Rig) -> Vec<Share> {
         let seconds = (self.at - earlier.at).as_secs_f64();
         let mut shares = Vec::new();
+        of_vms(&self.vms, &earlier.vms, &mut shares);
         let names = rig.hosts.iter().map(|host| host.name.as_str());
         stations(Part::Host, names, &self.hosts, &earlier.hosts, &mut shares);
         let lane = |((part, name, now), (_, _, before)): (
@@ -165,6 +186,26 @@ impl Meter {
         shares.extend(drives.into_iter().map(|(_, share)| share));
         shares
     }
+}
+
+/// The processors of VMs that do transactions.
+fn vms(rig: &Rig) -> Vec<(String, Snapshot)> {
+    let now = engine::World::now(&rig.world);
+    let transacts = |vm: &&Rc<VmRig>| {
+        let mut streams = vm.profile.streams.iter();
+        streams.any(|stream| stream.threads().is_some())
+    };
+    let vms = rig.vms.iter().filter(transacts);
+    vms.map(|vm| (vm.name.clone(), vm.vcpus.borrow().snapshot(now)))
+        .collect()
+}
+
+fn of_vms(now: &[(String, Snapshot)], before: &[(String, Snapshot)], shares: &mut Vec<Share>) {
+    let names = now.iter().map(|(name, _)| name.as_str());
+    let only = |vms: &[(String, Snapshot)]| -> Vec<Snapshot> {
+        vms.iter().map(|(_, snapshot)| *snapshot).collect()
+    };
+    stations(Part::Vm, names, &only(now), &only(before), shares);
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {

@@ -101,7 +101,7 @@ async fn boot(scene: &Rc<Scene>, vm: &Rc<VmRig>, operations: u32, bytes: &Rc<Cel
     let generator = Rc::new(RefCell::new(generators.remove(0)));
     let outstanding = match profile.streams[0].pacing {
         Pacing::Closed { outstanding } => outstanding,
-        Pacing::Open { .. } => unreachable!("a boot waits for what it reads"),
+        _ => unreachable!("a boot waits for what it reads"),
     };
     let (left, life) = (Rc::new(Cell::new(operations)), vm.life.get());
     let slots = (0..outstanding).map(|_| {

@@ -9,6 +9,7 @@
 
 mod advice;
 mod check_model;
+mod closed;
 mod common;
 mod fit;
 mod limits;

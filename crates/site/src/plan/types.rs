@@ -377,10 +377,15 @@ pub struct VmGroup {
     pub filled_percent: u8,
     /// Factor on rates, above zero.
     pub scale: f64,
-    /// In the place of what the profile has under way in closed loops.
+    /// In the place of what the profile has under way in closed loops, and of its threads.
     pub outstanding: Option<u16>,
-    /// Between the end of an operation of a closed loop and the next one in its place.
-    pub think: Duration,
+    /// Between the end of an operation of a closed loop and the next one in its place; of threads
+    /// the mean between two transactions, in the place of the profile's.
+    pub think: Option<Duration>,
+    /// Mean processor time of a transaction, in the place of the profile's.
+    pub work: Option<Duration>,
+    /// Threads that are in a transaction at a time, in the place of the profile's.
+    pub connections: Option<u16>,
     /// Memory of each VM, which a move or a restart takes time for; in the place of the
     /// profile's.
     pub memory_bytes: Option<u64>,

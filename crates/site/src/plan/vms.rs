@@ -5,7 +5,6 @@ use super::types::{Adapter, Luns, Machine, VmGroup};
 use crate::read::{Rows, VmRow};
 use crate::table::Row;
 use crate::types::{Export, Host, Initiators, Provisioning, Vm, Volume};
-use std::time::Duration;
 
 /// How much of each thin disk is written before, percent.
 const FILLED_PERCENT: u8 = 100;
@@ -76,7 +75,9 @@ fn of_vm(rows: &Rows, row: &Row<VmRow>, hosts: &[Machine]) -> VmGroup {
         filled_percent: row.item.filled_percent.unwrap_or(FILLED_PERCENT),
         scale: vm.rate_scale,
         outstanding: None,
-        think: Duration::ZERO,
+        think: None,
+        work: None,
+        connections: None,
         memory_bytes: None,
         limit_iops: None,
         disk_bytes: volumes.iter().map(|volume| volume.size_bytes).collect(),

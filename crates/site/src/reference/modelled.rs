@@ -178,18 +178,30 @@ const VM_GROUP: &[Key] = &[
     ),
     key(
         "scale",
-        "Factor on the rates of open loops, on what closed ones have under way, and on the speed of a trace.",
+        "Factor on the rates of open loops, on what closed ones have under way, on what threads ask for, and on the speed of a \
+         trace.",
         "1",
     ),
     key(
         "outstanding",
-        "Operations under way in closed loops.",
+        "Operations under way in closed loops, or threads of [closed networks](plans.md#closed-networks).",
         "the profile's",
     ),
     key(
         "think",
-        "Time in closed loops from the end of an operation to the next one in its place.",
-        "none",
+        "Time in closed loops from the end of an operation to the next one in its place. Of threads the mean time between two \
+         transactions.",
+        "the profile's; none in loops",
+    ),
+    key(
+        "work",
+        "Mean processor time of a transaction, of threads.",
+        "the profile's",
+    ),
+    key(
+        "connections",
+        "Threads of a VM that are in a transaction at a time.",
+        "the profile's",
     ),
     key("memory", "Memory of each VM.", "the profile's"),
     key(

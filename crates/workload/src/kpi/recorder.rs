@@ -129,6 +129,11 @@ pub struct Measured {
     pub outstanding_ns: u128,
     /// The length of its intervals; none where nothing was taken down.
     pub interval: Option<Duration>,
+    /// Transactions that completed inside the window, of closed networks.
+    pub transactions: u64,
+    /// Their response times, from the end of the think time to the end of the last operation; of
+    /// those that began in the window.
+    pub transaction: Latency,
 }
 
 /// At most this many failures are kept word by word.
@@ -161,6 +166,8 @@ impl Measured {
         self.told.extend_from_slice(&other.told);
         self.told.truncate(FAILURES_KEPT);
         self.outstanding_ns += other.outstanding_ns;
+        self.transactions += other.transactions;
+        self.transaction.merge(&other.transaction);
     }
 
     /// Operations that completed inside the window.
@@ -268,6 +275,16 @@ impl Recorder {
         self.outstanding -= 1;
         self.measured.failed += 1;
         self.measured.lost += 1;
+    }
+
+    /// A transaction that began at `began` has ended.
+    pub fn transacted(&mut self, now: Time, began: Time) {
+        if self.window.holds(now) {
+            self.measured.transactions += 1;
+        }
+        if self.window.holds(began) {
+            self.measured.transaction.record(now - began);
+        }
     }
 
     /// The run is over and an operation of `kind`, intended for `at`, has not

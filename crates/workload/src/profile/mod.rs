@@ -11,6 +11,7 @@
 
 pub mod boot_storm;
 mod catalogue;
+mod closed;
 mod ecommerce20;
 pub mod hetero10;
 mod oio_ladder;
@@ -135,7 +136,8 @@ impl Default for Limits {
 }
 
 impl Profile {
-    /// Every rate multiplied by `factor`. Closed loops stay as they are.
+    /// Every rate, and the threads of closed networks, multiplied by `factor`. Loops that keep
+    /// operations under way stay as they are.
     pub fn scaled(mut self, factor: f64) -> Profile {
         for vm in &mut self.vms {
             vm.scale(factor);
@@ -231,11 +233,30 @@ impl Profile {
 }
 
 impl VmProfile {
-    /// Multiplies the rates of its open loops.
+    /// Multiplies the rates of its open loops, and the threads of its closed networks.
     pub fn scale(&mut self, factor: f64) {
         for stream in &mut self.streams {
             stream.scale(factor);
         }
+        self.settle();
+    }
+
+    /// Lets streams of commits have as many operations under way as the threads whose they are:
+    /// to be called when threads have changed.
+    pub fn settle(&mut self) {
+        for index in 0..self.streams.len() {
+            if let Pacing::Commits { of } = self.streams[index].pacing
+                && let Some(threads) = self.streams.get(of).and_then(Stream::threads)
+            {
+                self.streams[index].outstanding_max = threads.outstanding_max();
+            }
+        }
+    }
+
+    /// The stream of the commits of stream `index`, if it has one.
+    pub fn commits_of(&self, index: usize) -> Option<usize> {
+        let mut streams = self.streams.iter();
+        streams.position(|stream| stream.pacing == Pacing::Commits { of: index })
     }
 
     /// Operations per second of its open loops together.
@@ -315,6 +336,23 @@ impl VmProfile {
             {
                 return Err(format!("two streams are called {name}"));
             }
+            self.check_commits(index)?;
+        }
+        Ok(())
+    }
+
+    /// Commits belong to threads, and no two streams to the same.
+    fn check_commits(&self, index: usize) -> Result<(), String> {
+        let stream = &self.streams[index];
+        let Pacing::Commits { of } = stream.pacing else {
+            return Ok(());
+        };
+        let threads = self.streams.get(of).and_then(Stream::threads);
+        if threads.is_none() || self.commits_of(of) != Some(index) {
+            let name = &stream.name;
+            return Err(format!(
+                "stream {name}: it commits for no threads of its own"
+            ));
         }
         Ok(())
     }

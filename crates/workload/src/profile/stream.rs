@@ -2,6 +2,7 @@
 
 use super::{IO_BYTES_MAX, IO_GRAIN_BYTES};
 use crate::locality::Locality;
+use crate::threads::Threads;
 use crate::trace::Trace;
 use std::sync::Arc;
 
@@ -65,6 +66,14 @@ pub enum Pacing {
         /// Operations kept under way.
         outstanding: usize,
     },
+    /// Threads do transactions, and each waits for its operations: a closed network.
+    Threads(Threads),
+    /// Each transaction of another stream of the VM ends with an operation of this one, which its
+    /// thread waits for.
+    Commits {
+        /// Which of the VM's streams, one of [`Pacing::Threads`].
+        of: usize,
+    },
 }
 
 impl Mix {
@@ -93,7 +102,18 @@ impl Pacing {
     pub fn per_second(self) -> Option<f64> {
         match self {
             Pacing::Open { per_second } => Some(per_second),
-            Pacing::Closed { .. } => None,
+            Pacing::Closed { .. } | Pacing::Threads(_) | Pacing::Commits { .. } => None,
+        }
+    }
+
+    /// Operations under way at most, where nothing else says so. A stream of commits has as many
+    /// as the threads whose they are, which its VM knows.
+    fn outstanding_max(self) -> usize {
+        match self {
+            Pacing::Open { .. } => OUTSTANDING_MAX,
+            Pacing::Closed { outstanding } => outstanding,
+            Pacing::Threads(threads) => threads.outstanding_max(),
+            Pacing::Commits { .. } => 1,
         }
     }
 }
@@ -109,10 +129,7 @@ impl Stream {
             pacing,
             weights: weights.to_vec(),
             workers_per_disk: 1,
-            outstanding_max: match pacing {
-                Pacing::Open { .. } => OUTSTANDING_MAX,
-                Pacing::Closed { outstanding } => outstanding,
-            },
+            outstanding_max: pacing.outstanding_max(),
             trace: None,
         }
     }
@@ -139,13 +156,34 @@ impl Stream {
         (0..disks).map(on).collect()
     }
 
-    /// Multiplies the rate, of an open loop; closed ones stay as they are.
+    /// Multiplies the rate of an open loop, or the threads of a network; loops that keep
+    /// operations under way stay as they are.
     pub(super) fn scale(&mut self, factor: f64) {
-        if let Pacing::Open { per_second } = &mut self.pacing {
-            *per_second *= factor;
+        match self.pacing {
+            Pacing::Open { per_second } => {
+                self.pacing = Pacing::Open {
+                    per_second: per_second * factor,
+                };
+            }
+            Pacing::Threads(threads) => self.set_threads(threads.scaled(factor)),
+            Pacing::Closed { .. } | Pacing::Commits { .. } => {}
         }
         if let Some(trace) = &mut self.trace {
             Arc::make_mut(trace).speed *= factor;
+        }
+    }
+
+    /// Gives it other threads.
+    pub fn set_threads(&mut self, threads: Threads) {
+        self.pacing = Pacing::Threads(threads);
+        self.outstanding_max = threads.outstanding_max();
+    }
+
+    /// Its threads, if it is a closed network.
+    pub fn threads(&self) -> Option<Threads> {
+        match self.pacing {
+            Pacing::Threads(threads) => Some(threads),
+            _ => None,
         }
     }
 
@@ -186,6 +224,7 @@ impl Stream {
                 Err(format!("a rate of {per_second} per second"))
             }
             Pacing::Closed { outstanding: 0 } => Err("a queue depth of 0".into()),
+            Pacing::Threads(threads) => threads.check(),
             _ => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ pub use html::{LimitColumn, html, kpi_table, over_time, vm_charts};
 pub use schema::{
     IntervalLatencyReport, IntervalReport, KindReport, LatencyReport, LimitReport, MachineReport,
     OriginReport, OutageReport, PercentilePoint, Report, SCHEMA, SecondReport, StreamReport,
-    Verdict, VmOutageReport, VmReport,
+    TransactionReport, Verdict, VmOutageReport, VmReport,
 };
 pub use table::table;
 
@@ -151,6 +151,8 @@ fn of_streams<E>(profile: &VmProfile, of_vm: &VmOutcome<E>, window: Window) -> V
             writes_per_s: rates.per_s(measured.write.completed),
             read: of_kind(&measured.read),
             write: of_kind(&measured.write),
+            queue_length: queue_length(measured, window),
+            transactions: of_transactions(measured, window),
             offered_per_s: measured.offered.map(|offered| rates.per_s(offered)),
             achieved_percent: rates.achieved.map(|achieved| achieved * 100.0),
             valid: rates.valid,
@@ -196,15 +198,26 @@ impl Rates {
     }
 }
 
+/// Operations under way in the mean.
+fn queue_length(measured: &Measured, window: Window) -> f64 {
+    match window.seconds() {
+        seconds if seconds > 0.0 => measured.outstanding_ns as f64 / (seconds * 1e9),
+        _ => 0.0,
+    }
+}
+
+/// Transactions, where there were any.
+fn of_transactions(measured: &Measured, window: Window) -> Option<TransactionReport> {
+    let any = measured.transactions > 0 || measured.transaction.count() > 0;
+    any.then(|| TransactionReport {
+        per_s: Rates::of(measured, window).per_s(measured.transactions),
+        response: of_latency(&measured.transaction),
+    })
+}
+
 fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits) -> VmReport {
     let rates = Rates::of(measured, window);
-    let seconds = rates.seconds;
     let per_s = |count: u64| rates.per_s(count);
-    let queue_length = if seconds > 0.0 {
-        measured.outstanding_ns as f64 / (seconds * 1e9)
-    } else {
-        0.0
-    };
     let service_s = [&measured.read, &measured.write]
         .map(|kind| kind.service.mean_ms() / 1e3 * per_s(kind.completed));
     VmReport {
@@ -217,8 +230,9 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         megabytes_per_s: per_s(measured.read.bytes + measured.write.bytes) / 1e6,
         read: of_kind(&measured.read),
         write: of_kind(&measured.write),
-        queue_length,
+        queue_length: queue_length(measured, window),
         queue_length_by_littles_law: service_s.iter().sum(),
+        transactions: of_transactions(measured, window),
         offered_per_s: measured.offered.map(per_s),
         achieved_percent: rates.achieved.map(|achieved| achieved * 100.0),
         valid: rates.valid,

@@ -117,6 +117,9 @@ pub struct VmReport {
     /// The same by Little's law: rate × mean service time. A large difference
     /// means that the run was not in a steady state.
     pub queue_length_by_littles_law: f64,
+    /// Transactions of closed networks; null where there were none.
+    #[serde(default)]
+    pub transactions: Option<TransactionReport>,
     /// Operations due per second of the window; null for a closed loop.
     pub offered_per_s: Option<f64>,
     /// Completed of due, in the window; null for a closed loop.
@@ -205,12 +208,27 @@ pub struct StreamReport {
     pub read: KindReport,
     /// Latencies of the writes that completed in the window.
     pub write: KindReport,
+    /// Mean number of operations at the target.
+    #[serde(default)]
+    pub queue_length: f64,
+    /// Transactions of a closed network; null where there were none.
+    #[serde(default)]
+    pub transactions: Option<TransactionReport>,
     /// Operations due per second of the window; null for a closed loop.
     pub offered_per_s: Option<f64>,
     /// Completed of due, in the window; null for a closed loop.
     pub achieved_percent: Option<f64>,
     /// Whether enough of what was due completed for the KPIs to mean something.
     pub valid: bool,
+}
+
+/// Transactions of threads that wait for their operations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransactionReport {
+    /// Transactions completed per second of the window.
+    pub per_s: f64,
+    /// From the end of the think time to the end of the transaction's last operation.
+    pub response: LatencyReport,
 }
 
 /// Latencies of one kind of operation.

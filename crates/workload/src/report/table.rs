@@ -37,6 +37,14 @@ pub fn table(report: &Report) -> String {
         text.push('\n');
     }
     text.push('\n');
+    for line in report
+        .vms
+        .iter()
+        .chain([&report.total])
+        .filter_map(transactions)
+    {
+        text.push_str(&line);
+    }
     text.push_str(&notes(report));
     text
 }
@@ -209,6 +217,24 @@ fn notes(report: &Report) -> String {
     report.outages.iter().map(outage).for_each(&mut say);
     say(format!("Result: {}", words(report.verdict)));
     text
+}
+
+/// What the closed networks of a VM do, and what is under way for that.
+pub(super) fn transactions(vm: &VmReport) -> Option<String> {
+    let of_vm = vm.transactions?;
+    // Of the total, or of a VM whose streams tell it apart.
+    let streams = vm.streams.iter();
+    let own = streams.filter(|stream| stream.transactions.is_some());
+    let under_way: f64 = match vm.streams.is_empty() {
+        true => vm.queue_length,
+        false => own.map(|stream| stream.queue_length).sum(),
+    };
+    Some(format!(
+        "{}: {:.1} transactions/s, {} ms each; {under_way:.1} operations under way.\n",
+        vm.name,
+        of_vm.per_s,
+        millis(of_vm.response.mean_ms),
+    ))
 }
 
 /// An outage in a line.

@@ -1,7 +1,7 @@
 //! The KPIs of all VMs as a table.
 
 use crate::report::page::{escape, put, table};
-use crate::report::table::{millis, several};
+use crate::report::table::{self as text, millis, several};
 use crate::report::{KindReport, Report, StreamReport, VmReport};
 
 /// What the column of limits is for.
@@ -37,6 +37,16 @@ pub fn kpi_table(report: &Report, limits: LimitColumn) -> String {
         + "<p class=\"small\">Response times count from the intended start of each operation. \
            Queue: mean number of operations at the target. Achieved: completed of what was due; \
            a closed loop has nothing due.</p>\n"
+        + &transactions(report)
+}
+
+/// What closed networks did, VM by VM; nothing where there are none.
+fn transactions(report: &Report) -> String {
+    let all = report.vms.iter().chain([&report.total]);
+    let lines = all.filter_map(text::transactions);
+    lines
+        .map(|line| format!("<p>{}</p>\n", escape(line.trim_end())))
+        .collect()
 }
 
 /// The lines of a VM, reads and writes.
