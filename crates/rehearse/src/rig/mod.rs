@@ -24,7 +24,7 @@ use crate::parts::world::RigWorld;
 use crate::parts::write_region::WriteRegion;
 use crate::plan::catalog;
 use crate::plan::profiles::Profiles;
-use site::plan::Plan;
+use site::plan::{Event, Happening, Plan};
 use std::future::Future;
 use std::rc::Rc;
 use world_sim::Outcome;
@@ -82,20 +82,24 @@ impl Rig {
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig, profiles)?;
-        for pool in rig
-            .pools
-            .iter()
-            .filter(|pool| pool.controller.writes_anywhere())
-        {
-            let made = rig.finish(WriteRegion::make(pool))?;
-            let region = made.map_err(RehearseError::engine)?;
-            region.map(|region| pool.write_region.set(region));
+        if !plan.events.iter().any(asks_what_volumes_hold) {
+            rig.free_stripes()?;
         }
         // A run is of an array that has run for a long time.
         rig.pools.iter().for_each(|pool| pool.pool.warm_checksums());
         residents::check(plan, &rig)?;
         residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)
+    }
+
+    /// Has pools that write anywhere know where.
+    fn free_stripes(&self) -> Result<(), RehearseError> {
+        let pools = self.pools.iter();
+        for pool in pools.filter(|pool| pool.controller.writes_anywhere()) {
+            let made = self.finish(WriteRegion::make(pool))?;
+            let _ = pool.write_region.set(made.map_err(RehearseError::engine)?);
+        }
+        Ok(())
     }
 
     /// All drives, pool by pool.
@@ -115,6 +119,15 @@ impl Rig {
     pub fn finish<T>(&self, root: impl Future<Output = T>) -> Result<T, RehearseError> {
         finish(&self.world, root)
     }
+}
+
+/// Whether it counts for an event what the VMs have written to their volumes.
+fn asks_what_volumes_hold(event: &Event) -> bool {
+    use Happening::{Clone, MoveStorage, Restore, Snapshot};
+    matches!(
+        event.what,
+        Clone { .. } | MoveStorage { .. } | Restore { .. } | Snapshot { .. }
+    )
 }
 
 impl Drop for Rig {

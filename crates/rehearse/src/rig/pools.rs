@@ -199,36 +199,51 @@ fn into_write_cache(pool: &Lane<RigWorld>, drives: &[Rc<DriveRig>]) {
     }
 }
 
-/// Data lies on the whole stroke of every drive.
-fn spread(pool: &Lane<RigWorld>, made_of: &MadeOf) {
+/// Has every drive know where its zones lie: from where on, and how far apart. A spare may stand in for
+/// any of them; groups of a pool are mostly alike.
+fn tell_zones(pool: &Lane<RigWorld>, made_of: &MadeOf, tell: impl Fn(&DriveRig, Zones)) {
     let info = pool.info();
-    let start = DriveOffset(info.data_start);
     for (group, (_, drives)) in info.groups.iter().zip(&made_of.groups) {
-        // A spare may stand in for any of them; groups of a pool are mostly alike.
+        let zones = Zones {
+            start: DriveOffset(info.data_start),
+            stride_bytes: group.zone_stride_bytes,
+            data_bytes: group.zone_bytes,
+        };
         for drive in drives.iter().chain(&made_of.spares) {
-            let capacity_bytes = drive.capacity_bytes();
-            drive.set_spread(Spread::over(start, group.zone_stride_bytes, capacity_bytes));
+            tell(drive, zones);
         }
     }
 }
 
+/// The zones of a drive.
+#[derive(Clone, Copy)]
+struct Zones {
+    start: DriveOffset,
+    stride_bytes: u64,
+    data_bytes: u64,
+}
+
+/// Data lies on the whole stroke of every drive.
+fn spread(pool: &Lane<RigWorld>, made_of: &MadeOf) {
+    tell_zones(pool, made_of, |drive, zones| {
+        let capacity_bytes = drive.capacity_bytes();
+        drive.set_spread(Spread::over(
+            zones.start,
+            zones.stride_bytes,
+            capacity_bytes,
+        ));
+    });
+}
+
 /// Sums go along with the data, on every drive; and so they are never out of RAM.
 fn sums_along(pool: &Lane<RigWorld>, made_of: &MadeOf) {
-    let info = pool.info();
-    for (group, (_, drives)) in info.groups.iter().zip(&made_of.groups) {
-        let stride_bytes = group.zone_stride_bytes;
-        let sums = SumsAlong {
-            start: DriveOffset(info.data_start),
-            stride_bytes,
-            sums_bytes: stride_bytes - group.zone_bytes,
-        };
-        drives.iter().for_each(|drive| drive.set_sums_along(sums));
-        // A spare may stand in for any of them; groups of a pool are mostly alike.
-        made_of
-            .spares
-            .iter()
-            .for_each(|spare| spare.set_sums_along(sums));
-    }
+    tell_zones(pool, made_of, |drive, zones| {
+        drive.set_sums_along(SumsAlong {
+            start: zones.start,
+            stride_bytes: zones.stride_bytes,
+            sums_bytes: zones.stride_bytes - zones.data_bytes,
+        });
+    });
     pool.store().integrity.set_budget(usize::MAX / 4);
     pool.store().integrity.set_apart(false);
 }

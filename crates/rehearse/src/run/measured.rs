@@ -2,7 +2,7 @@
 
 use super::settled::{self, Settling};
 use super::share::{Meter, Share};
-use super::{Going, Watch, report, settle};
+use super::{Going, IsWorthIt, Watch, report, settle};
 use crate::error::RehearseError;
 use crate::parts::world::RigWorld;
 use crate::rig::vm::StreamRun;
@@ -33,19 +33,23 @@ pub(super) fn window_after(plan: &Plan, began_after: Duration) -> Window {
 /// The first window of `plan`, or the one that lasts; then the load ends. `None` when `watch` has stopped
 /// the run.
 pub(super) async fn measured(
-    (plan, lasts): (&Plan, bool),
+    (plan, goes_on): (&Plan, Option<IsWorthIt<'_>>),
     (rig, seed): (&Rig, u64),
     going: &Going,
     mut watch: Option<Watch<'_>>,
 ) -> Result<Option<Measurement>, RehearseError> {
-    if lasts {
+    if goes_on.is_some() {
         let streams = going.streams.iter();
         streams.for_each(|stream| stream.goes_on_until(Time(u64::MAX)));
     }
     let Some(first) = measure(plan, rig, (going, &mut watch)).await else {
         return Ok(None);
     };
-    let measured = match lasts && !first.settling.is_settled {
+    let is_worth_it = |is_worth_it: IsWorthIt<'_>| {
+        let (load, _) = report(plan, rig, (first.window, seed), &going.streams);
+        is_worth_it(&load)
+    };
+    let measured = match !first.settling.is_settled && goes_on.is_some_and(is_worth_it) {
         true => measure_sustained(plan, (rig, seed), going, first).await,
         false => Ok(first),
     };

@@ -91,10 +91,25 @@ pub fn run_lasting(
     seed: u64,
     profiles: Profiles<'_>,
 ) -> Result<Outcome, RehearseError> {
-    let lasts = may_go_on(plan);
-    let outcome = run_for((plan, lasts), (seed, profiles), None)?;
+    run_lasting_if(plan, (seed, profiles), &|_| true)
+}
+
+/// The same, where the first window is worth it; else that window is all.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_lasting_if(
+    plan: &Plan,
+    (seed, profiles): (u64, Profiles<'_>),
+    is_worth_it: IsWorthIt<'_>,
+) -> Result<Outcome, RehearseError> {
+    let goes_on = may_go_on(plan).then_some(is_worth_it);
+    let outcome = run_for((plan, goes_on), (seed, profiles), None)?;
     outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
 }
+
+/// Whether the load that lasts is wanted, by the report of a first window that has not settled.
+pub type IsWorthIt<'a> = &'a dyn Fn(&Report) -> bool;
 
 /// Whether a plan means the same if it is measured later: nothing happens in it at its time.
 fn may_go_on(plan: &Plan) -> bool {
@@ -115,12 +130,12 @@ pub fn run_watched(
     profiles: Profiles<'_>,
     watch: Option<Watch<'_>>,
 ) -> Result<Option<Outcome>, RehearseError> {
-    run_for((plan, false), (seed, profiles), watch)
+    run_for((plan, None), (seed, profiles), watch)
 }
 
 /// A run, and whether it goes on until it has settled.
 fn run_for(
-    (plan, lasts): (&Plan, bool),
+    (plan, goes_on): (&Plan, Option<IsWorthIt<'_>>),
     (seed, profiles): (u64, Profiles<'_>),
     watch: Option<Watch<'_>>,
 ) -> Result<Option<Outcome>, RehearseError> {
@@ -128,7 +143,7 @@ fn run_for(
     let window = window_after(plan, plan.run.warmup);
     let layout = layout(plan, &rig);
     let going = start(plan, &rig, (window, seed))?;
-    let measured = rig.finish(measured((plan, lasts), (&rig, seed), &going, watch))??;
+    let measured = rig.finish(measured((plan, goes_on), (&rig, seed), &going, watch))??;
     let Some(measured) = measured else {
         return Ok(None);
     };

@@ -205,10 +205,9 @@ impl DriveRig {
             bus.transfer(world, direction, len_bytes).await;
         }
         let placed = Request {
-            at: self
-                .spread
-                .get()
-                .map_or(request.at, |spread| spread.place(request.at)),
+            at: self.spread.get().map_or(request.at, |spread| {
+                spread.place(request.at, request.len_bytes)
+            }),
             ..request
         };
         let ended = self.device.submit(placed).await;

@@ -31,13 +31,14 @@ impl Spread {
         }
     }
 
-    /// Where a byte lies.
-    pub fn place(&self, at: DriveOffset) -> DriveOffset {
+    /// Where so many bytes lie. What is across two zones, as after a drive has come to a group of
+    /// another width, stays where it is.
+    pub fn place(&self, at: DriveOffset, len_bytes: u64) -> DriveOffset {
         let Some(within) = at.0.checked_sub(self.start) else {
             return at;
         };
         let (zone, inside) = (within / self.stride_bytes, within % self.stride_bytes);
-        if zone >= self.zones {
+        if zone >= self.zones || inside + len_bytes > self.stride_bytes {
             return at;
         }
         let place = (u128::from(zone) * u128::from(self.step) % u128::from(self.zones)) as u64;
@@ -71,7 +72,7 @@ mod tests {
         for zones in [0, 1, 2, 3, 8, 55, 56, 1000, 2234] {
             let spread = Spread::over(DriveOffset(700), 100, 700 + zones * 100 + 99);
             let places: BTreeSet<u64> = (0..zones)
-                .map(|zone| spread.place(DriveOffset(700 + zone * 100 + 7)).0)
+                .map(|zone| spread.place(DriveOffset(700 + zone * 100 + 7), 93).0)
                 .collect();
             assert_eq!(places.len() as u64, zones);
             assert!(
@@ -80,8 +81,10 @@ mod tests {
                     .all(|at| (at - 700) % 100 == 7 && at - 700 < zones * 100)
             );
             for at in [0, 699, 700 + zones * 100] {
-                assert_eq!(spread.place(DriveOffset(at)), DriveOffset(at));
+                assert_eq!(spread.place(DriveOffset(at), 1), DriveOffset(at));
             }
+            let across = DriveOffset(700 + 7);
+            assert_eq!(spread.place(across, 94), across);
         }
     }
 
@@ -91,7 +94,7 @@ mod tests {
         let spread = Spread::over(DriveOffset(0), 1, zones);
         for used in [10, 50, 200, 1000] {
             let mut places: Vec<u64> = (0..used)
-                .map(|zone| spread.place(DriveOffset(zone)).0)
+                .map(|zone| spread.place(DriveOffset(zone), 1).0)
                 .collect();
             places.sort_unstable();
             let widest = places.windows(2).map(|pair| pair[1] - pair[0]).max();
