@@ -6,6 +6,7 @@
 mod absent;
 mod access;
 mod background;
+mod capture;
 mod consistency;
 mod drive_health;
 mod drive_io;
@@ -31,6 +32,7 @@ pub use access::{
 };
 pub use background::{Background, Rates, RatesChange, Task, TaskKind};
 pub use base::not_there;
+pub use capture::{Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume, GrainCount};
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 pub use drive_health::{DriveHealth, DriveVerdict};
 pub use drive_io::{Io, Operations};

@@ -351,7 +351,7 @@ fn operation_size(text: &str) -> Result<u32, String> {
 }
 
 /// A number of seconds, or a number with ms, s, m or h.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: f64 = digits
         .parse()

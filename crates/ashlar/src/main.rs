@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod api_address;
+mod capture;
 mod client;
 mod confirm;
 mod drive;
@@ -136,6 +137,7 @@ enum Command {
     /// Check pools that no array uses, and name all damage; writes nothing
     Fsck(fsck::Args),
     Load(load::Args),
+    Capture(capture::Args),
     Rehearse(rehearse::Args),
     Plan(rehearse::size::Args),
     #[command(hide = true)]
@@ -285,6 +287,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Session(command) => session::run(client, command),
         Command::Stats(command) => stats::run(client, command),
         Command::Events(args) => events::run(client, args),
+        Command::Capture(args) => capture::run(client, args),
         Command::Serve(_)
         | Command::Load(_)
         | Command::Rehearse(_)
@@ -302,7 +305,15 @@ mod tests {
     use super::*;
 
     /// Commands that print no answer, or write it to a file.
-    const WITHOUT_FLAG: [&str; 6] = ["serve", "manual", "load", "rehearse", "plan", "site check"];
+    const WITHOUT_FLAG: [&str; 7] = [
+        "serve",
+        "manual",
+        "load",
+        "capture",
+        "rehearse",
+        "plan",
+        "site check",
+    ];
 
     /// The commands that have none below them, with their words.
     fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {

@@ -3,6 +3,7 @@
 
 use crate::diagnostic::Lines;
 use crate::event;
+use crate::loads::{self, Loads};
 use crate::names::{NAME_RULE, is_name};
 use crate::plan::{
     Adapter, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups, Initiator, Lot,
@@ -18,7 +19,10 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 /// Tables that are only modelled.
-pub(crate) const TABLES: [&str; 9] = [
+pub(crate) const TABLES: [&str; 12] = [
+    "profile",
+    "capture",
+    "measured",
     "controller",
     "bus",
     "drives",
@@ -40,6 +44,7 @@ pub(crate) struct Hardware {
     pub(crate) networks: Vec<Network>,
     pub(crate) vm_groups: Vec<VmGroup>,
     pub(crate) events: Vec<Event>,
+    pub(crate) loads: Loads,
 }
 
 /// What a pool says for its model.
@@ -91,6 +96,7 @@ pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Hardware {
         networks: items(tables(file, lines, "network", network)),
         vm_groups: items(tables(file, lines, "vm_group", vm_group)),
         events: items(tables(file, lines, "event", event::event)),
+        loads: loads::read(file, lines),
     };
     // Read by `variants`, which takes them out before a plan is read.
     for key in ["variant", "vary"] {

@@ -16,6 +16,7 @@
 //! the worker's part goes on from its start. The workers of a disk take turns, and
 //! each has an equal part of the disk.
 
+use crate::arrivals::Arrivals;
 use crate::locality::{Cascade, Drift, Locality};
 use crate::profile::{IO_GRAIN_BYTES, Mix, Stream, VmProfile};
 use base::{Prng, Time};
@@ -49,14 +50,12 @@ pub struct Operation {
 #[derive(Clone, Debug)]
 pub struct Generator {
     mix: Mix,
-    per_second: Option<f64>,
+    arrivals: Arrivals,
     disks: Vec<Disk>,
     weight_sum: u64,
     drift: Option<Drift>,
     drawn: u64,
-    arrivals: Prng,
     draws: Prng,
-    at_ns: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -129,7 +128,7 @@ impl Generator {
         let disks: Vec<Disk> = of_disk.enumerate().map(disk).collect();
         Generator {
             mix: stream.mix.clone(),
-            per_second: stream.pacing.per_second(),
+            arrivals: Arrivals::new(stream, own.stream("arrivals")),
             weight_sum: disks.iter().map(|disk| disk.weight).sum(),
             disks,
             drift: match stream.locality {
@@ -137,16 +136,14 @@ impl Generator {
                 Locality::Uniform => None,
             },
             drawn: 0,
-            arrivals: own.stream("arrivals"),
             draws: own.stream("operations"),
-            at_ns: 0.0,
         }
     }
 
     /// The next operation. There is always one.
     pub fn draw(&mut self) -> Operation {
         self.drift();
-        let at = self.arrival();
+        let at = self.arrivals.next();
         let disk = self.choose_disk();
         let bytes = *self.draws.pick(&self.mix.sizes);
         let random = self.draws.chance(u64::from(self.mix.random_percent), 100);
@@ -176,16 +173,6 @@ impl Generator {
             }
             self.drawn += 1;
         }
-    }
-
-    /// Exponential gaps make a Poisson process.
-    fn arrival(&mut self) -> Time {
-        let Some(per_second) = self.per_second else {
-            return Time(0);
-        };
-        let gap_s = -(1.0 - self.arrivals.unit()).ln() / per_second;
-        self.at_ns += gap_s * 1e9;
-        Time(self.at_ns as u64)
     }
 
     fn choose_disk(&mut self) -> usize {

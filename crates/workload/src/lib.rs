@@ -9,6 +9,8 @@
 //! the seed: a trace is read by the [`trace::Open`] that its caller brings. So `ashlar load` puts
 //! a workload on real targets and a rehearsal on modelled ones, and their figures compare.
 
+mod arrivals;
+pub mod fit;
 pub mod generator;
 pub mod kpi;
 pub mod locality;

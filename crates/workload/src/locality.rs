@@ -262,6 +262,32 @@ impl Cascade {
         (first, rank)
     }
 
+    /// What share of all draws each of `parts` equal parts of the disk gets, but for what the host
+    /// keeps. The last may be shorter.
+    pub(crate) fn shares(&self, parts: u64) -> Vec<f64> {
+        let part = self.grains.div_ceil(parts.max(1)).max(1);
+        let mut shares = vec![0.0; self.grains.div_ceil(part) as usize];
+        let hot = self.hot as f64 / 2.0f64.powi(64);
+        let mut cells = vec![(0, self.grains, self.seed, 1.0)];
+        while let Some((first, grains, cell, share)) = cells.pop() {
+            let (place, last) = (first / part, (first + grains.max(1) - 1) / part);
+            if place == last || grains < 2 {
+                shares[place as usize] += share;
+                continue;
+            }
+            let hot_grains = self.hot_grains(grains);
+            let is_hot_right = self.hot_on_right(cell) == 1;
+            let (left, of_left) = match is_hot_right {
+                true => (grains - hot_grains, 1.0 - hot),
+                false => (hot_grains, hot),
+            };
+            cells.push((first, left, mixed(cell ^ SIDE), share * of_left));
+            let right = mixed(cell ^ SIDE ^ u64::MAX);
+            cells.push((first + left, grains - left, right, share * (1.0 - of_left)));
+        }
+        shares
+    }
+
     /// How much of a cell of two grains or more its hot part has: at least one, and
     /// not all.
     fn hot_grains(&self, grains: u64) -> u64 {
@@ -366,6 +392,19 @@ mod tests {
             }
             rank
         }
+    }
+
+    #[test]
+    fn shares_of_parts_are_those_of_draws() {
+        let cascade = cascade(70, 1 << 20, 5, None);
+        let shares = cascade.shares(16);
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        let grains = drawn(&cascade, 100_000);
+        for (part, share) in (0..).zip(&shares) {
+            let here = count(&grains, part << 16, (part + 1) << 16) as f64 / 1e5;
+            assert!((here - share).abs() < 0.006, "{part}: {here} of {share}");
+        }
+        assert_eq!(shares.len(), 16);
     }
 
     /// Grains that were drawn, in order of place.

@@ -2,7 +2,8 @@
 //!
 //! Once a LUN is known, a command costs an index and a few loads and stores: no lock, no
 //! hashing, no allocation. The clock is looked at once for all that came with one read, and
-//! once for all that ended in one turn, before they are answered: it costs more than the rest.
+//! once for all that ended in one turn, before they are answered: it costs more than the rest. With
+//! it goes the look whether a capture has begun or ended.
 //!
 //! Invariant: a LUN gets a tally only when there is a logical unit at it, so a peer can't
 //! have any made.
@@ -10,6 +11,7 @@
 use crate::shard::session::ConnectionControl;
 use crate::shard::tally::add;
 use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
+use crate::shard::watch::Watch;
 use crate::wake::Clock;
 use base::Time;
 use scsi::Response;
@@ -97,6 +99,8 @@ impl Streams {
 
 struct Slot {
     tally: Arc<Tally>,
+    /// What counts for a capture, while one is under way.
+    watch: Option<Arc<Watch>>,
     reads: Streams,
     writes: Streams,
     /// Commands in progress, and since when there are so many.
@@ -116,6 +120,8 @@ pub(crate) struct Gauge<C> {
     now: Option<Time>,
     /// Commands that have ended in this turn.
     ended: Vec<EndedCommand>,
+    /// The turn of watches that the slots have.
+    watch_turn: u64,
 }
 
 /// A command that has ended, but for the time it took.
@@ -134,6 +140,7 @@ impl<C: Clock> Gauge<C> {
             by_lun: Vec::new(),
             now: None,
             ended: Vec::new(),
+            watch_turn: 0,
         };
         gauge.add_slot(None);
         gauge
@@ -146,16 +153,42 @@ impl<C: Clock> Gauge<C> {
 
     /// A command comes.
     pub(crate) fn begin(&mut self, lun: [u8; 8], cdb: &Cdb) -> Mark {
-        let now = *self.now.get_or_insert_with(|| self.clock.now());
+        let now = match self.now {
+            Some(now) => now,
+            None => self.look(),
+        };
         let mut mark = Mark::new(now, Work::of(cdb));
         mark.slot = self.slot(scsi::lun::decode(lun));
         if let Some(slot) = self.slots.get_mut(usize::from(mark.slot)) {
             slot.come(now);
             if mark.slot != NO_SLOT {
                 mark.random = slot.is_random(mark.work);
+                if let Some(watch) = &slot.watch {
+                    watch.count(mark.work, mark.random, now);
+                }
             }
         }
         mark
+    }
+
+    /// The time that commands come at which came with one read; captures begin and end between
+    /// such reads.
+    fn look(&mut self) -> Time {
+        let turn = self.control.watch_turn();
+        if turn != self.watch_turn {
+            self.watch_turn = turn;
+            for (lun, slot) in (0..)
+                .zip(&self.by_lun)
+                .filter(|(_, slot)| **slot != NO_SLOT)
+            {
+                if let Some(slot) = self.slots.get_mut(usize::from(*slot)) {
+                    slot.watch = self.control.watch_of(lun);
+                }
+            }
+        }
+        let now = self.clock.now();
+        self.now = Some(now);
+        now
     }
 
     /// A command has ended; `bytes` of data went over the wire. It is counted by
@@ -237,6 +270,7 @@ impl<C: Clock> Gauge<C> {
         self.control.add_tally(lun, Arc::clone(&tally));
         self.slots.push(Slot {
             tally,
+            watch: lun.and_then(|lun| self.control.watch_of(lun)),
             reads: Streams::default(),
             writes: Streams::default(),
             depth: 0,
@@ -432,6 +466,38 @@ mod tests {
             }
             assert_eq!(random, [paths, 5], "the first by each");
         }
+    }
+
+    #[test]
+    fn a_capture_counts_what_comes_while_it_is_there() {
+        use std::sync::atomic::Ordering::Relaxed;
+        const LUN5: [u8; 8] = [0, 5, 0, 0, 0, 0, 0, 0];
+        let mut gauge = gauge();
+        let read = |gauge: &mut Gauge<Still>, lun, lba| {
+            gauge.others_come();
+            run(gauge, lun, cdb(0x28, lba, 8));
+        };
+        run(&mut gauge, LUN3, [0; 16]);
+        let watch = || Arc::new(Watch::new(1 << 20, Still.now(), Duration::from_secs(1)));
+        let (third, fifth) = (watch(), watch());
+        read(&mut gauge, LUN3, 0);
+        let watches = vec![(3, Arc::clone(&third)), (5, Arc::clone(&fifth))];
+        gauge.control.watch(watches);
+        read(&mut gauge, LUN3, 8);
+        read(&mut gauge, LUN3, 100);
+        // The first at a LUN is counted by its end, before its place is known.
+        for lba in [0, 50] {
+            read(&mut gauge, LUN5, lba);
+        }
+        gauge.control.watch(Vec::new());
+        read(&mut gauge, LUN3, 200);
+        let counted = |watch: &Watch| {
+            let commands = watch.reads.periods.iter().map(|one| one.load(Relaxed));
+            (commands.sum::<u32>(), watch.reads.random.load(Relaxed))
+        };
+        assert_eq!(counted(&third), (2, 1));
+        assert_eq!(counted(&fifth), (1, 1));
+        assert!(gauge.slots.iter().all(|slot| slot.watch.is_none()));
     }
 
     #[test]

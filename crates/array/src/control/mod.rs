@@ -60,6 +60,7 @@ mod turns;
 mod unfinished;
 mod unlisted;
 mod volumes;
+mod watching;
 
 pub use crate::error::{ArrayError, ArrayErrorKind};
 pub use absent::{ClosedPool, MissingDrive, in_brief};
@@ -92,6 +93,7 @@ pub use start::{Basis, Settled};
 pub use trash::{Deleted, Deletion};
 pub use unfinished::{AttributeChange, TakeBack};
 pub use volumes::PlacedVolume;
+pub use watching::{WATCH_MAX, Watching};
 
 use crate::directory::Directory;
 use crate::offload::Offload;
@@ -150,6 +152,14 @@ pub struct ArrayState<W: World> {
     unfinished: unfinished::Unfinished,
     began: Time,
     hearsay: hearsay::Hearsay,
+    /// What is counted for a capture.
+    watching: Mutex<Option<Watching>>,
+}
+
+/// That lanes of pools are on shards that are there.
+fn check_homes(homes: &BTreeMap<String, Vec<usize>>, shards: usize) {
+    let mut on = homes.values().flatten();
+    assert!(on.all(|shard| *shard < shards), "no such shard");
 }
 
 impl<W: World> Deref for ControlPlane<W> {
@@ -177,8 +187,7 @@ impl<W: World> ControlPlane<W> {
         (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
-        let mut on = homes.values().flatten();
-        assert!(on.all(|shard| *shard < shards.len()), "no such shard");
+        check_homes(&homes, shards.len());
         let turns = turns::Turns::new(Arc::clone(&runtime));
         let shared = Arc::new(ArrayState {
             shards,
@@ -206,6 +215,7 @@ impl<W: World> ControlPlane<W> {
             unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
+            watching: Mutex::default(),
             runtime,
         });
         Arc::new(ControlPlane { shared, turns })

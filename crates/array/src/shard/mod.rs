@@ -12,10 +12,13 @@ pub mod space_reclaim;
 mod state;
 mod statistics;
 pub mod tally;
+pub mod watch;
 
 pub use link::{Link, ShardGone, ShardHandle, Visit};
 pub use session::SessionInfo;
 pub(crate) use state::close_in_time;
-pub use state::{CLOSE_MAX, DRAIN_MAX, ExportError, ExportErrorKind, ShardState, UnitTraits};
+pub use state::{
+    CLOSE_MAX, DRAIN_MAX, ExportError, ExportErrorKind, ShardState, UnitTraits, Watches,
+};
 pub use statistics::{Counted, CountedSession};
 pub use tally::{Flow, Kind, Timing, Totals};

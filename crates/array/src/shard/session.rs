@@ -1,6 +1,7 @@
 //! A session as its shard keeps it: names, counters, and ways to reach its connection.
 
 use super::tally::{Tally, Totals};
+use super::watch::Watch;
 use crate::wake::Wake;
 use base::{Time, Uuid};
 use engine::World;
@@ -9,9 +10,11 @@ use futures_channel::oneshot;
 use iscsi::login::{Admission, Negotiated};
 use scsi::Nexus;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -119,6 +122,10 @@ pub struct ConnectionControl {
     asked: Mutex<AskedOfConnection>,
     /// What it did, by LUN; without one, what was at no logical unit.
     tallies: Mutex<Vec<(Option<u16>, Arc<Tally>)>>,
+    /// What a capture counts, by LUN; empty without a capture.
+    watches: Mutex<Vec<(u16, Arc<Watch>)>>,
+    /// Grows whenever others are watched than before.
+    watch_turn: AtomicU64,
 }
 
 #[derive(Default)]
@@ -143,6 +150,29 @@ impl ConnectionControl {
     // A vector is whole after each step.
     fn tallies(&self) -> MutexGuard<'_, Vec<(Option<u16>, Arc<Tally>)>> {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on these LUNs are watched, and no others.
+    pub fn watch(&self, luns: Vec<(u16, Arc<Watch>)>) {
+        *self.watches() = luns;
+        self.watch_turn.fetch_add(1, Release);
+    }
+
+    /// What is watched changes with this number.
+    pub fn watch_turn(&self) -> u64 {
+        self.watch_turn.load(Acquire)
+    }
+
+    /// What counts a LUN for a capture, if one is under way.
+    pub fn watch_of(&self, lun: u16) -> Option<Arc<Watch>> {
+        let watches = self.watches();
+        let found = watches.iter().find(|(watched, _)| *watched == lun);
+        found.map(|(_, watch)| Arc::clone(watch))
+    }
+
+    // As above.
+    fn watches(&self) -> MutexGuard<'_, Vec<(u16, Arc<Watch>)>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the connection is to be closed, if it is.
@@ -244,6 +274,17 @@ impl<W: World> Session<W> {
             (unit.map(|unit| unit.uuid()), totals)
         });
         read.collect()
+    }
+
+    /// Watches its LUNs that show one of these volumes, and no others.
+    pub fn watch(&self, volumes: &BTreeMap<Uuid, Arc<Watch>>) {
+        let target = self.nexus.target();
+        let watch = |lun| {
+            let unit = target.unit(lun)?;
+            Some((lun, Arc::clone(volumes.get(&unit.uuid())?)))
+        };
+        let luns = target.luns().into_iter().filter_map(watch);
+        self.control.watch(luns.collect());
     }
 
     /// What it did in all.

@@ -4,6 +4,7 @@ use super::ledger::Ledger;
 use super::remote_volume::RemoteVolume;
 use super::session::{Closing, Session, SessionInfo};
 use super::space_reclaim::SpaceReclaim;
+use super::watch::Watch;
 use super::{ShardGone, ShardHandle};
 use crate::directory::{Directory, canonical};
 use crate::wake::{Wake, in_time};
@@ -20,6 +21,9 @@ use std::time::Duration;
 
 /// Bytes read from a socket at once.
 const RECEIVE_BYTES: usize = 256 << 10;
+
+/// What a capture counts, by volume. All shards share it.
+pub type Watches = Arc<BTreeMap<base::Uuid, Arc<Watch>>>;
 
 /// Commands in flight have this long to end when the shard stops.
 pub const DRAIN_MAX: Duration = Duration::from_secs(30);
@@ -93,6 +97,8 @@ pub struct ShardState<W: World> {
     resetting: RefCell<BTreeSet<String>>,
     /// What sessions did that have ended.
     pub ledger: RefCell<Ledger>,
+    /// What a capture counts, by volume, while one is under way.
+    watches: RefCell<Option<Watches>>,
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
@@ -120,6 +126,7 @@ impl<W: World> ShardState<W> {
             sessions: RefCell::default(),
             resetting: RefCell::default(),
             ledger: RefCell::default(),
+            watches: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
             space_reclaim: OnceCell::new(),
             stopping: Cell::new(false),
@@ -523,6 +530,9 @@ impl<W: World> ShardState<W> {
     }
 
     pub fn add_session(&self, session: Rc<Session<W>>) {
+        if let Some(watches) = self.watches.borrow().as_ref() {
+            session.watch(watches);
+        }
         self.sessions.borrow_mut().insert(session.tsih(), session);
     }
 
@@ -532,6 +542,17 @@ impl<W: World> ShardState<W> {
             let mut ledger = self.ledger.borrow_mut();
             ledger.keep(session.initiator(), &session.done());
         }
+    }
+
+    /// Has all sessions, also those that come, count for a capture; for none without `watches`.
+    /// LUNs that are exported later are not counted.
+    pub fn watch(&self, watches: Option<Watches>) {
+        let none = Watches::default();
+        let volumes = watches.as_ref().unwrap_or(&none);
+        for session in self.sessions.borrow().values() {
+            session.watch(volumes);
+        }
+        self.watches.replace(watches);
     }
 
     /// The sessions that are connected.

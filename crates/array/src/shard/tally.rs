@@ -22,7 +22,7 @@ const SMALLEST_SIZE_BIT: u32 = 9;
 pub const SIZES: usize = 12;
 
 /// Where a transfer of this many bytes is counted.
-fn size_class(bytes: u64) -> usize {
+pub(crate) fn size_class(bytes: u64) -> usize {
     let bit = bytes.max(1 << SMALLEST_SIZE_BIT).ilog2();
     ((bit - SMALLEST_SIZE_BIT) as usize).min(SIZES - 1)
 }

@@ -20,4 +20,5 @@ mod schedules;
 mod scrubs;
 mod settings;
 mod unfinished;
+mod watching;
 mod world;

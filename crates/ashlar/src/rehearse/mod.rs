@@ -5,6 +5,7 @@ mod parallel;
 pub mod size;
 mod source;
 
+use crate::capture::seal;
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
@@ -43,6 +44,9 @@ pub struct Args {
     /// once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
+    /// Take a capture that was edited after it was made
+    #[arg(long)]
+    edited: bool,
     /// Run the variants of the file, too, and compare them
     #[arg(long, conflicts_with = "find_load")]
     compare: bool,
@@ -104,6 +108,7 @@ fn cap(text: &str) -> Result<Cap, String> {
 /// # Errors
 /// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
 pub fn run(args: Args) -> Result<(), Failure> {
+    seal::check(&args.file, args.edited)?;
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
     let source = source::source(&args.file, &args.settings)?;
     let unfit = fit::fit_all(&described, &profile);
@@ -125,7 +130,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 [only] => report::one(only) + &by_rule_of_thumb(&chosen[0].plan, only),
                 several => report::compared(several),
             };
-            (text, rehearsals.iter().map(report::rehearsed).collect())
+            reported(text, &chosen, &rehearsals)
         }
     };
     let Some(first) = chosen.first() else {
@@ -138,6 +143,25 @@ pub fn run(args: Args) -> Result<(), Failure> {
         true => Ok(()),
         false => output::print(&text),
     }
+}
+
+/// The reports of all that was run, and what a capture measured beside them.
+fn reported(
+    mut text: String,
+    chosen: &[Chosen],
+    rehearsals: &[Rehearsal],
+) -> (String, Vec<VariantReport>) {
+    let mut variants = Vec::new();
+    for (chosen, rehearsal) in chosen.iter().zip(rehearsals) {
+        let mut variant = report::rehearsed(rehearsal);
+        variant.beside = report::beside(&chosen.plan, rehearsal);
+        if rehearsals.len() > 1 && !variant.beside.is_empty() {
+            text += &format!("\n{}", variant.name);
+        }
+        text += &report::measured(&variant.beside);
+        variants.push(variant);
+    }
+    (text, variants)
 }
 
 /// The rule of thumb beside what was rehearsed.

@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::parallel::{self, Progress};
 use super::source;
+use crate::capture::seal;
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
@@ -30,6 +31,9 @@ pub struct Args {
     /// Change a key of the file first; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
+    /// Take a capture that was edited after it was made
+    #[arg(long)]
+    edited: bool,
     /// Size every mix, also those that need more drives than the smallest one
     #[arg(long)]
     every: bool,
@@ -58,6 +62,7 @@ Exit codes: 0 if a mix meets the limits, 3 if none does.";
 /// # Errors
 /// `Wrong` for a file that is wrong or a pool or drive that does not exist.
 pub fn run(args: &Args) -> Result<bool, Failure> {
+    seal::check(&args.file, args.edited)?;
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
     let source = source::source(&args.file, &args.settings)?;
     let plan = described.base;

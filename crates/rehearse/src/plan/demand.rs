@@ -3,7 +3,7 @@
 //! A VM stands where the rehearsal puts it: VM by VM the hosts of its VM group in turn, and the
 //! pools in turn, or a pool for each of its disks. Nothing here runs.
 
-use super::profiles::Profiles;
+use super::profiles::{self, Profiles};
 use super::resident;
 use site::Provisioning;
 use site::plan::{Plan, VmGroup};
@@ -91,7 +91,7 @@ impl Demand {
     pub fn of(plan: &Plan, profiles: Profiles<'_>) -> Demand {
         let mut vms = Vec::new();
         for (place, vm_group) in plan.vm_groups.iter().enumerate() {
-            if let Ok(profile) = profiles(&vm_group.profile) {
+            if let Ok(profile) = profiles::of(plan, &vm_group.profile, profiles) {
                 vms.extend(of_vm_group(plan, (place, vm_group), &profile));
             }
         }

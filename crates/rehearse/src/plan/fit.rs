@@ -4,7 +4,7 @@
 
 use super::catalog;
 use super::demand::Demand;
-use super::profiles::Profiles;
+use super::profiles::{self, Profiles};
 use super::thumb;
 use engine::label::NAME_BYTES_MAX;
 use site::plan::{Described, Plan, TRACE, VmGroup};
@@ -82,9 +82,9 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
 }
 
 fn workload(plan: &Plan, vm_group: &VmGroup, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
-    let profile = match profiles(&vm_group.profile) {
+    let profile = match profiles::of(plan, &vm_group.profile, profiles) {
         Ok(profile) => profile,
-        Err(what) => return unknown_profile(vm_group, what, found),
+        Err(what) => return unknown_profile(plan, vm_group, what, found),
     };
     let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
     let roles = vm_group.roles.iter();
@@ -101,14 +101,21 @@ fn workload(plan: &Plan, vm_group: &VmGroup, profiles: Profiles<'_>, found: &mut
     names_fit(plan, vm_group, &wanted, found);
 }
 
-fn unknown_profile(vm_group: &VmGroup, why: String, found: &mut Vec<Diagnostic>) {
+fn unknown_profile(plan: &Plan, vm_group: &VmGroup, why: String, found: &mut Vec<Diagnostic>) {
     let at = at(vm_group, "vm_group.profile");
+    let mut own = plan.profiles.iter();
+    if let Some(own) = own.find(|own| own.name == vm_group.profile) {
+        let allowed = "a profile that can be run".to_owned();
+        return push(found, (own.line, "profile"), why, allowed);
+    }
     // A trace says what is wrong with it.
     if vm_group.profile.starts_with(TRACE) {
         return push(found, at, why, "a trace that can be read".to_owned());
     }
     let what = format!("{:?}, which no profile has", vm_group.profile);
-    let names = Profile::names().join(", ");
+    let own = plan.profiles.iter().map(|own| own.name.as_str());
+    let names: Vec<&str> = own.chain(Profile::names()).collect();
+    let names = names.join(", ");
     let allowed = match vm_group.is_vm() {
         true => format!("one of {names}"),
         false => format!("one of {names}, or \"{TRACE}FILE\""),

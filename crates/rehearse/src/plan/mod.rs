@@ -3,6 +3,7 @@
 
 pub mod catalog;
 pub mod demand;
+pub mod described;
 pub mod fit;
 pub mod profiles;
 pub mod resident;

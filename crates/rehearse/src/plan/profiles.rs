@@ -1,7 +1,9 @@
-//! Workloads of VM groups by the names that plans use: profiles of `workload`, and traces of real
-//! hosts (`trace:FILE`, or `trace:FILE,FORMAT`), replayed at their own times.
+//! Workloads of VM groups by the names that plans use: those that the plan describes itself, profiles
+//! of `workload`, and traces of real hosts (`trace:FILE`, or `trace:FILE,FORMAT`), replayed at their
+//! own times.
 
-use site::plan::TRACE;
+use super::described;
+use site::plan::{Plan, TRACE};
 use std::io;
 use workload::profile::Profile;
 use workload::trace::{self, BeyondEnd, Open, Trace, TraceFile};
@@ -24,6 +26,17 @@ pub fn find(name: &str, open: Open) -> Result<Profile, String> {
         let names = Profile::names().join(", ");
         format!("profile {name:?} does not exist; allowed: {names}, or {TRACE}FILE")
     })
+}
+
+/// The workload that VM groups of `plan` mean by `name`: the plan's own, else one of `profiles`.
+///
+/// # Errors
+/// As [`Profiles`] says.
+pub fn of(plan: &Plan, name: &str, profiles: Profiles<'_>) -> Result<Profile, String> {
+    match plan.profiles.iter().find(|own| own.name == name) {
+        Some(own) => described::profile(own),
+        None => profiles(name),
+    }
 }
 
 /// The workload of that name, where there are no files: a trace is refused.

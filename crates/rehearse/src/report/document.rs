@@ -51,6 +51,7 @@ pub fn rehearsed(rehearsal: &Rehearsal) -> VariantReport {
         summary: Some(summary(&rehearsal.summary())),
         seeds: rehearsal.outcomes.iter().map(seed).collect(),
         search: None,
+        beside: Vec::new(),
     }
 }
 
@@ -68,6 +69,7 @@ pub fn searched(name: &str, (capped, cap_ms): (Capped, f64), search: &Search) ->
             summary: None,
             seeds: Vec::new(),
             search: None,
+            beside: Vec::new(),
         },
     };
     let tried = search.tried.iter().map(|tried| TriedReport {

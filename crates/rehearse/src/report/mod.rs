@@ -1,11 +1,13 @@
 //! The report of a rehearsal, for people and for programs.
 
+mod beside;
 mod document;
 pub mod html;
 mod proposal;
 pub mod schema;
 mod text;
 
+pub use beside::{beside, measured};
 pub use document::{document, rehearsed, searched};
 pub use proposal::{proposal, sized};
 pub use text::{assumed, compared, found, one};

@@ -133,6 +133,40 @@ pub struct VariantReport {
     pub seeds: Vec<SeedReport>,
     /// The search for the load that meets a cap, where one was asked for.
     pub search: Option<SearchReport>,
+    /// What a capture measured beside what is predicted; left out where the file is no capture.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideReport>,
+}
+
+/// A VM group that stands for a volume: what it did on the running array, and does here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BesideReport {
+    /// The name of the VM group.
+    pub vm_group: String,
+    /// Completed reads per second.
+    pub reads_per_s: PairReport,
+    /// Completed writes per second.
+    pub writes_per_s: PairReport,
+    /// Mean latency of reads.
+    pub read_mean_ms: PairReport,
+    /// 95 of 100 reads took no longer.
+    pub read_p95_ms: PairReport,
+    /// Mean latency of writes.
+    pub write_mean_ms: PairReport,
+    /// 95 of 100 writes took no longer.
+    pub write_p95_ms: PairReport,
+}
+
+/// A figure, measured and predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairReport {
+    /// On the running array; null where the file does not say it.
+    pub measured: Option<f64>,
+    /// In the rehearsal, mean over all seeds; null where the group is not one VM of a profile of
+    /// the file.
+    pub predicted: Option<f64>,
+    /// By how much what is predicted is above what was measured; null without either.
+    pub difference_percent: Option<f64>,
 }
 
 /// What came of one seed.

@@ -90,7 +90,7 @@ fn conclusion(text: &mut String, finding: &Finding, settling: &Settling) {
     }
 }
 
-fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(super) fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{arguments}");
 }

@@ -10,7 +10,7 @@ use crate::parts::host::HostRig;
 use crate::parts::limit::IopsLimit;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
-use crate::plan::profiles::Profiles;
+use crate::plan::profiles::{self, Profiles};
 use crate::plan::resident;
 use model::station::Station;
 use site::plan::{Initiator, Luns, Machine, Plan, VmGroup};
@@ -35,10 +35,11 @@ pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
 /// # Errors
 /// `Site` for a profile or role that does not exist.
 pub fn of_vm_group(
+    plan: &Plan,
     vm_group: &VmGroup,
     profiles: Profiles<'_>,
 ) -> Result<Vec<VmProfile>, RehearseError> {
-    let found = profiles(&vm_group.profile);
+    let found = profiles::of(plan, &vm_group.profile, profiles);
     let profile = found.map_err(|what| {
         let context = format!("VM group {:?}: {what}", vm_group.name);
         RehearseError::site(vm_group.line, context)
@@ -84,7 +85,10 @@ pub(super) fn vms(
             .filter(|host| vm_group.hosts.contains(&host.name))
             .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
             .collect();
-        for (turn, profile) in of_vm_group(vm_group, profiles)?.into_iter().enumerate() {
+        for (turn, profile) in of_vm_group(plan, vm_group, profiles)?
+            .into_iter()
+            .enumerate()
+        {
             let (host, host_name) = &hosts[(place + turn) % hosts.len()];
             let builder = Builder {
                 rig,

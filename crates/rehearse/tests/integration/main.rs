@@ -8,6 +8,7 @@
 )]
 
 mod advice;
+mod captured;
 mod check_model;
 mod closed;
 mod common;

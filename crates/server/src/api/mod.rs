@@ -6,6 +6,7 @@
 
 mod audit;
 mod caller;
+mod capture;
 mod connections;
 mod consistency;
 mod deadline;
@@ -63,11 +64,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// All resources, and their description.
 fn described() -> (Router<Served>, OpenApi) {
     let (router, mut description) = OpenApiRouter::with_openapi(description::base())
-        .routes(routes!(status::get_status))
-        .routes(routes!(status::get_stats))
-        .routes(routes!(statistics::volume_stats))
-        .routes(routes!(statistics::initiator_stats))
-        .routes(routes!(statistics::session_stats))
+        .merge(of_figures())
         .merge(of_trials())
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive, drives::remove_drive))
@@ -190,6 +187,21 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .layer(middleware::from_fn(audit::told))
         .layer(middleware::from_fn_with_state(served, deadline::in_time))
         .layer(middleware::from_fn(guard::ours_only))
+}
+
+/// The array at a glance, statistics and captures.
+fn of_figures() -> OpenApiRouter<Served> {
+    OpenApiRouter::new()
+        .routes(routes!(status::get_status))
+        .routes(routes!(status::get_stats))
+        .routes(routes!(statistics::volume_stats))
+        .routes(routes!(statistics::initiator_stats))
+        .routes(routes!(statistics::session_stats))
+        .routes(routes!(
+            capture::get_capture,
+            capture::begin_capture,
+            capture::end_capture
+        ))
 }
 
 /// What only asks whether a change is possible.

@@ -5,7 +5,7 @@ pub use ::array::shard::{
     Counted, CountedSession, ExportError, ExportErrorKind, Flow, Kind, SessionInfo, ShardGone,
     Timing, Totals, UnitTraits,
 };
-pub(crate) use ::array::shard::{DRAIN_MAX, latency, tally};
+pub(crate) use ::array::shard::{DRAIN_MAX, latency, tally, watch};
 
 #[cfg(test)]
 mod waiting_writes;

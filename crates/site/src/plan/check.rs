@@ -23,6 +23,7 @@ pub(super) fn check(rows: &Resolved, found: &mut Vec<Diagnostic>) {
     networks(plan, found);
     hosts(plan, found);
     vm_groups(plan, found);
+    measured(plan, found);
     events(plan, found);
     // Of names that lead nowhere it would only say the same again.
     if found.is_empty() {
@@ -32,10 +33,12 @@ pub(super) fn check(rows: &Resolved, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Names that are given out twice.
-fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
-    type Named<'a> = Box<dyn Iterator<Item = (&'a str, usize)> + 'a>;
-    let kinds: [(&str, Named<'_>); 5] = [
+/// Names, each with its line.
+type Named<'a> = Box<dyn Iterator<Item = (&'a str, usize)> + 'a>;
+
+/// The names of each kind of thing.
+fn named(plan: &Plan) -> [(&'static str, Named<'_>); 6] {
+    [
         (
             "controller",
             Box::new(plan.controllers.iter().map(|c| (c.name.as_str(), c.line))),
@@ -53,11 +56,19 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             Box::new(plan.networks.iter().map(|n| (n.name.as_str(), n.line))),
         ),
         (
+            "profile",
+            Box::new(plan.profiles.iter().map(|p| (p.name.as_str(), p.line))),
+        ),
+        (
             "VM group",
             Box::new(plan.vm_groups.iter().map(|g| (g.name.as_str(), g.line))),
         ),
-    ];
-    for (kind, named) in kinds {
+    ]
+}
+
+/// Names that are given out twice.
+fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    for (kind, named) in named(plan) {
         let mut first = BTreeMap::new();
         for (name, line) in named {
             if let Some(earlier) = first.insert(name, line) {
@@ -300,6 +311,30 @@ fn vm_groups(plan: &Plan, found: &mut Vec<Diagnostic>) {
         }
         for pool in group.pools.iter().chain(&group.disk_pools) {
             lookup(pool, "pool", pools.clone(), at("vm_group.pools"), found);
+        }
+    }
+}
+
+/// What was measured is of VM groups, once each, and a capture has measured something.
+fn measured(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    if let Some(capture) = plan.capture.as_ref().filter(|_| plan.measured.is_empty()) {
+        let allowed = "tables [[measured]], as `ashlar capture` writes them".to_owned();
+        push(
+            found,
+            capture.line,
+            "measured",
+            "nothing".to_owned(),
+            allowed,
+        );
+    }
+    let groups = plan.vm_groups.iter().map(|group| group.name.as_str());
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in &plan.measured {
+        let at = (one.line, "measured.vm_group");
+        lookup(&one.vm_group, "VM group", groups.clone(), at, found);
+        if let Some(earlier) = first.insert(&one.vm_group, one.line) {
+            let what = format!("{:?}, as on line {earlier}", one.vm_group);
+            push(found, at.0, at.1, what, "each VM group once".to_owned());
         }
     }
 }

@@ -11,11 +11,13 @@
 
 mod assumed;
 mod check;
+mod profile;
 mod resolve;
 mod types;
 mod variants;
 mod vms;
 
+pub use profile::{Capture, Measured, MeasuredFlow, Profile, Stream};
 pub use types::{
     Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups,
     Happening, HostCopy, Initiator, Layout, Lot, Luns, Machine, Method, Migration, Network,

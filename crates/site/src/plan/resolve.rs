@@ -27,15 +27,7 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
     let buses = assumed::buses(rows, &mut assumed);
     let bus = buses.first().map_or("", |bus| bus.name.as_str());
     let owner = controllers.first().map_or("", |one| one.name.as_str());
-    let mut drives = Drives {
-        rows,
-        bus,
-        lots: rows.hardware.lots.clone(),
-        without_model: Vec::new(),
-        lots_without_bus: Vec::new(),
-        without_bus: Vec::new(),
-        found,
-    };
+    let mut drives = Drives::new(rows, bus, found);
     drives.buses_of_lots();
     drives.names(&buses);
     let pools = rows.pools.iter().map(|pool| drives.layout(pool, owner));
@@ -56,7 +48,10 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
         networks,
         hosts,
         vm_groups,
+        profiles: rows.hardware.loads.profiles.clone(),
         events: rows.hardware.events.clone(),
+        capture: rows.hardware.loads.capture.clone(),
+        measured: rows.hardware.loads.measured.clone(),
         assumed: assumed.list,
     };
     Resolved { plan, group_lines }
@@ -75,6 +70,18 @@ struct Drives<'a> {
 }
 
 impl<'a> Drives<'a> {
+    fn new(rows: &'a Rows, bus: &'a str, found: &'a mut Vec<Diagnostic>) -> Drives<'a> {
+        Drives {
+            rows,
+            bus,
+            lots: rows.hardware.lots.clone(),
+            without_model: Vec::new(),
+            lots_without_bus: Vec::new(),
+            without_bus: Vec::new(),
+            found,
+        }
+    }
+
     /// The bus of each lot that the file describes.
     fn buses_of_lots(&mut self) {
         for (lot, said) in self.lots.iter_mut().zip(&self.rows.hardware.lots) {

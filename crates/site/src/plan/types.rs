@@ -1,5 +1,6 @@
 //! A plan in checked types: hardware, layout, load and events.
 
+use super::profile::{Capture, Measured, Profile};
 use crate::types::Provisioning;
 use engine::{GroupRole, Level};
 use std::time::Duration;
@@ -27,8 +28,14 @@ pub struct Plan {
     pub hosts: Vec<Machine>,
     /// VMs with their loads; one or more.
     pub vm_groups: Vec<VmGroup>,
+    /// Loads that the file describes itself.
+    pub profiles: Vec<Profile>,
     /// What happens while it runs, in the order of the file.
     pub events: Vec<Event>,
+    /// Where the file is a capture of a running array.
+    pub capture: Option<Capture>,
+    /// What its volumes did.
+    pub measured: Vec<Measured>,
     /// What the file does not say.
     pub assumed: Vec<Assumption>,
 }

@@ -5,10 +5,12 @@
 //! - Every key that the reader knows is described here, and no other (a test compares them).
 
 mod keys;
+mod loads;
 mod modelled;
 
 use crate::diagnostic::Diagnostic;
 use keys::{Key, SERVED, Section};
+use loads::LOADS;
 use modelled::MODELLED;
 
 /// A value that no key takes, so that the reader says which ones it takes.
@@ -102,6 +104,7 @@ pub fn reference() -> String {
     text += &format!("\n{MODELLED_HEAD}");
     MODELLED
         .iter()
+        .chain(LOADS)
         .for_each(|section| describe(section, &mut text));
     text
 }
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn every_key_is_described_and_no_other() {
         // What variants have is read elsewhere.
-        let all = SERVED.iter().chain(MODELLED);
+        let all = SERVED.iter().chain(MODELLED).chain(LOADS);
         for section in all.filter(|section| !section.keys.is_empty()) {
             let said = section.said();
             let unknown = format!("{}.{UNKNOWN}", section.name);
@@ -149,7 +152,7 @@ mod tests {
         let error = crate::parse("site.toml", "unknown-key = 1").unwrap_err();
         let unknown = error.diagnostics.iter().find(|one| one.key == UNKNOWN);
         let known: BTreeSet<&str> = unknown.unwrap().allowed.split(", ").collect();
-        let all = SERVED.iter().chain(MODELLED);
+        let all = SERVED.iter().chain(MODELLED).chain(LOADS);
         let tables = all.filter(|section| section.inside.is_none());
         let described: BTreeSet<&str> = tables.map(|section| section.name).collect();
         assert_eq!(described, known);

@@ -221,7 +221,7 @@ const EVENT: &[Key] = &[
     ),
 ];
 
-const fn inside(
+pub(super) const fn inside(
     name: &'static str,
     heading: &'static str,
     inside: (&'static str, &'static str, bool),

@@ -21,7 +21,7 @@ mod stream;
 mod tpce_like;
 
 pub use catalogue::Entry;
-pub use stream::{Mix, Pacing, Stream};
+pub use stream::{BURST_PERIOD, Mix, Pacing, Stream};
 
 use crate::trace::BeyondEnd;
 use std::time::Duration;

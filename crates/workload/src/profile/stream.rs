@@ -5,6 +5,10 @@ use crate::locality::Locality;
 use crate::threads::Threads;
 use crate::trace::Trace;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a burst is, and a pause: what the bursts of a served array are counted by.
+pub const BURST_PERIOD: Duration = Duration::from_millis(100);
 
 /// The name of a stream that is all that its VM does.
 const ALL: &str = "all";
@@ -25,6 +29,9 @@ pub struct Stream {
     pub locality: Locality,
     /// Whether operations start at a rate, or when others complete.
     pub pacing: Pacing,
+    /// Of an open loop, per cent of the periods of [`BURST_PERIOD`] that operations start in, all
+    /// of those of the rate; 100: Poisson.
+    pub active_percent: u32,
     /// The share of the operations that each disk of the VM gets, relative to the
     /// others; 0: none.
     pub weights: Vec<u32>,
@@ -127,6 +134,7 @@ impl Stream {
             mix,
             locality: Locality::Uniform,
             pacing,
+            active_percent: 100,
             weights: weights.to_vec(),
             workers_per_disk: 1,
             outstanding_max: pacing.outstanding_max(),
@@ -204,6 +212,12 @@ impl Stream {
         }
         if self.mix.random_percent > 100 || self.mix.read_percent > 100 {
             return Err("a share is above 100 %".into());
+        }
+        if !(1..=100).contains(&self.active_percent) {
+            return Err(format!(
+                "operations in {} % of the time: allowed is 1 to 100",
+                self.active_percent
+            ));
         }
         let weights = &self.weights;
         if weights.len() != disks {

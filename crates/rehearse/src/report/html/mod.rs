@@ -4,6 +4,7 @@
 //! site file is escaped. Nothing says when or where it was made: equal files, settings and
 //! seeds give equal bytes.
 
+mod beside;
 mod comparison;
 mod drawing;
 mod goal;
@@ -103,6 +104,7 @@ fn section(variant: &VariantReport, id: Option<String>) -> String {
         html.push_str(&goal::reached(search));
     }
     html.push_str(&head(variant));
+    html.push_str(&beside::section(&variant.beside));
     if let Some(search) = &variant.search {
         html.push_str(&goal::curve(search));
     }

@@ -1,0 +1,120 @@
+//! Captures: what is counted of all volumes for a while, beside the statistics that are always there.
+//!
+//! There is one at a time. It ends by itself: after its time nothing is counted, and the next one
+//! takes its place. Who began it reads it, and takes it away to free its memory.
+
+use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
+use crate::shard::Watches;
+use crate::shard::watch::Watch;
+use base::Time;
+use engine::World;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The longest time that a capture may be given.
+pub const WATCH_MAX: Duration = Duration::from_secs(3600);
+
+/// What the counters of all volumes may take.
+const BYTES_MAX: u64 = 128 << 20;
+
+/// A capture, under way or over.
+#[derive(Clone)]
+pub struct Watching {
+    /// When it began, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// How long it counts.
+    pub duration: Duration,
+    began: Time,
+    /// What it has counted so far, by volume.
+    pub watches: Watches,
+}
+
+impl<W: World> ControlPlane<W> {
+    /// Begins to count for so long; snapshots are not counted.
+    ///
+    /// # Errors
+    /// Another is under way, the time is too long or the volumes are too many, or a shard has
+    /// stopped.
+    pub async fn watch(&self, duration: Duration) -> Result<Watching, ArrayError> {
+        let volumes = self.volumes().await?.into_iter();
+        let volumes: Vec<PlacedVolume> = volumes.filter(|one| !one.is_snapshot()).collect();
+        check(&volumes, duration)?;
+        let began = self.runtime.now();
+        let watch = |one: &PlacedVolume| {
+            let watch = Watch::new(one.info.size_bytes, began, duration);
+            (one.info.uuid, Arc::new(watch))
+        };
+        let watching = Watching {
+            since_unix_s: self.unix_s(),
+            duration,
+            began,
+            watches: Arc::new(volumes.iter().map(watch).collect()),
+        };
+        self.begin_watching(watching.clone())?;
+        self.tell_shards(Some(&watching)).await?;
+        Ok(watching)
+    }
+
+    /// Takes the capture away, whether it is over or not; whether there was one.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn stop_watching(&self) -> Result<bool, ArrayError> {
+        let was_there = self.watching_place().take().is_some();
+        self.tell_shards(None).await.map(|()| was_there)
+    }
+
+    /// The capture that was begun last, unless it was taken away.
+    pub fn watching(&self) -> Option<Watching> {
+        self.watching_place().clone()
+    }
+
+    // It is set in one step.
+    fn watching_place(&self) -> MutexGuard<'_, Option<Watching>> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts it in the place of one that is over.
+    fn begin_watching(&self, watching: Watching) -> Result<(), ArrayError> {
+        let mut place = self.watching_place();
+        if let Some(left) = place.as_ref().and_then(|other| self.left_of(other)) {
+            let left = left.as_secs() + 1;
+            let context = format!("another capture is under way; it ends within {left} s");
+            return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+        }
+        *place = Some(watching);
+        Ok(())
+    }
+
+    /// How long a capture goes on counting; nothing once it is over.
+    pub fn left_of(&self, watching: &Watching) -> Option<Duration> {
+        let end = watching.began + watching.duration;
+        let now = self.runtime.now();
+        (now < end).then(|| end.since(now))
+    }
+
+    async fn tell_shards(&self, watching: Option<&Watching>) -> Result<(), ArrayError> {
+        for shard in &self.shards {
+            let watches = watching.map(|one| Arc::clone(&one.watches));
+            let told = shard.call(move |state| async move { state.watch(watches) });
+            told.await?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a time or volumes whose counters would take too much.
+fn check(volumes: &[PlacedVolume], duration: Duration) -> Result<(), ArrayError> {
+    let sizes = volumes.iter().map(|one| one.info.size_bytes);
+    let bytes: u64 = sizes.map(|size| Watch::bytes(size, duration)).sum();
+    if !duration.is_zero() && duration <= WATCH_MAX && bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    let (seconds, most) = (duration.as_secs(), WATCH_MAX.as_secs());
+    let context = format!(
+        "a capture of {seconds} s of {} volumes, whose counters take {bytes} bytes: it may last 1 to \
+         {most} s, and they may take {BYTES_MAX} bytes; choose another time",
+        volumes.len()
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+}

@@ -1,0 +1,148 @@
+//! Requests about captures: begin one, read what it has counted, take it away.
+
+use super::problem::{Body, Refusal};
+use crate::array::Array;
+use crate::shard::tally::size_from_bytes;
+use crate::shard::watch::{PERIOD, Watch, WatchedFlow};
+use ::array::control::Watching;
+use api::{
+    Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume, GrainCount, Problem,
+    ProblemKind,
+};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Begins to count sizes, places and bursts of all volumes for a while.
+#[utoipa::path(
+    post, path = "/api/v1/stats/capture", tag = "status", request_body = CaptureCreate,
+    responses((status = 201, body = Capture), (status = 400, body = Problem),
+        (status = 409, body = Problem))
+)]
+pub(super) async fn begin_capture(
+    State(array): State<Arc<Array>>,
+    Body(create): Body<CaptureCreate>,
+) -> Result<(StatusCode, Json<Capture>), Refusal> {
+    let watching = array.watch(Duration::from_secs(create.duration_s)).await?;
+    let capture = capture(&array, &watching).await?;
+    Ok((StatusCode::CREATED, Json(capture)))
+}
+
+/// What the last capture has counted so far.
+#[utoipa::path(
+    get, path = "/api/v1/stats/capture", tag = "status",
+    responses((status = 200, body = Capture), (status = 404, body = Problem),
+        (status = 503, body = Problem))
+)]
+pub(super) async fn get_capture(State(array): State<Arc<Array>>) -> Result<Json<Capture>, Refusal> {
+    let watching = array.watching().ok_or_else(none)?;
+    Ok(Json(capture(&array, &watching).await?))
+}
+
+/// Ends the capture and forgets what it has counted.
+#[utoipa::path(
+    delete, path = "/api/v1/stats/capture", tag = "status",
+    responses((status = 204), (status = 404, body = Problem), (status = 503, body = Problem))
+)]
+pub(super) async fn end_capture(State(array): State<Arc<Array>>) -> Result<StatusCode, Refusal> {
+    match array.stop_watching().await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(none()),
+    }
+}
+
+fn none() -> Refusal {
+    let context = "there is no capture: it was not begun, or it was ended";
+    Refusal::new(ProblemKind::NotFound, context.to_owned())
+}
+
+/// The volumes that are still there, under the names that they have now.
+async fn capture(array: &Array, watching: &Watching) -> Result<Capture, Refusal> {
+    let left = array.left_of(watching).unwrap_or_default();
+    let elapsed = watching.duration.saturating_sub(left);
+    let periods = (elapsed.as_nanos() / PERIOD.as_nanos()) as usize;
+    let volumes = array.volumes().await?.into_iter();
+    let named: BTreeMap<String, _> = volumes
+        .map(|placed| (placed.info.name, placed.info.uuid))
+        .collect();
+    let volumes = named.into_iter().filter_map(|(name, uuid)| {
+        let watch = watching.watches.get(&uuid)?;
+        Some(captured(name, uuid.to_string(), watch, periods))
+    });
+    Ok(Capture {
+        since_unix_s: watching.since_unix_s,
+        duration_s: watching.duration.as_secs(),
+        left_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+        volumes: volumes.collect(),
+    })
+}
+
+fn captured(name: String, uuid: String, watch: &Watch, periods: usize) -> CapturedVolume {
+    CapturedVolume {
+        name,
+        uuid,
+        size_bytes: watch.size_bytes,
+        grain_bytes: watch.grain_bytes,
+        working_set_bytes: watch.working_set_bytes(),
+        reads: flow(&watch.reads, periods),
+        writes: flow(&watch.writes, periods),
+    }
+}
+
+fn flow(flow: &WatchedFlow, periods: usize) -> CapturedFlow {
+    let sizes = flow.sizes.iter().enumerate();
+    let sizes = sizes.map(|(class, (commands, bytes))| CapturedSize {
+        from_bytes: size_from_bytes(class),
+        commands: commands.load(Relaxed),
+        bytes: bytes.load(Relaxed),
+    });
+    let sizes: Vec<CapturedSize> = sizes.filter(|size| size.commands > 0).collect();
+    let grains = (0..).zip(&flow.grains);
+    let grains = grains.map(|(grain, commands)| GrainCount {
+        grain,
+        commands: u64::from(commands.load(Relaxed)),
+    });
+    let whole = flow.periods.get(..periods).unwrap_or(&flow.periods);
+    let (period_mean, period_variance) = spread(whole);
+    CapturedFlow {
+        commands: sizes.iter().map(|size| size.commands).sum(),
+        random: flow.random.load(Relaxed),
+        sizes,
+        grains: grains.filter(|grain| grain.commands > 0).collect(),
+        periods: whole.len() as u64,
+        period_mean,
+        period_variance,
+    }
+}
+
+/// Mean and variance of the counts of periods; zeroes without any.
+fn spread(periods: &[AtomicU32]) -> (f64, f64) {
+    if periods.is_empty() {
+        return (0.0, 0.0);
+    }
+    let count = periods.len() as f64;
+    let counts = periods.iter().map(|one| f64::from(one.load(Relaxed)));
+    let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), one| {
+        (sum + one, squares + one * one)
+    });
+    let mean = sum / count;
+    let variance = (squares - sum * mean) / (count - 1.0).max(1.0);
+    (mean, variance.max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_that_of_the_counts() {
+        let periods = [2, 4, 4, 4, 5, 5, 7, 9].map(AtomicU32::new);
+        assert_eq!(spread(&periods), (5.0, 32.0 / 7.0));
+        assert_eq!(spread(&[]), (0.0, 0.0));
+        assert_eq!(spread(&[AtomicU32::new(3)]), (3.0, 0.0));
+    }
+}
