@@ -4,7 +4,7 @@
 //! controller's overhead. The arm does one at a time, and its time is
 //!
 //! ```text
-//! service = seek(distance) + rotation + transfer          in nanoseconds
+//! service = seek(distance) + error + rotation + transfer          in nanoseconds
 //! ```
 //!
 //! Seek is in `seek`; on the same cylinder under another head it is a head switch
@@ -27,7 +27,7 @@
 //! Whoever calls makes the time pass: [`State::arrive`] with each command,
 //! [`State::next_event`] for when to look again, [`State::advance`] then. Every
 //! ticket ends exactly once, at a time no earlier than that of its arrival; equal
-//! times end in the order of arrival. The phase is all that is random.
+//! times end in the order of arrival. The phase and the errors of seeks are all that is random.
 //!
 //! Left out: defects, recalibration, errors, power saving, several read-ahead
 //! segments, and what a maker's firmware does to be better than this.

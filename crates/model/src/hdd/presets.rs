@@ -40,10 +40,11 @@ const SATA_TAGS: usize = 32;
 /// What a seek takes more or less than the drive reckons, at most, in per cent of a
 /// revolution. No manual prints it. Chosen once for all SAS drives, so that the gain of
 /// deep queues is what is published: more than double at 32 and over, and above 400 random
-/// reads per second for a 10k drive. The deviation is then 6 % of a revolution.
+/// reads per second for a 10k drive, which it does with 128. The deviation is then 6 % of a revolution.
 const SEEK_ERROR_PERCENT: u32 = 15;
 
-/// The same of SATA drives, which gain "nearly 100 %" of their 32 tags.
+/// The same of SATA drives, which gain "nearly 100 %" of their 32 tags. Here they gain 124 %:
+/// a larger error changes little, as an order by seeks alone gains as much.
 const SATA_SEEK_ERROR_PERCENT: u32 = 40;
 
 /// That part of a revolution.

@@ -35,10 +35,11 @@ runs all rehearsals and writes this file.
 
 One set of models serves all sites ([Models](models.md)). We fit no constant to a site. The modelled
 hardware runs **Ashlar's engine, not the array's own software**: where the two differ, the figures
-may differ. Runs have one seed. All figures are of loads that last: a run goes on until neither write
-logs nor changed checksums grow. The target is an error of 10 % at most in the median, and of 30 % in the worst line.
-Where a line misses it, the line names the reason, as far as we know it. The engine has no tiering and no flash cache
-yet, so steps 2 and 3 of the VNX5700 have no figure.
+may differ. Runs have one seed. Loads are measured as they last: a run goes on until neither write logs
+nor changed checksums grow, for seven windows at most. A run in which something happens, such as a
+move or a failure, is measured once. The target is an error of 10 % at most in the median, and of
+30 % in the worst line. Where a line misses it, the line names the reason, as far as we know it. The
+engine has no tiering and no flash cache yet, so steps 2 and 3 of the VNX5700 have no figure.
 
 - Only **predictions** count among the errors. A line is *restated* when the rehearsal gives back what was
   put in: a rule, an identity, a datasheet, or a figure that a constant was chosen with.

@@ -159,9 +159,9 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
 /// written for each byte (JESD79-4, 25.6 GB/s).
 const WRITE_CACHE_BYTES_PER_S: u64 = 12_800_000_000;
 
-/// Where the pools of a controller lie on their drives. Who writes in place leaves data where the pool put it
-/// as it filled, from the outside. Who writes anywhere has come round all of the drives, as an array
-/// that has run for a long time.
+/// Where the pools of a controller lie on their drives. Who writes in place leaves data where the
+/// pool put it as it filled, from the outside. Who writes anywhere has come round all of the drives,
+/// as an array that has run for a long time.
 pub fn placement(said: &plan::Controller, model: &Controller) -> Placement {
     said.placement.unwrap_or(match model.writes_anywhere {
         true => Placement::Spread,

@@ -109,12 +109,13 @@ fn filled_bytes(vm_group: &VmGroup, size_bytes: u64) -> u64 {
     filled - filled % (1 << 20)
 }
 
-/// What a VM reads and writes of a disk. The places of a trace are where they are.
+/// What a VM reads and writes of a disk: what it holds, or a little more where its profile needs
+/// that. The places of a trace are where they are.
 fn in_use_bytes(profile: &VmProfile, filled_bytes: u64, size_bytes: u64) -> u64 {
     let has_trace = profile.streams.iter().any(|stream| stream.trace.is_some());
     match filled_bytes == 0 || has_trace {
         true => size_bytes,
-        false => filled_bytes,
+        false => filled_bytes.max(profile.disk_bytes_min()).min(size_bytes),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! As published scaling studies do: the mean (or 95th percentile) of the random I/O's
 //! response time, reads and writes together, of the whole site. The factor scales the rates of
-//! open loops, what closed loops have under way, and what threads ask for. Found by doubling or halving until the
-//! cap lies between two factors, then by halving the distance until they are within
+//! open loops, what closed loops have under way, and what threads ask for. Found by doubling or
+//! halving until the cap lies between two factors, then by halving the distance until they are within
 //! [`PRECISION`] of each other; the answer is the larger that meets the cap.
 //!
 //! A load that misses the cap while write logs still absorb its writes misses it for good, so it is

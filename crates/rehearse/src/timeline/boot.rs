@@ -95,7 +95,7 @@ async fn boot(scene: &Rc<Scene>, vm: &Rc<VmRig>, operations: u32, bytes: &Rc<Cel
         unreachable!("a profile of the catalogue")
     };
     profile.name = format!("{} boots", vm.name);
-    let sizes = [vm.disks[0].in_use_bytes];
+    let sizes = [vm.disks[0].in_use_bytes.max(profile.disk_bytes_min())];
     // Another boot of the same VM reads the same places.
     let mut generators = Generator::of_vm(&profile, &sizes, scene.seed);
     let generator = Rc::new(RefCell::new(generators.remove(0)));

@@ -5,7 +5,8 @@
 //! such disks, work on quality of service is done: each is a stream of its own, whose
 //! figures are told apart.
 //!
-//! Chosen here: the file is all of the disk, places in it are uniform, and the VM has of its host what [`Compute::UNTOLD`] says.
+//! Chosen here: the file is all of the disk, places in it are uniform, and the VM has of its
+//! host what [`Compute::UNTOLD`] says.
 
 use super::{Compute, DiskProfile, Entry, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 
