@@ -3,10 +3,10 @@
 use crate::row::{Section, asked, given};
 use crate::run::{Outcomes, Run};
 
-const SHOP: Run = Run::of("fs7500", "", (20, 40)).to_the_cap();
-const SHOP_TWO: Run = Run::of("fs7500", "1 NAS, 6 arrays, 2 blocks", (20, 40));
-const SHOP_TWO_CAP: Run = Run::of("fs7500", "1 NAS, 6 arrays, 2 blocks", (20, 40)).to_the_cap();
-const SHOP_THREE_CAP: Run = Run::of("fs7500", "2 NAS, 6 arrays, 2 blocks", (20, 40)).to_the_cap();
+const SHOP: Run = Run::of("fs7500", "", (5, 15)).to_the_cap();
+const SHOP_TWO: Run = Run::of("fs7500", "1 NAS, 6 arrays, 2 blocks", (5, 15));
+const SHOP_TWO_CAP: Run = Run::of("fs7500", "1 NAS, 6 arrays, 2 blocks", (5, 15)).to_the_cap();
+const SHOP_THREE_CAP: Run = Run::of("fs7500", "2 NAS, 6 arrays, 2 blocks", (5, 15)).to_the_cap();
 const READS_ONE: Run = Run::of("fs7500-network", "reads, ip-hash", (5, 20));
 const READS_TWO: Run = Run::of("fs7500-network", "reads, ip-hash, two hosts", (5, 20));
 const WRITES_PORT: Run = Run::of("fs7500-network", "writes, port", (5, 20));
