@@ -142,6 +142,7 @@ impl Builder<'_> {
             name: profile.name.clone(),
             vm_group: self.vm_group.name.clone(),
             compute: Cell::new(residents::compute(&profile.compute)),
+            think: resident::loops_think(self.vm_group, &profile),
             profile,
             disks,
             host: RefCell::new(Rc::clone(host)),
@@ -149,7 +150,6 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
-            think: self.vm_group.think.unwrap_or_default(),
             vcpus: RefCell::new(vcpus),
         }))
     }

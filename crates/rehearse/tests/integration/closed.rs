@@ -152,6 +152,38 @@ fn one_seed_has_one_run_of_threads_and_a_file_can_say_other_threads() {
     assert!(parts(&twice).2.per_s > transactions.per_s * 1.2);
 }
 
+/// A server that keeps two operations of another kind under way beside its transactions.
+fn with_a_loop(threads: Threads) -> Profile {
+    let mut server = server(threads);
+    let pacing = Pacing::Closed { outstanding: 2 };
+    let spills = Stream::alone(Mix::new(65536, 50, 50), pacing, &[0, 1]);
+    server.vms[0].streams.push(spills.named("spills"));
+    server
+}
+
+#[test]
+fn what_is_said_of_threads_leaves_the_loops_beside_them_alone() {
+    let said = [
+        "run.measure=\"20 s\"",
+        "vm_group.vm.count=1",
+        "vm_group.vm.outstanding=4",
+        "vm_group.vm.think=\"200 ms\"",
+    ];
+    let profile = |_: &str| Ok(with_a_loop(Threads::connected(30, MS, MS, 1.0)));
+    let streams = |settings: &[&str]| {
+        let plan = plan(&[&said[..], settings].concat());
+        let outcome = rehearse::run(&plan, 1, &profile).unwrap();
+        let streams = outcome.load.vms[0].streams.iter();
+        let under_way = streams.map(|stream| stream.queue_length);
+        under_way.collect::<Vec<f64>>()
+    };
+    let once = streams(&[]);
+    assert!(once[0] < 0.5, "four that think for long: {once:?}");
+    assert!((once[2] - 2.0).abs() < 0.01, "the loop: {once:?}");
+    let twice = streams(&["vm_group.vm.scale=2"]);
+    assert!((twice[2] - 4.0).abs() < 0.01, "both scaled: {twice:?}");
+}
+
 /// Open loops get what is due on any level that can do it; threads that wait get more where
 /// their operations are faster.
 #[test]

@@ -253,6 +253,11 @@ impl VmProfile {
         }
     }
 
+    /// Whether threads do transactions in it.
+    pub fn has_threads(&self) -> bool {
+        self.streams.iter().any(|stream| stream.threads().is_some())
+    }
+
     /// The stream of the commits of stream `index`, if it has one.
     pub fn commits_of(&self, index: usize) -> Option<usize> {
         let mut streams = self.streams.iter();
