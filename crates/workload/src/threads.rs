@@ -81,9 +81,22 @@ impl Threads {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses what nobody can have at work.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
         if self.count == 0 || self.connections == 0 {
             return Err("it has no thread, or no connection".into());
+        }
+        if self.count > COUNT_MAX {
+            let count = match self.count {
+                usize::MAX => "more than can be counted".into(),
+                count => count.to_string(),
+            };
+            return Err(format!(
+                "it would have more than {COUNT_MAX} threads: {count}"
+            ));
         }
         if !(1.0..=OPERATIONS_MAX).contains(&self.operations) {
             return Err(format!("{} operations to a transaction", self.operations));
@@ -94,6 +107,9 @@ impl Threads {
 
 /// Whoever scales a load to next to nothing thinks for so long at most, seconds.
 const THINK_MAX_S: f64 = 30.0 * 86_400.0;
+
+/// Threads of a stream at most: each takes memory here, and no server is known to have as many.
+const COUNT_MAX: usize = 1_000_000;
 
 /// Operations of a transaction at most, which is beyond anything known.
 const OPERATIONS_MAX: f64 = 1e6;
@@ -179,6 +195,16 @@ mod tests {
         assert_eq!(think(0, 1), think(0, 1));
         assert_ne!(think(0, 1), think(1, 1));
         assert_ne!(think(0, 1), think(0, 2));
+    }
+
+    #[test]
+    fn more_threads_than_anybody_has_are_refused() {
+        let threads = Threads::connected(90, MS * 80, MS * 20, 4.0);
+        assert_eq!(threads.scaled(10_000.0).check(), Ok(()));
+        for factor in [12_000.0, 1e18, f64::MAX] {
+            let refused = threads.scaled(factor).check().unwrap_err();
+            assert!(refused.contains("more than 1000000 threads"), "{refused}");
+        }
     }
 
     #[test]

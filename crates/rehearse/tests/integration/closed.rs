@@ -184,6 +184,19 @@ fn what_is_said_of_threads_leaves_the_loops_beside_them_alone() {
     assert!((twice[2] - 4.0).abs() < 0.01, "both scaled: {twice:?}");
 }
 
+#[test]
+fn more_threads_than_anybody_has_are_refused_with_their_line() {
+    let settings = [
+        "vm_group.vm.count=1",
+        "vm_group.vm.outstanding=4096",
+        "vm_group.vm.scale=1000",
+    ];
+    let profile = |_: &str| Ok(server(Threads::connected(4, MS, MS, 1.0)));
+    let refused = rehearse::run(&plan(&settings), 1, &profile).unwrap_err();
+    assert!(refused.line.is_some(), "{refused}");
+    assert!(refused.to_string().contains("1000000 threads"), "{refused}");
+}
+
 /// Open loops get what is due on any level that can do it; threads that wait get more where
 /// their operations are faster.
 #[test]
