@@ -161,6 +161,27 @@ fn with_a_loop(threads: Threads) -> Profile {
     server
 }
 
+/// Commits are under way for transactions, and other loops are not, of a VM and of all alike.
+#[test]
+fn what_is_under_way_for_transactions_is_that_of_threads_and_their_commits() {
+    let profile = |_: &str| Ok(with_a_loop(Threads::connected(30, MS * 20, MS, 2.0)));
+    let plan = without_depth(&["run.measure=\"10 s\"", "vm_group.vm.count=2"]);
+    let load = rehearse::run(&plan, 1, &profile).unwrap().load;
+    let mut all = 0.0;
+    for vm in &load.vms {
+        let own = vm.streams[0].queue_length + vm.streams[1].queue_length;
+        let said = vm.transactions.unwrap().under_way;
+        assert!((said - own).abs() < 1e-9 && said < vm.queue_length - 1.9);
+        assert!(vm.streams[1].queue_length > 0.0);
+        all += own;
+    }
+    let of_all = load.total.transactions.unwrap().under_way;
+    assert!((of_all - all).abs() < 1e-9, "{of_all} and {all}");
+    let table = workload::report::table(&load);
+    let line = format!("{of_all:.1} operations under way");
+    assert!(table.contains(&line), "{table}");
+}
+
 #[test]
 fn what_is_said_of_threads_leaves_the_loops_beside_them_alone() {
     let said = [
