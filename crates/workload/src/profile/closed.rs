@@ -122,6 +122,7 @@ mod tests {
         assert_eq!((threads.operations, threads.count), (4.0, 90));
         assert_eq!(oltp.streams[1].pacing, Pacing::Commits { of: 0 });
         assert_eq!(oltp.streams[1].outstanding_max, 90);
+        assert_eq!(oltp.outstanding_max(), 90);
         assert_eq!((oltp.commits_of(0), oltp.commits_of(1)), (Some(1), None));
         // Commits of nobody's are refused.
         let mut broken = shop.clone();

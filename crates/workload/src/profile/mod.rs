@@ -283,10 +283,12 @@ impl VmProfile {
         self.streams.iter().any(|stream| stream.mix.writes())
     }
 
-    /// Operations under way at most, over all streams.
+    /// Operations under way at most, over all streams. Commits are among those of their threads,
+    /// of which each has one under way in both streams.
     pub fn outstanding_max(&self) -> usize {
         self.streams
             .iter()
+            .filter(|stream| !matches!(stream.pacing, Pacing::Commits { .. }))
             .map(|stream| stream.outstanding_max)
             .sum()
     }
