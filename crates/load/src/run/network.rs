@@ -40,7 +40,7 @@ impl Network {
         let mut network = Network {
             threads: Vec::with_capacity(threads.count),
             goes_on: BinaryHeap::new(),
-            connections: threads.connections,
+            connections: threads.outstanding_max(),
             waiting: VecDeque::new(),
         };
         for number in 0..threads.count {
@@ -182,7 +182,7 @@ mod tests {
         let ratio = transactions as f64 / expected;
         assert!((ratio - 1.0).abs() < 0.06, "{ratio}");
         let few = Threads {
-            connections: 2,
+            connections: Some(2),
             ..threads
         };
         let (most, _, fewer) = walk(few);

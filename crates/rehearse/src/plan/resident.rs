@@ -12,13 +12,12 @@ use workload::threads::Threads;
 /// Threads with what the VM group says of them.
 fn as_said(vm_group: &VmGroup, threads: Threads) -> Threads {
     let count = vm_group.outstanding.map_or(threads.count, usize::from);
-    let own = match threads.connections == threads.count {
-        true => count,
-        false => threads.connections,
-    };
     Threads {
         count,
-        connections: vm_group.connections.map_or(own, usize::from),
+        connections: vm_group
+            .connections
+            .map(usize::from)
+            .or(threads.connections),
         think: vm_group.think.unwrap_or(threads.think),
         work: vm_group.work.unwrap_or(threads.work),
         ..threads

@@ -320,9 +320,8 @@ impl<V: Vm> StreamRun<V> {
     ) -> StreamRun<V> {
         let of_profile = &vm.profile().streams[stream];
         let open = matches!(of_profile.pacing, Pacing::Open { .. });
-        let connections = of_profile
-            .threads()
-            .map_or(1, |threads| threads.connections);
+        let threads = of_profile.threads();
+        let connections = threads.and_then(|threads| threads.connections);
         StreamRun {
             world: world.clone(),
             began: world.now(),
@@ -343,7 +342,7 @@ impl<V: Vm> StreamRun<V> {
                 factor: 1.0,
             }),
             seed,
-            connections: Gate::new(connections),
+            connections: Gate::new(connections.unwrap_or(usize::MAX)),
             commits: RefCell::default(),
         }
     }

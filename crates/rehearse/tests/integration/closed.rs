@@ -101,7 +101,7 @@ fn transactions_wait_for_the_processors_of_their_vm() {
 #[test]
 fn no_more_are_in_a_transaction_than_have_a_connection() {
     let threads = Threads {
-        connections: 3,
+        connections: Some(3),
         ..Threads::connected(60, MS * 20, MS, 4.0)
     };
     let outcome = of_server(threads, &[]);

@@ -264,6 +264,21 @@ impl VmProfile {
         streams.position(|stream| stream.pacing == Pacing::Commits { of: index })
     }
 
+    /// Operations per second of stream `index` while each operation takes `latency`, if threads
+    /// do them: data or commits.
+    pub fn threads_per_s(&self, index: usize, latency: Duration) -> Option<f64> {
+        let (of, is_commits) = match self.streams[index].pacing {
+            Pacing::Commits { of } => (of, true),
+            _ => (index, false),
+        };
+        let threads = self.streams.get(of)?.threads()?;
+        let transactions_per_s = threads.per_s(latency, self.commits_of(of).is_some());
+        Some(match is_commits {
+            true => transactions_per_s,
+            false => transactions_per_s * threads.operations,
+        })
+    }
+
     /// Operations per second of its open loops together.
     pub fn per_second(&self) -> f64 {
         self.streams
