@@ -52,6 +52,7 @@ pub fn of_vm_group(
         .map(|vm| resident::of(vm_group, vm))
         .collect();
     each.iter().try_for_each(|vm| check(vm_group, vm))?;
+    says_only_what_counts(vm_group, &each)?;
     let mut vms = Vec::new();
     for turn in 1..=vm_group.count {
         for vm in &each {
@@ -93,6 +94,25 @@ fn check(vm_group: &VmGroup, vm: &VmProfile) -> Result<(), RehearseError> {
         };
         threads.check().map_err(refused)
     })
+}
+
+/// Refuses what is said of threads where there are none: it would change nothing.
+fn says_only_what_counts(vm_group: &VmGroup, vms: &[VmProfile]) -> Result<(), RehearseError> {
+    let said = [
+        ("work", vm_group.work.is_some()),
+        ("connections", vm_group.connections.is_some()),
+    ];
+    let said = said.iter().find(|(_, is_said)| *is_said);
+    match said.filter(|_| !vms.iter().any(VmProfile::has_threads)) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let context = format!(
+                "VM group {:?}: `{key}` is about threads, and profile {} has none here; take it out, or take a closed network",
+                vm_group.name, vm_group.profile
+            );
+            Err(RehearseError::site(vm_group.line, context))
+        }
+    }
 }
 
 /// The VMs of all VM groups, with their volumes laid out.

@@ -196,12 +196,12 @@ const VM_GROUP: &[Key] = &[
     ),
     key(
         "work",
-        "Mean processor time of a transaction, of threads.",
+        "Mean processor time of a transaction, of threads. Refused where there are none.",
         "the profile's",
     ),
     key(
         "connections",
-        "Threads of a VM that are in a transaction at a time.",
+        "Threads of a VM that are in a transaction at a time. Refused where there are none.",
         "the profile's",
     ),
     key("memory", "Memory of each VM.", "the profile's"),
