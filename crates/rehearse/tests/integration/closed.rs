@@ -161,6 +161,43 @@ fn with_a_loop(threads: Threads) -> Profile {
     server
 }
 
+/// Transactions work on vCPUs that are added, and so many more are asked for.
+#[test]
+fn vcpus_that_are_added_are_worked_on_and_asked_for() {
+    let per_s = |threads: Threads, vcpus: u32| {
+        let event = format!(
+            "event=[{{ at = \"100 ms\", what = \"add-cpu\", vm_group = \"vm\", vcpus = {vcpus} }}]"
+        );
+        let settings = ["run.measure=\"60 s\"", event.as_str()];
+        parts(&of_server(threads, &settings[..1 + usize::from(vcpus > 0)]))
+            .2
+            .per_s
+    };
+    // Two processors do 40 of these a second, and five do 100.
+    let busy = Threads::connected(16, MS, MS * 50, 1.0);
+    let (two, five) = (per_s(busy, 0), per_s(busy, 3));
+    assert!(
+        (two / 40.0 - 1.0).abs() < 0.12 && (five / two - 2.5).abs() < 0.3,
+        "{two} {five}"
+    );
+    // One thread cannot be one and a half: two think for longer.
+    let one = Threads::connected(1, MS * 300, Duration::ZERO, 1.0);
+    let (two, three) = (per_s(one, 0), per_s(one, 1));
+    assert!((three / two - 1.5).abs() < 0.2, "{two} {three}");
+}
+
+#[test]
+fn what_is_said_of_threads_is_refused_where_there_are_none() {
+    for said in ["vm_group.vm.work=\"2 ms\"", "vm_group.vm.connections=3"] {
+        let refused = run(&plan(&[said]), 1).unwrap_err();
+        assert!(refused.line.is_some(), "{refused}");
+        assert!(
+            refused.to_string().contains("is about threads"),
+            "{refused}"
+        );
+    }
+}
+
 /// Commits are under way for transactions, and other loops are not, of a VM and of all alike.
 #[test]
 fn what_is_under_way_for_transactions_is_that_of_threads_and_their_commits() {
