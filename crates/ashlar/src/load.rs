@@ -76,13 +76,13 @@ pub struct Args {
     /// Write every disk once before the warm-up, so that thin volumes have to read
     #[arg(long)]
     fill: bool,
-    /// Factor on all rates; a trace runs faster by this factor
+    /// Factor on all rates, and on what threads ask for; a trace runs faster by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     rate_scale: f64,
-    /// Run every stream of a VM as a closed loop with this many operations under way
+    /// Run every stream, also of threads, as a closed loop with this many operations under way
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     iodepth: Option<usize>,
-    /// Start this many operations per second in every stream of a VM (Poisson arrivals)
+    /// Start this many operations per second in every stream, also of threads (Poisson arrivals)
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
     /// Make every operation of this size: "4 KiB", "64 KiB"

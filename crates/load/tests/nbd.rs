@@ -12,6 +12,7 @@ use std::time::Duration;
 use support::{Watch, nbdkit, nbdkit_at, need, paced, plan, run_whole};
 use workload::profile::Pacing;
 use workload::report::{self, Verdict};
+use workload::threads::Threads;
 
 const SIZE: &str = "64M";
 
@@ -269,6 +270,24 @@ fn a_server_that_comes_back_is_used_again_and_the_outage_is_told() {
     assert!(told.vms[0].read.response.max_ms > outage.seconds * 500.0);
     plan.allow_outages = true;
     assert_eq!(report::report(&plan, &outcome).verdict, Verdict::Incomplete);
+}
+
+/// Threads that never think have one operation under way each, all of the time: what waits for the
+/// server counts.
+#[test]
+fn threads_whose_operations_were_lost_all_go_on() {
+    let mut restart = Restart::new();
+    let url = restart.server.url.clone();
+    let mut profile = paced("rand-4k-read", 1.0, 1);
+    let threads = Threads::connected(4, Duration::ZERO, Duration::ZERO, 3.0);
+    profile.vms[0].streams[0].set_threads(threads);
+    let mut plan = plan(profile, &[&url], Duration::from_secs(60));
+    plan.reconnect_for = Duration::from_secs(50);
+    let outcome = run::run(&plan, &mut restart).unwrap();
+    let told = report::report(&plan, &outcome);
+    let vm = &told.vms[0];
+    assert!((1..=4).contains(&vm.lost_operations), "{vm:?}");
+    assert!((3.8..4.01).contains(&vm.queue_length), "{vm:?}");
 }
 
 #[test]

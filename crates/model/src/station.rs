@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Invariants: a job never begins before one that came earlier; no server is free while a
-//! job waits. Times are of the world's clock, nanoseconds.
+//! job waits; but for jobs that wait when a station grows. Times are of the world's clock,
+//! nanoseconds.
 
 use base::Time;
 use std::cmp::Reverse;
@@ -86,6 +87,12 @@ impl Station {
         self.service += service;
         self.waiting += begun.since(now);
         Served { begun, end }
+    }
+
+    /// Gives it `more` servers, free from `now` on. Jobs that wait keep the times that they were
+    /// told; those that come begin at the new ones. A window over it counts the servers of its end.
+    pub fn grow(&mut self, now: Time, more: usize) {
+        self.free_at.extend(std::iter::repeat_n(Reverse(now), more));
     }
 
     /// Servers of the station, all equal.
@@ -281,6 +288,20 @@ mod tests {
                 before = snapshot;
             }
         }
+    }
+
+    #[test]
+    fn a_station_that_grows_begins_what_comes_then_at_once() {
+        let mut station = Station::new(1);
+        station.serve(Time(0), ns(100));
+        assert_eq!(station.serve(Time(10), ns(100)), served(100, 200));
+        station.grow(Time(20), 2);
+        assert_eq!(station.servers(), 3);
+        assert_eq!(station.serve(Time(30), ns(5)), served(30, 35));
+        assert_eq!(station.serve(Time(30), ns(5)), served(30, 35));
+        assert_eq!(station.serve(Time(30), ns(5)), served(35, 40));
+        let all = station.snapshot(Time(300));
+        assert_eq!((all.begun, all.busy, all.waited), (5, ns(215), ns(95)));
     }
 
     #[test]

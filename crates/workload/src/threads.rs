@@ -22,8 +22,9 @@ use std::time::Duration;
 pub struct Threads {
     /// How many there are.
     pub count: usize,
-    /// At most so many are in a transaction at a time; the others wait for a connection.
-    pub connections: usize,
+    /// At most so many are in a transaction at a time, and the others wait for a connection; each
+    /// has one of its own where nothing is said.
+    pub connections: Option<usize>,
     /// Mean time between two transactions of a thread.
     pub think: Duration,
     /// Mean processor time of a transaction.
@@ -37,22 +38,30 @@ impl Threads {
     pub fn connected(count: usize, think: Duration, work: Duration, operations: f64) -> Threads {
         Threads {
             count,
-            connections: count,
+            connections: None,
             think,
             work,
             operations,
         }
     }
 
-    /// Transactions per second if storage took no time, and each transaction had a processor and
-    /// a connection.
-    pub fn transactions_per_s(&self) -> f64 {
-        self.count as f64 / (self.think + self.work).as_secs_f64()
+    /// Transactions per second while each operation takes `latency`, and each transaction has a
+    /// processor at once: by the interactive response time law, and by how long each has its
+    /// connection. `commits` says whether an operation of another stream ends each.
+    pub fn per_s(&self, latency: Duration, commits: bool) -> f64 {
+        let operations = self.operations + f64::from(u8::from(commits));
+        let connected_s = self.work.as_secs_f64() + operations * latency.as_secs_f64();
+        let by_threads = self.count as f64 / (self.think.as_secs_f64() + connected_s);
+        match self.connections {
+            Some(connections) => by_threads.min(connections as f64 / connected_s),
+            None => by_threads,
+        }
     }
 
     /// Threads that can have an operation under way.
     pub fn outstanding_max(&self) -> usize {
-        self.count.min(self.connections)
+        self.connections
+            .map_or(self.count, |connections| self.count.min(connections))
     }
 
     /// Threads that ask for `factor` times as many transactions. As threads are whole, the think
@@ -68,11 +77,6 @@ impl Threads {
         let think_s = (scaled_s - self.work.as_secs_f64()).max(0.0);
         Threads {
             count,
-            // A pool that is never empty stays so.
-            connections: match self.connections >= self.count {
-                true => count,
-                false => self.connections,
-            },
             think: match self.think.is_zero() || !think_s.is_finite() {
                 true => self.think,
                 false => Duration::from_secs_f64(think_s.min(THINK_MAX_S)),
@@ -81,9 +85,22 @@ impl Threads {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
-        if self.count == 0 || self.connections == 0 {
+    /// Refuses what nobody can have at work.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.count == 0 || self.connections == Some(0) {
             return Err("it has no thread, or no connection".into());
+        }
+        if self.count > COUNT_MAX {
+            let count = match self.count {
+                usize::MAX => "more than can be counted".into(),
+                count => count.to_string(),
+            };
+            return Err(format!(
+                "it would have more than {COUNT_MAX} threads: {count}"
+            ));
         }
         if !(1.0..=OPERATIONS_MAX).contains(&self.operations) {
             return Err(format!("{} operations to a transaction", self.operations));
@@ -94,6 +111,9 @@ impl Threads {
 
 /// Whoever scales a load to next to nothing thinks for so long at most, seconds.
 const THINK_MAX_S: f64 = 30.0 * 86_400.0;
+
+/// Threads of a stream at most: each takes memory here, and no server is known to have as many.
+const COUNT_MAX: usize = 1_000_000;
 
 /// Operations of a transaction at most, which is beyond anything known.
 const OPERATIONS_MAX: f64 = 1e6;
@@ -122,6 +142,11 @@ impl Thread {
             threads,
             draws: of_stream.stream(stream).stream(&number.to_string()),
         }
+    }
+
+    /// It is one of `threads` from now on.
+    pub fn belong_to(&mut self, threads: Threads) {
+        self.threads = threads;
     }
 
     /// How long it thinks before its next transaction.
@@ -182,18 +207,51 @@ mod tests {
     }
 
     #[test]
+    fn more_threads_than_anybody_has_are_refused() {
+        let threads = Threads::connected(90, MS * 80, MS * 20, 4.0);
+        assert_eq!(threads.scaled(10_000.0).check(), Ok(()));
+        for factor in [12_000.0, 1e18, f64::MAX] {
+            let refused = threads.scaled(factor).check().unwrap_err();
+            assert!(refused.contains("more than 1000000 threads"), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_scaled_network_asks_for_so_much_more() {
         let threads = Threads::connected(2, MS * 80, MS * 20, 4.0);
         for factor in [0.1, 0.67, 1.0, 1.2, 3.0, 40.0] {
-            let ratio = threads.scaled(factor).transactions_per_s() / threads.transactions_per_s();
+            let of_thought = |threads: Threads| threads.per_s(Duration::ZERO, false);
+            let ratio = of_thought(threads.scaled(factor)) / of_thought(threads);
             assert!((ratio / factor - 1.0).abs() < 0.001, "{ratio} for {factor}");
         }
         let never = Threads::connected(832, Duration::ZERO, MS, 4.0).scaled(0.05);
         assert_eq!((never.count, never.think), (42, Duration::ZERO));
         let pool = Threads {
-            connections: 1,
+            connections: Some(1),
             ..threads
         };
         assert_eq!(pool.scaled(3.0).outstanding_max(), 1);
+        assert_eq!(threads.scaled(3.0).outstanding_max(), 6);
+        // A limit that there are as many threads as stays one.
+        let full = Threads {
+            connections: Some(2),
+            ..threads
+        };
+        assert_eq!(full.scaled(3.0).outstanding_max(), 2);
+    }
+
+    #[test]
+    fn transactions_follow_the_interactive_law_up_to_the_connections() {
+        let threads = Threads::connected(10, MS * 80, MS * 10, 4.0);
+        let per_s = |threads: Threads, commits| threads.per_s(MS * 2, commits).round();
+        assert_eq!(
+            (per_s(threads, false), per_s(threads, true)),
+            (102.0, 100.0)
+        );
+        let pool = Threads {
+            connections: Some(1),
+            ..threads
+        };
+        assert_eq!((per_s(pool, false), per_s(pool, true)), (56.0, 50.0));
     }
 }

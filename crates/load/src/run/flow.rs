@@ -168,22 +168,25 @@ impl Flow {
         Some((slot, since))
     }
 
-    /// An operation in a slot has ended; the flow that goes on in the same slot, if one does.
-    pub fn ended(&mut self, slot: usize, now: Time) -> Option<usize> {
+    /// An operation in a slot has ended, well or not; the flow that goes on in the same slot, if one
+    /// does.
+    pub fn ended(&mut self, slot: usize, now: Time, went_well: bool) -> Option<usize> {
         match &mut self.starts {
             Starts::Free => None,
-            Starts::Threads(network) => network.ended(slot, now).then_some(self.then),
+            Starts::Threads(network) => network.ended(slot, now, went_well).then_some(self.then),
             Starts::Commits(_) => Some(self.then),
         }
     }
 
-    /// Goes on in a slot: threads have ended a transaction, and commits are due.
-    pub fn go_on(&mut self, slot: usize, now: Time) {
+    /// Goes on in a slot, where the operation before went well or not: threads have ended a
+    /// transaction, and commits are due.
+    pub fn go_on(&mut self, slot: usize, now: Time, went_well: bool) {
         match &mut self.starts {
             Starts::Free => {}
             Starts::Threads(network) => {
-                let began = network.think(slot, now);
-                self.recorder.transacted(now, began);
+                if let Some(began) = network.think(slot, now, went_well) {
+                    self.recorder.transacted(now, began);
+                }
             }
             Starts::Commits(due) => due.push_back((now, slot)),
         }

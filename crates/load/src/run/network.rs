@@ -7,6 +7,7 @@
 //! Invariants: a thread is at one place of that walk, so it has one operation under way at most; no
 //! more of them have a connection than there are, and those that wait get one in the order of their
 //! coming. The work of a transaction is waited for: this machine is not the server whose load it is.
+//! A transaction that an operation failed in goes on to its end, and was none.
 
 use base::Time;
 use std::cmp::Reverse;
@@ -29,6 +30,8 @@ struct Walker {
     began: Time,
     /// Operations that it has to do yet; none while it thinks.
     left: u32,
+    /// Whether an operation of its transaction has failed.
+    failed: bool,
 }
 
 impl Network {
@@ -37,7 +40,7 @@ impl Network {
         let mut network = Network {
             threads: Vec::with_capacity(threads.count),
             goes_on: BinaryHeap::new(),
-            connections: threads.connections,
+            connections: threads.outstanding_max(),
             waiting: VecDeque::new(),
         };
         for number in 0..threads.count {
@@ -48,6 +51,7 @@ impl Network {
                 thread,
                 began,
                 left: 0,
+                failed: false,
             });
         }
         network
@@ -79,23 +83,27 @@ impl Network {
 
     /// A thread has a connection from `at` on, and works.
     fn connected(&mut self, number: usize, at: Time) {
-        let transaction = self.threads[number].thread.transaction();
-        self.threads[number].left = transaction.operations;
+        let walker = &mut self.threads[number];
+        let transaction = walker.thread.transaction();
+        (walker.left, walker.failed) = (transaction.operations, false);
         self.goes_on.push(Reverse((at + transaction.work, number)));
     }
 
-    /// An operation of a thread has ended; whether it was the last of its transaction.
-    pub fn ended(&mut self, number: usize, now: Time) -> bool {
-        let left = &mut self.threads[number].left;
-        *left = left.saturating_sub(1);
-        if *left > 0 {
+    /// An operation of a thread has ended, well or not; whether it was the last of its transaction.
+    pub fn ended(&mut self, number: usize, now: Time, went_well: bool) -> bool {
+        let walker = &mut self.threads[number];
+        walker.failed |= !went_well;
+        walker.left = walker.left.saturating_sub(1);
+        let is_last = walker.left == 0;
+        if !is_last {
             self.goes_on.push(Reverse((now, number)));
         }
-        *left == 0
+        is_last
     }
 
-    /// A thread's transaction has ended, and it thinks. When the transaction had begun.
-    pub fn think(&mut self, number: usize, now: Time) -> Time {
+    /// A thread's transaction has ended, its last operation well or not, and it thinks. When the
+    /// transaction had begun, if all of it went well.
+    pub fn think(&mut self, number: usize, now: Time, went_well: bool) -> Option<Time> {
         match self.waiting.pop_front() {
             Some(first) => self.connected(first, now),
             None => self.connections += 1,
@@ -103,7 +111,7 @@ impl Network {
         let walker = &mut self.threads[number];
         let again = now + walker.thread.think();
         self.goes_on.push(Reverse((again, number)));
-        walker.began
+        (went_well && !walker.failed).then_some(walker.began)
     }
 }
 
@@ -133,14 +141,34 @@ mod tests {
                 let Some((_, number)) = under_way.pop_front() else {
                     break;
                 };
-                if network.ended(number, now) {
-                    assert!(network.think(number, now) <= now);
+                if network.ended(number, now, true) {
+                    assert!(network.think(number, now, true).unwrap() <= now);
                     transactions += 1;
                 }
             }
             now = now + MS / 10;
         }
         (most, of_one, transactions)
+    }
+
+    #[test]
+    fn a_transaction_of_which_an_operation_failed_is_none() {
+        let threads = Threads::connected(1, Duration::ZERO, Duration::ZERO, 2.0);
+        let mut network = Network::new(threads, ("VM", "all"), 5);
+        // Of the two operations, and of what ends the transaction behind them.
+        let mut transact = |well: [bool; 3]| {
+            for (is_last, went_well) in [(false, well[0]), (true, well[1])] {
+                let due = network.take_due(Time(7));
+                assert!(due.is_some());
+                assert_eq!(network.ended(0, Time(7), went_well), is_last);
+            }
+            network.think(0, Time(7), well[2])
+        };
+        assert_eq!(transact([true; 3]), Some(Time(0)));
+        assert_eq!(transact([false, true, true]), None);
+        assert_eq!(transact([true, false, true]), None);
+        assert_eq!(transact([true, true, false]), None);
+        assert_eq!(transact([true; 3]), Some(Time(7)));
     }
 
     #[test]
@@ -154,7 +182,7 @@ mod tests {
         let ratio = transactions as f64 / expected;
         assert!((ratio - 1.0).abs() < 0.06, "{ratio}");
         let few = Threads {
-            connections: 2,
+            connections: Some(2),
             ..threads
         };
         let (most, _, fewer) = walk(few);

@@ -167,7 +167,7 @@ impl Worker {
             }
             let count = lost.len() as u64;
             for (index, slot) in lost {
-                self.go_on(index, slot, now);
+                self.go_on((index, slot), now, false);
             }
             self.disks.count_lost(link, count);
             self.shared.failed.fetch_add(count, Ordering::Relaxed);
@@ -180,10 +180,11 @@ impl Worker {
         }
     }
 
-    /// Lets the thread go on whose operation has ended in a slot of a flow, where a thread has it.
-    fn go_on(&mut self, index: usize, slot: usize, now: Time) {
-        if let Some(then) = self.flows[index].ended(slot, now) {
-            self.flows[then].go_on(slot, now);
+    /// Lets the thread go on whose operation has ended in a slot of a flow, well or not, where a
+    /// thread has it.
+    fn go_on(&mut self, (index, slot): (usize, usize), now: Time, went_well: bool) {
+        if let Some(then) = self.flows[index].ended(slot, now, went_well) {
+            self.flows[then].go_on(slot, now, went_well);
         }
     }
 
@@ -210,6 +211,7 @@ impl Worker {
             let index = (token >> SLOT_BITS) as usize;
             let flow = &mut self.flows[index];
             let done = flow.take(slot);
+            let went_well = outcome.is_ok();
             match outcome {
                 Ok(()) => {
                     let response = flow.completed(now, &done);
@@ -224,7 +226,7 @@ impl Worker {
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            self.go_on(index, slot, now);
+            self.go_on((index, slot), now, went_well);
         }
         self.completions = completions;
     }

@@ -7,7 +7,7 @@ use super::profiles::{self, Profiles};
 use super::resident;
 use site::Provisioning;
 use site::plan::{Plan, VmGroup};
-use workload::profile::{MEAN_LATENCY_LIMIT, Pacing, Profile, Stream, VmProfile};
+use workload::profile::{MEAN_LATENCY_LIMIT, Pacing, Profile, VmProfile};
 
 /// A stream of operations on a disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,9 +149,7 @@ fn of_vm_group(plan: &Plan, (place, vm_group): (usize, &VmGroup), profile: &Prof
             size_bytes: vm.disks[number].nominal_bytes,
             provisioning: vm_group.provisioning_of(number),
             taken_bytes: taken_bytes(vm_group, number, vm.disks[number].nominal_bytes),
-            flows: vm
-                .streams
-                .iter()
+            flows: (0..vm.streams.len())
                 .filter_map(|stream| flow(vm, stream, number))
                 .collect(),
         };
@@ -186,8 +184,9 @@ fn taken_bytes(vm_group: &VmGroup, disk: usize, size_bytes: u64) -> u64 {
     }
 }
 
-/// What `stream` does to the disk of that number.
-fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
+/// What stream `index` does to the disk of that number.
+fn flow(vm: &VmProfile, index: usize, number: usize) -> Option<Flow> {
+    let stream = &vm.streams[index];
     let all: u64 = stream.weights.iter().map(|weight| u64::from(*weight)).sum();
     let share = f64::from(*stream.weights.get(number)?) / all as f64;
     if share == 0.0 || stream.mix.sizes.is_empty() {
@@ -196,7 +195,11 @@ fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
     let (per_s, outstanding) = match stream.pacing {
         Pacing::Open { per_second } => (per_second * share, None),
         Pacing::Closed { outstanding } => (0.0, Some(outstanding as f64 * share)),
-        Pacing::Threads(_) | Pacing::Commits { .. } => (0.0, Some(of_threads(vm, stream) * share)),
+        Pacing::Threads(_) | Pacing::Commits { .. } => {
+            // By Little's law.
+            let per_s = vm.threads_per_s(index, MEAN_LATENCY_LIMIT).unwrap_or(0.0);
+            (0.0, Some(per_s * MEAN_LATENCY_LIMIT.as_secs_f64() * share))
+        }
     };
     Some(Flow {
         stream: stream.name.clone(),
@@ -206,28 +209,4 @@ fn flow(vm: &VmProfile, stream: &Stream, number: usize) -> Option<Flow> {
         random: f64::from(stream.mix.random_percent) / 100.0,
         sizes: stream.mix.sizes.clone(),
     })
-}
-
-/// What the threads of a network have under way in one of its streams while each operation
-/// takes [`MEAN_LATENCY_LIMIT`], by the interactive response time law.
-fn of_threads(vm: &VmProfile, stream: &Stream) -> f64 {
-    let (threads, is_commits) = match stream.pacing {
-        Pacing::Commits { of } => (vm.streams[of].threads(), true),
-        _ => (stream.threads(), false),
-    };
-    let Some(threads) = threads else { return 0.0 };
-    let place = vm
-        .streams
-        .iter()
-        .position(|other| other.name == stream.name);
-    let commits = is_commits || place.is_some_and(|place| vm.commits_of(place).is_some());
-    let all = threads.operations + f64::from(u8::from(commits));
-    let own = match is_commits {
-        true => 1.0,
-        false => threads.operations,
-    };
-    let storage_s = all * MEAN_LATENCY_LIMIT.as_secs_f64();
-    let cycle_s = (threads.think + threads.work).as_secs_f64() + storage_s;
-    let waiting = threads.count as f64 * storage_s / cycle_s;
-    waiting.min(threads.connections as f64) * own / all
 }

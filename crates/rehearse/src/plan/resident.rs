@@ -5,34 +5,43 @@
 
 use site::plan::VmGroup;
 use std::sync::Arc;
+use std::time::Duration;
 use workload::profile::{Pacing, VmProfile};
 use workload::threads::Threads;
 
 /// Threads with what the VM group says of them.
 fn as_said(vm_group: &VmGroup, threads: Threads) -> Threads {
     let count = vm_group.outstanding.map_or(threads.count, usize::from);
-    let own = match threads.connections == threads.count {
-        true => count,
-        false => threads.connections,
-    };
     Threads {
         count,
-        connections: vm_group.connections.map_or(own, usize::from),
+        connections: vm_group
+            .connections
+            .map(usize::from)
+            .or(threads.connections),
         think: vm_group.think.unwrap_or(threads.think),
         work: vm_group.work.unwrap_or(threads.work),
         ..threads
     }
 }
 
+/// What goes by in the loops of one of its VMs from the end of an operation to the next one. Where
+/// the VM has threads, they are who thinks, and not what it does beside them.
+pub fn loops_think(vm_group: &VmGroup, vm: &VmProfile) -> Duration {
+    let said = vm_group.think.filter(|_| !vm.has_threads());
+    said.unwrap_or_default()
+}
+
 /// `vm` as one of `vm_group`: rates, loops, threads and traces times its scale. A loop has one
-/// operation under way at least.
+/// operation under way at least. Where the VM has threads, what the VM group says of operations
+/// under way is their number, and its loops stay as deep as the profile has them.
 pub fn of(vm_group: &VmGroup, vm: &VmProfile) -> VmProfile {
     let mut vm = vm.clone();
+    let depth = vm_group.outstanding.filter(|_| !vm.has_threads());
     for stream in &mut vm.streams {
         match &mut stream.pacing {
             Pacing::Open { per_second } => *per_second *= vm_group.scale,
             Pacing::Closed { outstanding } => {
-                let said = vm_group.outstanding.map_or(*outstanding, usize::from);
+                let said = depth.map_or(*outstanding, usize::from);
                 *outstanding = ((said as f64 * vm_group.scale).round() as usize).max(1);
                 stream.outstanding_max = *outstanding;
             }

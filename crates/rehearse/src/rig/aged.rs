@@ -12,10 +12,10 @@ use base::{Prng, VolumeOffset};
 use engine::World;
 use engine::store::Debt;
 use std::rc::Rc;
+use std::time::Duration;
 use workload::generator::{Kind, Operation};
-use workload::profile::{Pacing, Stream, VmProfile};
+use workload::profile::{Pacing, VmProfile};
 use workload::source::Source;
-use workload::threads::Threads;
 
 /// Writes between two looks at the checksums that have changed.
 const STEP: usize = 4096;
@@ -45,21 +45,15 @@ struct Writes {
 }
 
 /// The operations per second that a stream has a share by.
-fn share(vm: &VmProfile, stream: &Stream) -> f64 {
-    match stream.pacing {
+fn share(vm: &VmProfile, index: usize) -> f64 {
+    match vm.streams[index].pacing {
         Pacing::Open { per_second } => per_second,
         Pacing::Closed { outstanding } => outstanding as f64 * OF_CLOSED_PER_S,
-        Pacing::Threads(threads) => transactions(threads) * threads.operations,
-        Pacing::Commits { of } => vm.streams[of].threads().map_or(0.0, transactions),
+        Pacing::Threads(_) | Pacing::Commits { .. } => {
+            let latency = Duration::from_secs_f64(1.0 / OF_CLOSED_PER_S);
+            vm.threads_per_s(index, latency).unwrap_or(0.0)
+        }
     }
-}
-
-/// Transactions per second of a network whose operations take as long as those of closed loops.
-fn transactions(threads: Threads) -> f64 {
-    let storage_s = threads.operations / OF_CLOSED_PER_S;
-    let cycle_s = (threads.think + threads.work).as_secs_f64() + storage_s;
-    let of_connections = threads.connections as f64 / storage_s;
-    (threads.count as f64 / cycle_s).min(of_connections)
 }
 
 impl Writes {
@@ -75,9 +69,9 @@ impl Writes {
             let bytes: Vec<u64> = vm.disks.iter().map(|disk| disk.in_use_bytes).collect();
             let sources = Source::of_vm(&vm.profile, &bytes, seed ^ AGED);
             let sources = sources.map_err(RehearseError::engine)?;
-            for (stream, source) in vm.profile.streams.iter().zip(sources) {
+            for (index, (stream, source)) in vm.profile.streams.iter().zip(sources).enumerate() {
                 if stream.mix.read_percent < 100 && matches!(source, Source::Drawn(_)) {
-                    sum += share(&vm.profile, stream);
+                    sum += share(&vm.profile, index);
                     shares.push(sum);
                     streams.push((Rc::clone(vm), source));
                 }

@@ -28,6 +28,9 @@ impl<V: Vm> StreamRun<V> {
     /// A thread, until the load ends.
     async fn thread(self: Rc<Self>, mut thread: Thread) {
         loop {
+            if let Some(threads) = self.threads.get() {
+                thread.belong_to(threads);
+            }
             let think = thread.think();
             if !think.is_zero() {
                 self.world.sleep(think).await;

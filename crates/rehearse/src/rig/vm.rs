@@ -25,6 +25,7 @@ use workload::generator::Operation;
 use workload::kpi::{Measured, Recorder, Window};
 use workload::profile::{Pacing, VmProfile};
 use workload::source::Source;
+use workload::threads::Threads;
 
 /// What the streams of a VM work on.
 pub trait Vm: 'static {
@@ -265,7 +266,9 @@ pub struct StreamRun<V = VmRig> {
     pace: Cell<Pace>,
     /// Of the threads' own draws.
     pub(super) seed: u64,
-    /// Threads that are in a transaction, of a closed network.
+    /// Its threads as they are by now, of a closed network.
+    pub(super) threads: Cell<Option<Threads>>,
+    /// Those that are in a transaction.
     pub(super) connections: Gate,
     /// Whose operations end its transactions, where that is so.
     pub(super) commits: RefCell<Option<Rc<StreamRun<V>>>>,
@@ -320,9 +323,8 @@ impl<V: Vm> StreamRun<V> {
     ) -> StreamRun<V> {
         let of_profile = &vm.profile().streams[stream];
         let open = matches!(of_profile.pacing, Pacing::Open { .. });
-        let connections = of_profile
-            .threads()
-            .map_or(1, |threads| threads.connections);
+        let threads = of_profile.threads();
+        let connections = threads.and_then(|threads| threads.connections);
         StreamRun {
             world: world.clone(),
             began: world.now(),
@@ -343,7 +345,8 @@ impl<V: Vm> StreamRun<V> {
                 factor: 1.0,
             }),
             seed,
-            connections: Gate::new(connections),
+            threads: Cell::new(threads),
+            connections: Gate::new(connections.unwrap_or(usize::MAX)),
             commits: RefCell::default(),
         }
     }
@@ -391,7 +394,8 @@ impl<V: Vm> StreamRun<V> {
     }
 
     /// Has it ask for so many times as much from now on, on top of what was said before: an
-    /// open loop more often, a closed one with more under way, or more threads.
+    /// open loop more often, a closed one with more under way, or more threads. Where a VM is said to
+    /// have so many connections, it has no more.
     pub fn speed_up(self: &Rc<Self>, factor: f64) {
         match self.vm.profile().streams[self.stream].pacing {
             Pacing::Closed { outstanding } => {
@@ -400,7 +404,11 @@ impl<V: Vm> StreamRun<V> {
                 }
             }
             Pacing::Threads(threads) => {
-                self.start_threads(threads, self.more(threads.count, factor));
+                let before = self.threads.get().map_or(0, |threads| threads.count);
+                self.more(threads.count, factor);
+                let threads = threads.scaled(self.pace.get().factor);
+                self.threads.set(Some(threads));
+                self.start_threads(threads, before..threads.count);
             }
             Pacing::Commits { .. } => {}
             Pacing::Open { .. } => {

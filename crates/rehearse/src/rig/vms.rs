@@ -16,7 +16,7 @@ use model::station::Station;
 use site::plan::{Initiator, Luns, Machine, Plan, VmGroup};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use workload::profile::VmProfile;
+use workload::profile::{Profile, VmProfile};
 
 /// The hosts of `plan`.
 pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
@@ -44,6 +44,32 @@ pub fn of_vm_group(
         let context = format!("VM group {:?}: {what}", vm_group.name);
         RehearseError::site(vm_group.line, context)
     })?;
+    has_roles(vm_group, &profile)?;
+    let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
+    let each: Vec<VmProfile> = profile
+        .vms
+        .iter()
+        .filter(wanted)
+        .map(|vm| resident::of(vm_group, vm))
+        .collect();
+    each.iter().try_for_each(|vm| check(vm_group, vm))?;
+    says_only_what_counts(vm_group, &each)?;
+    let mut vms = Vec::new();
+    for turn in 1..=vm_group.count {
+        for vm in &each {
+            let mut vm = vm.clone();
+            vm.name = match vm_group.count {
+                1 => format!("{}-{}", vm_group.name, vm.name),
+                _ => format!("{}{turn}-{}", vm_group.name, vm.name),
+            };
+            vms.push(vm);
+        }
+    }
+    Ok(vms)
+}
+
+/// Refuses roles that the profile does not have.
+fn has_roles(vm_group: &VmGroup, profile: &Profile) -> Result<(), RehearseError> {
     for role in &vm_group.roles {
         if !profile.vms.iter().any(|vm| vm.name == *role) {
             let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
@@ -56,19 +82,38 @@ pub fn of_vm_group(
             return Err(RehearseError::site(vm_group.line, context));
         }
     }
-    let wanted = |vm: &&VmProfile| vm_group.has(&vm.name);
-    let mut vms = Vec::new();
-    for turn in 1..=vm_group.count {
-        for vm in profile.vms.iter().filter(wanted) {
-            let mut vm = resident::of(vm_group, vm);
-            vm.name = match vm_group.count {
-                1 => format!("{}-{}", vm_group.name, vm.name),
-                _ => format!("{}{turn}-{}", vm_group.name, vm.name),
-            };
-            vms.push(vm);
+    Ok(())
+}
+
+/// Refuses threads that nobody can have at work.
+fn check(vm_group: &VmGroup, vm: &VmProfile) -> Result<(), RehearseError> {
+    let mut threads = vm.streams.iter().filter_map(|stream| stream.threads());
+    threads.try_for_each(|threads| {
+        let refused = |what| {
+            let context = format!("VM group {:?}: VM {}: {what}", vm_group.name, vm.name);
+            RehearseError::site(vm_group.line, context)
+        };
+        threads.check().map_err(refused)
+    })
+}
+
+/// Refuses what is said of threads where there are none: it would change nothing.
+fn says_only_what_counts(vm_group: &VmGroup, vms: &[VmProfile]) -> Result<(), RehearseError> {
+    let said = [
+        ("work", vm_group.work.is_some()),
+        ("connections", vm_group.connections.is_some()),
+    ];
+    let said = said.iter().find(|(_, is_said)| *is_said);
+    match said.filter(|_| !vms.iter().any(VmProfile::has_threads)) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let context = format!(
+                "VM group {:?}: `{key}` is about threads, and profile {} has none here; take it out, or take a closed network",
+                vm_group.name, vm_group.profile
+            );
+            Err(RehearseError::site(vm_group.line, context))
         }
     }
-    Ok(vms)
 }
 
 /// The VMs of all VM groups, with their volumes laid out.
@@ -147,6 +192,7 @@ impl Builder<'_> {
             name: profile.name.clone(),
             vm_group: self.vm_group.name.clone(),
             compute: Cell::new(residents::compute(&profile.compute)),
+            think: resident::loops_think(self.vm_group, &profile),
             profile,
             disks,
             host: RefCell::new(Rc::clone(host)),
@@ -154,7 +200,6 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
-            think: self.vm_group.think.unwrap_or_default(),
             vcpus: RefCell::new(vcpus),
         }))
     }

@@ -191,10 +191,7 @@ impl Meter {
 /// The processors of VMs that do transactions.
 fn vms(rig: &Rig) -> Vec<(String, Snapshot)> {
     let now = engine::World::now(&rig.world);
-    let transacts = |vm: &&Rc<VmRig>| {
-        let mut streams = vm.profile.streams.iter();
-        streams.any(|stream| stream.threads().is_some())
-    };
+    let transacts = |vm: &&Rc<VmRig>| vm.profile.has_threads();
     let vms = rig.vms.iter().filter(transacts);
     vms.map(|vm| (vm.name.clone(), vm.vcpus.borrow().snapshot(now)))
         .collect()

@@ -1,12 +1,15 @@
 //! Virtual processors that VMs get while they run.
 //!
-//! What a VM asks for grows as the law of [`model::scalability`] says of its processors, with
-//! the contention that the event gives; coherency is not known and taken for none. Whether
-//! it was the processors that held it back, nobody says: it is taken to be so.
+//! Transactions of its threads work on the new ones from then on. What a VM asks for grows as the
+//! law of [`model::scalability`] says of its processors, with the contention that the event gives;
+//! coherency is not known and taken for none. Whether it was the processors that held it back,
+//! nobody says: it is taken to be so.
 
 use super::Scene;
 use super::log::count;
 use crate::rig::residents;
+use crate::rig::vm::VmRig;
+use engine::World;
 use model::scalability::Scalability;
 use std::rc::Rc;
 
@@ -16,19 +19,13 @@ pub(super) fn add(scene: &Rc<Scene>, vm_group: &str, vcpus: u16, contention: f64
     let (mut least, mut most) = (f64::MAX, f64::MIN);
     let mut refused = 0;
     for vm in &vms {
-        let before = vm.compute.get();
-        let after = model::vm::Vm {
-            vcpus: before.vcpus.saturating_add(vcpus),
-            ..before
-        };
-        vm.compute.set(after);
-        if residents::on(&vm.host.borrow(), &scene.vms, &[]).is_err() {
-            vm.compute.set(before);
+        let before = vm.compute.get().vcpus;
+        if !give(scene, vm, vcpus) {
             refused += 1;
             continue;
         }
         let of = |vcpus: u16| law.capacity(u32::from(vcpus.max(1)));
-        let factor = of(after.vcpus) / of(before.vcpus);
+        let factor = of(vm.compute.get().vcpus) / of(before);
         (least, most) = (least.min(factor), most.max(factor));
         let own = scene
             .streams
@@ -51,4 +48,21 @@ pub(super) fn add(scene: &Rc<Scene>, vm_group: &str, vcpus: u16, contention: f64
             count(refused, "VM")
         ));
     }
+}
+
+/// Gives a VM so many more; whether its host has the cores.
+fn give(scene: &Scene, vm: &VmRig, vcpus: u16) -> bool {
+    let before = vm.compute.get();
+    let after = model::vm::Vm {
+        vcpus: before.vcpus.saturating_add(vcpus),
+        ..before
+    };
+    vm.compute.set(after);
+    if residents::on(&vm.host.borrow(), &scene.vms, &[]).is_err() {
+        vm.compute.set(before);
+        return false;
+    }
+    let more = usize::from(after.vcpus - before.vcpus);
+    vm.vcpus.borrow_mut().grow(scene.world.now(), more);
+    true
 }

@@ -101,7 +101,7 @@ fn transactions_wait_for_the_processors_of_their_vm() {
 #[test]
 fn no_more_are_in_a_transaction_than_have_a_connection() {
     let threads = Threads {
-        connections: 3,
+        connections: Some(3),
         ..Threads::connected(60, MS * 20, MS, 4.0)
     };
     let outcome = of_server(threads, &[]);
@@ -150,6 +150,109 @@ fn one_seed_has_one_run_of_threads_and_a_file_can_say_other_threads() {
     assert!(of_file.per_s < 4.0 / 0.202 * 1.05 && of_file.per_s < transactions.per_s);
     let twice = of_server(threads, &["vm_group.vm.scale=2"]);
     assert!(parts(&twice).2.per_s > transactions.per_s * 1.2);
+}
+
+/// A server that keeps two operations of another kind under way beside its transactions.
+fn with_a_loop(threads: Threads) -> Profile {
+    let mut server = server(threads);
+    let pacing = Pacing::Closed { outstanding: 2 };
+    let spills = Stream::alone(Mix::new(65536, 50, 50), pacing, &[0, 1]);
+    server.vms[0].streams.push(spills.named("spills"));
+    server
+}
+
+/// Transactions work on vCPUs that are added, and so many more are asked for.
+#[test]
+fn vcpus_that_are_added_are_worked_on_and_asked_for() {
+    let per_s = |threads: Threads, vcpus: u32| {
+        let event = format!(
+            "event=[{{ at = \"100 ms\", what = \"add-cpu\", vm_group = \"vm\", vcpus = {vcpus} }}]"
+        );
+        let settings = ["run.measure=\"60 s\"", event.as_str()];
+        parts(&of_server(threads, &settings[..1 + usize::from(vcpus > 0)]))
+            .2
+            .per_s
+    };
+    // Two processors do 40 of these a second, and five do 100.
+    let busy = Threads::connected(16, MS, MS * 50, 1.0);
+    let (two, five) = (per_s(busy, 0), per_s(busy, 3));
+    assert!(
+        (two / 40.0 - 1.0).abs() < 0.12 && (five / two - 2.5).abs() < 0.3,
+        "{two} {five}"
+    );
+    // One thread cannot be one and a half: two think for longer.
+    let one = Threads::connected(1, MS * 300, Duration::ZERO, 1.0);
+    let (two, three) = (per_s(one, 0), per_s(one, 1));
+    assert!((three / two - 1.5).abs() < 0.2, "{two} {three}");
+}
+
+#[test]
+fn what_is_said_of_threads_is_refused_where_there_are_none() {
+    for said in ["vm_group.vm.work=\"2 ms\"", "vm_group.vm.connections=3"] {
+        let refused = run(&plan(&[said]), 1).unwrap_err();
+        assert!(refused.line.is_some(), "{refused}");
+        assert!(
+            refused.to_string().contains("is about threads"),
+            "{refused}"
+        );
+    }
+}
+
+/// Commits are under way for transactions, and other loops are not, of a VM and of all alike.
+#[test]
+fn what_is_under_way_for_transactions_is_that_of_threads_and_their_commits() {
+    let profile = |_: &str| Ok(with_a_loop(Threads::connected(30, MS * 20, MS, 2.0)));
+    let plan = without_depth(&["run.measure=\"10 s\"", "vm_group.vm.count=2"]);
+    let load = rehearse::run(&plan, 1, &profile).unwrap().load;
+    let mut all = 0.0;
+    for vm in &load.vms {
+        let own = vm.streams[0].queue_length + vm.streams[1].queue_length;
+        let said = vm.transactions.unwrap().under_way;
+        assert!((said - own).abs() < 1e-9 && said < vm.queue_length - 1.9);
+        assert!(vm.streams[1].queue_length > 0.0);
+        all += own;
+    }
+    let of_all = load.total.transactions.unwrap().under_way;
+    assert!((of_all - all).abs() < 1e-9, "{of_all} and {all}");
+    let table = workload::report::table(&load);
+    let line = format!("{of_all:.1} operations under way");
+    assert!(table.contains(&line), "{table}");
+}
+
+#[test]
+fn what_is_said_of_threads_leaves_the_loops_beside_them_alone() {
+    let said = [
+        "run.measure=\"20 s\"",
+        "vm_group.vm.count=1",
+        "vm_group.vm.outstanding=4",
+        "vm_group.vm.think=\"200 ms\"",
+    ];
+    let profile = |_: &str| Ok(with_a_loop(Threads::connected(30, MS, MS, 1.0)));
+    let streams = |settings: &[&str]| {
+        let plan = plan(&[&said[..], settings].concat());
+        let outcome = rehearse::run(&plan, 1, &profile).unwrap();
+        let streams = outcome.load.vms[0].streams.iter();
+        let under_way = streams.map(|stream| stream.queue_length);
+        under_way.collect::<Vec<f64>>()
+    };
+    let once = streams(&[]);
+    assert!(once[0] < 0.5, "four that think for long: {once:?}");
+    assert!((once[2] - 2.0).abs() < 0.01, "the loop: {once:?}");
+    let twice = streams(&["vm_group.vm.scale=2"]);
+    assert!((twice[2] - 4.0).abs() < 0.01, "both scaled: {twice:?}");
+}
+
+#[test]
+fn more_threads_than_anybody_has_are_refused_with_their_line() {
+    let settings = [
+        "vm_group.vm.count=1",
+        "vm_group.vm.outstanding=4096",
+        "vm_group.vm.scale=1000",
+    ];
+    let profile = |_: &str| Ok(server(Threads::connected(4, MS, MS, 1.0)));
+    let refused = rehearse::run(&plan(&settings), 1, &profile).unwrap_err();
+    assert!(refused.line.is_some(), "{refused}");
+    assert!(refused.to_string().contains("1000000 threads"), "{refused}");
 }
 
 /// Open loops get what is due on any level that can do it; threads that wait get more where

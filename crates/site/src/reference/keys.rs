@@ -371,7 +371,11 @@ const VM: &[Key] = &[
     key("target", "The target with its disks.", REQUIRED),
     key("profile", "The load profile.", REQUIRED),
     key("role", "The VM's role in that profile.", REQUIRED),
-    key("rate_scale", "Factor on the role's rate.", "1"),
+    key(
+        "rate_scale",
+        "Factor on the role's rate, or on what its threads ask for.",
+        "1",
+    ),
     key(
         "filled",
         "Percentage of each disk that is written before a rehearsal. The VM reads and writes this part; all, if it is 0.",

@@ -184,23 +184,24 @@ const VM_GROUP: &[Key] = &[
     ),
     key(
         "outstanding",
-        "Operations under way in closed loops, or threads of [closed networks](plans.md#closed-networks).",
+        "Operations under way in closed loops. Of a VM with threads ([closed networks](plans.md#closed-networks)) the number of \
+         those, and nothing else.",
         "the profile's",
     ),
     key(
         "think",
-        "Time in closed loops from the end of an operation to the next one in its place. Of threads the mean time between two \
-         transactions.",
+        "Time in closed loops from the end of an operation to the next one in its place. Of a VM with threads their mean time \
+         between two transactions, and nothing else.",
         "the profile's; none in loops",
     ),
     key(
         "work",
-        "Mean processor time of a transaction, of threads.",
+        "Mean processor time of a transaction, of threads. Refused where there are none.",
         "the profile's",
     ),
     key(
         "connections",
-        "Threads of a VM that are in a transaction at a time.",
+        "Threads of a VM that are in a transaction at a time. Refused where there are none.",
         "the profile's",
     ),
     key("memory", "Memory of each VM.", "the profile's"),

@@ -87,13 +87,6 @@ fn threads((planned_per_s, operations): (f64, f64), has_log: bool, vcpus: f64) -
 mod tests {
     use super::*;
 
-    /// By the interactive response time law, with no queue at the VM's processors.
-    fn per_s(threads: Threads, has_log: bool, latency_s: f64) -> f64 {
-        let operations = threads.operations + f64::from(u8::from(has_log));
-        let cycle_s = (threads.think + threads.work).as_secs_f64() + operations * latency_s;
-        threads.count as f64 / cycle_s * operations
-    }
-
     #[test]
     fn each_vm_does_its_planned_rate_at_the_limit_and_the_headroom_without_latency() {
         for name in ["hetero10", "ecommerce20"] {
@@ -103,11 +96,15 @@ mod tests {
             for (planned, vm) in open.vms.iter().zip(&closed.vms) {
                 assert_eq!((&planned.name, &planned.disks), (&vm.name, &vm.disks));
                 let threads = vm.streams[0].threads().unwrap();
-                let rate = |latency_s| per_s(threads, vm.streams.len() > 1, latency_s);
-                let ratio = rate(0.0) / planned.per_second();
+                let rate = |latency| {
+                    let streams = 0..vm.streams.len();
+                    let each = streams.filter_map(|stream| vm.threads_per_s(stream, latency));
+                    each.sum::<f64>()
+                };
+                let ratio = rate(Duration::ZERO) / planned.per_second();
                 assert!((ratio - HEADROOM).abs() < 0.001, "{}: {ratio}", vm.name);
                 // Threads are whole, so that a VM of two has up to that much more.
-                let ratio = rate(0.020) / planned.per_second();
+                let ratio = rate(MEAN_LATENCY_LIMIT) / planned.per_second();
                 assert!((0.999..1.08).contains(&ratio), "{}: {ratio}", vm.name);
                 assert!(!threads.think.is_zero(), "{}", vm.name);
             }
@@ -122,6 +119,7 @@ mod tests {
         assert_eq!((threads.operations, threads.count), (4.0, 90));
         assert_eq!(oltp.streams[1].pacing, Pacing::Commits { of: 0 });
         assert_eq!(oltp.streams[1].outstanding_max, 90);
+        assert_eq!(oltp.outstanding_max(), 90);
         assert_eq!((oltp.commits_of(0), oltp.commits_of(1)), (Some(1), None));
         // Commits of nobody's are refused.
         let mut broken = shop.clone();

@@ -253,10 +253,30 @@ impl VmProfile {
         }
     }
 
+    /// Whether threads do transactions in it.
+    pub fn has_threads(&self) -> bool {
+        self.streams.iter().any(|stream| stream.threads().is_some())
+    }
+
     /// The stream of the commits of stream `index`, if it has one.
     pub fn commits_of(&self, index: usize) -> Option<usize> {
         let mut streams = self.streams.iter();
         streams.position(|stream| stream.pacing == Pacing::Commits { of: index })
+    }
+
+    /// Operations per second of stream `index` while each operation takes `latency`, if threads
+    /// do them: data or commits.
+    pub fn threads_per_s(&self, index: usize, latency: Duration) -> Option<f64> {
+        let (of, is_commits) = match self.streams[index].pacing {
+            Pacing::Commits { of } => (of, true),
+            _ => (index, false),
+        };
+        let threads = self.streams.get(of)?.threads()?;
+        let transactions_per_s = threads.per_s(latency, self.commits_of(of).is_some());
+        Some(match is_commits {
+            true => transactions_per_s,
+            false => transactions_per_s * threads.operations,
+        })
     }
 
     /// Operations per second of its open loops together.
@@ -278,10 +298,12 @@ impl VmProfile {
         self.streams.iter().any(|stream| stream.mix.writes())
     }
 
-    /// Operations under way at most, over all streams.
+    /// Operations under way at most, over all streams. Commits are among those of their threads,
+    /// of which each has one under way in both streams.
     pub fn outstanding_max(&self) -> usize {
         self.streams
             .iter()
+            .filter(|stream| !matches!(stream.pacing, Pacing::Commits { .. }))
             .map(|stream| stream.outstanding_max)
             .sum()
     }

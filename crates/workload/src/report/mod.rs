@@ -41,27 +41,8 @@ const CURVE_PERCENT: &[f64] = &[
 /// Holds what was measured against what was asked for. Where it comes from is not told yet.
 pub fn report<E: Display>(plan: &Plan, outcome: &Outcome<E>) -> Report {
     let (window, limits) = (outcome.window, plan.profile.limits);
-    let vm = |(index, of_vm): (usize, &VmOutcome<E>)| {
-        let profile = &plan.profile.vms[index];
-        let mut report = of_measured(&profile.name, &of_vm.measured, window, &limits);
-        report.role = profile.role.clone();
-        report.targets = plan.vms[index]
-            .disks
-            .iter()
-            .map(|place| place.url.to_string())
-            .collect();
-        report.targets.dedup();
-        report.disk_bytes = of_vm.disk_bytes.clone();
-        report.streams = of_streams(profile, of_vm, window);
-        // One stream that keeps its rate must not hide one that does not.
-        report.valid = report.streams.iter().all(|stream| stream.valid);
-        report
-            .failures
-            .extend(of_vm.lost.as_ref().map(|lost| lost.to_string()));
-        report.lost = of_vm.lost.is_some();
-        report
-    };
-    let vms: Vec<VmReport> = outcome.vms.iter().enumerate().map(vm).collect();
+    let each = (0..outcome.vms.len()).map(|index| of_vm(plan, outcome, index));
+    let vms: Vec<VmReport> = each.collect();
     let mut all = Measured::default();
     for of_vm in &outcome.vms {
         all.merge(&of_vm.measured);
@@ -70,6 +51,10 @@ pub fn report<E: Display>(plan: &Plan, outcome: &Outcome<E>) -> Report {
     // Read and write limits are the VMs'; a total that passes would hide one that
     // does not. That of random I/O is the total's.
     total.limits = random_limit(plan, outcome).into_iter().collect();
+    let of_vms = |vm: &VmReport| Some(vm.transactions?.under_way);
+    if let Some(transactions) = &mut total.transactions {
+        transactions.under_way = vms.iter().filter_map(of_vms).sum();
+    }
     total.valid = vms.iter().all(|vm| vm.valid);
     total.lost = vms.iter().any(|vm| vm.lost);
     let names = plan.profile.vms.iter().map(|vm| vm.name.as_str());
@@ -94,6 +79,34 @@ pub fn report<E: Display>(plan: &Plan, outcome: &Outcome<E>) -> Report {
         vms,
         total,
     }
+}
+
+/// What one VM has done.
+fn of_vm<E: Display>(plan: &Plan, outcome: &Outcome<E>, index: usize) -> VmReport {
+    let (window, limits) = (outcome.window, plan.profile.limits);
+    let of_vm = &outcome.vms[index];
+    let profile = &plan.profile.vms[index];
+    let mut report = of_measured(&profile.name, &of_vm.measured, window, &limits);
+    report.role = profile.role.clone();
+    report.targets = plan.vms[index]
+        .disks
+        .iter()
+        .map(|place| place.url.to_string())
+        .collect();
+    report.targets.dedup();
+    report.disk_bytes = of_vm.disk_bytes.clone();
+    report.streams = of_streams(profile, of_vm, window);
+    let of_networks = |stream: &StreamReport| Some(stream.transactions?.under_way);
+    if let Some(transactions) = &mut report.transactions {
+        transactions.under_way = report.streams.iter().filter_map(of_networks).sum();
+    }
+    // One stream that keeps its rate must not hide one that does not.
+    report.valid = report.streams.iter().all(|stream| stream.valid);
+    report
+        .failures
+        .extend(of_vm.lost.as_ref().map(|lost| lost.to_string()));
+    report.lost = of_vm.lost.is_some();
+    report
 }
 
 /// Whether something failed, or was away, that was not allowed to.
@@ -141,8 +154,8 @@ fn random_limit<E>(plan: &Plan, outcome: &Outcome<E>) -> Option<LimitReport> {
 }
 
 fn of_streams<E>(profile: &VmProfile, of_vm: &VmOutcome<E>, window: Window) -> Vec<StreamReport> {
-    let of_stream = profile.streams.iter().zip(&of_vm.streams);
-    let of_stream = of_stream.map(|(stream, measured)| {
+    let of_stream = profile.streams.iter().zip(&of_vm.streams).enumerate();
+    let of_stream = of_stream.map(|(index, (stream, measured))| {
         let rates = Rates::of(measured, window);
         StreamReport {
             name: stream.name.clone(),
@@ -152,7 +165,15 @@ fn of_streams<E>(profile: &VmProfile, of_vm: &VmOutcome<E>, window: Window) -> V
             read: of_kind(&measured.read),
             write: of_kind(&measured.write),
             queue_length: queue_length(measured, window),
-            transactions: of_transactions(measured, window),
+            transactions: of_transactions(measured, window).map(|transactions| {
+                let commits = profile.commits_of(index);
+                let commits = commits.and_then(|commits| of_vm.streams.get(commits));
+                let parts = [Some(measured), commits].into_iter().flatten();
+                TransactionReport {
+                    under_way: parts.map(|part| queue_length(part, window)).sum(),
+                    ..transactions
+                }
+            }),
             offered_per_s: measured.offered.map(|offered| rates.per_s(offered)),
             achieved_percent: rates.achieved.map(|achieved| achieved * 100.0),
             valid: rates.valid,
@@ -206,12 +227,13 @@ fn queue_length(measured: &Measured, window: Window) -> f64 {
     }
 }
 
-/// Transactions, where there were any.
+/// Transactions, where there were any. What is under way for them is known of streams apart.
 fn of_transactions(measured: &Measured, window: Window) -> Option<TransactionReport> {
     let any = measured.transactions > 0 || measured.transaction.count() > 0;
     any.then(|| TransactionReport {
         per_s: Rates::of(measured, window).per_s(measured.transactions),
         response: of_latency(&measured.transaction),
+        under_way: 0.0,
     })
 }
 

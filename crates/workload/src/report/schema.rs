@@ -229,6 +229,9 @@ pub struct TransactionReport {
     pub per_s: f64,
     /// From the end of the think time to the end of the transaction's last operation.
     pub response: LatencyReport,
+    /// Mean number of their operations under way, commits included.
+    #[serde(default)]
+    pub under_way: f64,
 }
 
 /// Latencies of one kind of operation.

@@ -222,18 +222,12 @@ fn notes(report: &Report) -> String {
 /// What the closed networks of a VM do, and what is under way for that.
 pub(super) fn transactions(vm: &VmReport) -> Option<String> {
     let of_vm = vm.transactions?;
-    // Of the total, or of a VM whose streams tell it apart.
-    let streams = vm.streams.iter();
-    let own = streams.filter(|stream| stream.transactions.is_some());
-    let under_way: f64 = match vm.streams.is_empty() {
-        true => vm.queue_length,
-        false => own.map(|stream| stream.queue_length).sum(),
-    };
     Some(format!(
-        "{}: {:.1} transactions/s, {} ms each; {under_way:.1} operations under way.\n",
+        "{}: {:.1} transactions/s, {} ms each; {:.1} operations under way.\n",
         vm.name,
         of_vm.per_s,
         millis(of_vm.response.mean_ms),
+        of_vm.under_way,
     ))
 }
 
