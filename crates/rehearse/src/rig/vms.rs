@@ -108,7 +108,7 @@ fn says_only_what_counts(vm_group: &VmGroup, vms: &[VmProfile]) -> Result<(), Re
         None => Ok(()),
         Some((key, _)) => {
             let context = format!(
-                "VM group {:?}: `{key}` is about threads, and profile {} has none here; take it out, or take a closed network",
+                "VM group {:?}: `{key}` is about threads, and profile {} has none here; remove it, or take a closed network",
                 vm_group.name, vm_group.profile
             );
             Err(RehearseError::site(vm_group.line, context))

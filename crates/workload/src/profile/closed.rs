@@ -6,9 +6,9 @@
 //! - At [`MEAN_LATENCY_LIMIT`] for each operation, which storage is planned for, the VM does its
 //!   planned rate.
 //! - Without any latency it does [`HEADROOM`] times that. Published practice plans to 66 % of what
-//!   drives do, so they can do half as much more, and a VM that never asked for it would
-//!   leave it. Assumed; 1.25 to 3 is plausible. The nearer to 1, the more threads, and the more
-//!   they are like an open loop.
+//!   drives can do, so drives have half as much again to give, and only a VM that asks for more
+//!   than its plan gets it. Assumed; 1.25 to 3 is plausible. The nearer to 1, the more threads there
+//!   are, and the more they are like an open loop.
 //!
 //! With `λ` transactions a second planned, `k` operations in each, limit `L` and headroom `h`, both
 //! say of think time `Z`, work `S` and threads `N`:
