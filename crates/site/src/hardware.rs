@@ -209,17 +209,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     let partner = word_if_there(&mut reader, "partner", "a controller's name");
     let placement = choice(&mut reader, "placement", PLACEMENTS);
     let writes_anywhere = choice(&mut reader, "writes", WRITES);
-    let mut cost = |key| {
-        let rule = "microseconds: a number, zero or above";
-        reader.optional(key, rule, |value| number(value).filter(|us| *us >= 0.0))
-    };
-    let costs = Costs {
-        per_command_us: cost("per_command_us"),
-        per_kib_us: cost("per_kib_us"),
-        per_drive_command_us: cost("per_drive_command_us"),
-        per_parity_kib_us: cost("per_parity_kib_us"),
-        per_log_kib_us: cost("per_log_kib_us"),
-    };
+    let costs = costs(&mut reader);
     let ports = ports(&mut reader, "controller.ports");
     if ports.is_empty() && reader.line_of("ports").is_none() {
         reader.report(line, "ports", "nothing".to_owned(), PORTS_RULE);
@@ -238,6 +228,20 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         costs,
         ports,
     })
+}
+
+fn costs(reader: &mut TableReader<'_, '_>) -> Costs {
+    let mut cost = |key| {
+        let rule = "microseconds: a number, zero or above";
+        reader.optional(key, rule, |value| number(value).filter(|us| *us >= 0.0))
+    };
+    Costs {
+        per_command_us: cost("per_command_us"),
+        per_kib_us: cost("per_kib_us"),
+        per_drive_command_us: cost("per_drive_command_us"),
+        per_parity_kib_us: cost("per_parity_kib_us"),
+        per_log_kib_us: cost("per_log_kib_us"),
+    }
 }
 
 /// Where pools lie on their drives.

@@ -12,22 +12,10 @@
 //! The volumes themselves stay as they were. So a plan in which volumes are snapshotted, cloned or
 //! moved writes in place ([`crate::rig`]): there it counts what they hold.
 
-use super::pool::PoolRig;
 use super::world::RigWorld;
 use base::{BLOCK_BYTES, Slice, VolumeOffset};
 use engine::{IoError, Volume};
-use site::human;
 use std::cell::Cell;
-
-/// The most that is kept free for it.
-const BYTES_MAX: u64 = 64 << 30;
-
-/// It is so many times the write log at least: else what is in the log would be written over before
-/// it is on drives.
-const LOGS_MIN: u64 = 4;
-
-/// Of the room of a pool that nothing is in, one part of so many.
-const PART: u64 = 8;
 
 /// Where writes go next.
 pub struct WriteRegion {
@@ -36,33 +24,12 @@ pub struct WriteRegion {
 }
 
 impl WriteRegion {
-    /// In what a pool has free.
-    ///
-    /// # Errors
-    /// A sentence that names the pool, also where that is too little.
-    pub async fn make(pool: &PoolRig) -> Result<WriteRegion, String> {
-        let info = pool.pool.info();
-        let taken = info.mapped_bytes + info.promised_bytes + info.kept_bytes;
-        let size_bytes = info.capacity_bytes.saturating_sub(taken) / PART;
-        let size_bytes = size_bytes.min(BYTES_MAX) >> 20 << 20;
-        let least_bytes = pool.pool.store().debt().log_bytes_max * LOGS_MIN;
-        if size_bytes < least_bytes.max(1 << 20) {
-            return Err(format!(
-                "pool {:?} has too little room to write anywhere: {} free, {} needed; set \
-                 writes = \"in-place\" of its controller, or plan more drives",
-                pool.name,
-                human(size_bytes * PART),
-                human(least_bytes * PART)
-            ));
-        }
-        let thick = site::Provisioning::Thick;
-        let volume = pool.make_volume(thick, "free-stripes", size_bytes).await?;
-        let laid_out = volume.lay_out(0..size_bytes).await;
-        laid_out.map_err(|error| format!("free stripes of pool {:?}: {error}", pool.name))?;
-        Ok(WriteRegion {
+    /// In a volume that is free.
+    pub fn in_volume(volume: Volume<RigWorld>) -> WriteRegion {
+        WriteRegion {
             volume,
             next: Cell::new(0),
-        })
+        }
     }
 
     /// Writes to the next free blocks.

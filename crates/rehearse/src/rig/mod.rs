@@ -21,7 +21,6 @@ use crate::parts::drive::DriveRig;
 use crate::parts::host::HostRig;
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
-use crate::parts::write_region::WriteRegion;
 use crate::plan::catalog;
 use crate::plan::profiles::Profiles;
 use site::plan::{Event, Happening, Plan};
@@ -96,8 +95,8 @@ impl Rig {
     fn free_stripes(&self) -> Result<(), RehearseError> {
         let pools = self.pools.iter();
         for pool in pools.filter(|pool| pool.controller.writes_anywhere()) {
-            let made = self.finish(WriteRegion::make(pool))?;
-            let _ = pool.write_region.set(made.map_err(RehearseError::engine)?);
+            let made = self.finish(pool.write_anywhere())?;
+            made.map_err(RehearseError::engine)?;
         }
         Ok(())
     }

@@ -30,15 +30,8 @@ pub(super) fn pools(
     let pools_of = |name: &str| plan.pools.iter().filter(|p| p.controller == name).count();
     let mut made = Vec::new();
     for pool in &plan.pools {
-        let place = plan
-            .controllers
-            .iter()
-            .position(|c| c.name == pool.controller);
-        let Some(place) = place else {
-            unreachable!("a plan's names lead somewhere: {}", pool.controller)
-        };
-        let controller = &controllers[place];
-        let model = catalog::controller(&plan.controllers[place])?;
+        let (said, controller) = controller_of(plan, pool, controllers);
+        let model = catalog::controller(said)?;
         let share = pools_of(&pool.controller) as u64;
         let builder = Builder {
             world,
@@ -54,10 +47,10 @@ pub(super) fn pools(
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);
         }
-        if catalog::placement(&plan.controllers[place], &model) == Placement::Spread {
+        if catalog::placement(said, &model) == Placement::Spread {
             spread(&opened, &made_of);
         }
-        if catalog::takes_sums_along(&plan.controllers[place]) {
+        if catalog::takes_sums_along(said) {
             sums_along(&opened, &made_of);
         }
         made.push(Rc::new(PoolRig {
@@ -69,6 +62,20 @@ pub(super) fn pools(
         }));
     }
     Ok(made)
+}
+
+/// The controller of a pool, as the plan says it and at work.
+fn controller_of<'a>(
+    plan: &'a Plan,
+    pool: &site::plan::Layout,
+    controllers: &'a [Rc<ControllerRig>],
+) -> (&'a site::plan::Controller, &'a Rc<ControllerRig>) {
+    let mut all = plan.controllers.iter().zip(controllers);
+    let found = all.find(|(said, _)| said.name == pool.controller);
+    let Some(found) = found else {
+        unreachable!("a plan's names lead somewhere: {}", pool.controller)
+    };
+    found
 }
 
 /// The drives of a pool.

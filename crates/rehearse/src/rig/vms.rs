@@ -156,7 +156,8 @@ fn filled_bytes(vm_group: &VmGroup, size_bytes: u64) -> u64 {
 
 /// What a VM reads and writes of a disk: what it holds, or a little more where its profile needs
 /// that. The places of a trace are where they are.
-fn in_use_bytes(profile: &VmProfile, filled_bytes: u64, size_bytes: u64) -> u64 {
+fn in_use_bytes(profile: &VmProfile, vm_group: &VmGroup, size_bytes: u64) -> u64 {
+    let filled_bytes = filled_bytes(vm_group, size_bytes);
     let has_trace = profile.streams.iter().any(|stream| stream.trace.is_some());
     match filled_bytes == 0 || has_trace {
         true => size_bytes,
@@ -225,12 +226,10 @@ impl Builder<'_> {
         let lun_name = match vm_group.luns {
             Luns::PerDisk => name,
             Luns::PerVm => profile.name.clone(),
-            Luns::Shared(count) => {
-                format!("{} {}", vm_group.name, self.turn % usize::from(count))
-            }
+            Luns::Shared(count) => self.datastore(count),
         };
-        let wiring = &self.rig.wiring;
         let (host_name, controller) = (self.host_name, &pool.controller.name);
+        let wiring = &self.rig.wiring;
         let lun = wiring.lun(host_name, controller, &vm_group.name, &lun_name);
         Ok(Rc::new(DiskRig {
             volume: RefCell::new(volume),
@@ -244,13 +243,19 @@ impl Builder<'_> {
             limit: IopsLimit::new(vm_group.limit_iops),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
-            in_use_bytes: in_use_bytes(profile, filled_bytes(vm_group, size_bytes), size_bytes),
+            in_use_bytes: in_use_bytes(profile, vm_group, size_bytes),
             life: Rc::clone(life),
             twin: RefCell::default(),
             under_way: Cell::default(),
             never_sent: Cell::default(),
             in_engine: Cell::default(),
         }))
+    }
+
+    /// The name of the datastore of so many that the VM's disks are on.
+    fn datastore(&self, count: u16) -> String {
+        let number = self.turn % usize::from(count);
+        format!("{} {number}", self.vm_group.name)
     }
 
     fn volume(

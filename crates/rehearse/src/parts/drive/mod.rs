@@ -187,11 +187,8 @@ impl DriveRig {
             }
             return Ok(());
         }
-        if self
-            .sums_along
-            .get()
-            .is_some_and(|sums| sums.holds(request.at))
-        {
+        let sums = self.sums_along.get();
+        if sums.is_some_and(|sums| sums.holds(request.at)) {
             return Ok(());
         }
         let (direction, parity_bytes) = match request.kind {
@@ -204,17 +201,20 @@ impl DriveRig {
         if direction == Direction::ToDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
-        let placed = Request {
-            at: self.spread.get().map_or(request.at, |spread| {
-                spread.place(request.at, request.len_bytes)
-            }),
-            ..request
-        };
-        let ended = self.device.submit(placed).await;
+        let ended = self.device.submit(self.placed(request)).await;
         if direction == Direction::FromDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
         ended.map_err(|_| self.error(request, DriveErrorKind::Gone))
+    }
+
+    /// The request where it lies on the medium.
+    fn placed(&self, request: Request) -> Request {
+        let place = |spread: Spread| spread.place(request.at, request.len_bytes);
+        Request {
+            at: self.spread.get().map_or(request.at, place),
+            ..request
+        }
     }
 
     fn check(&self, request: Request) -> Result<(), DriveError> {
