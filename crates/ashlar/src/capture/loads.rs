@@ -6,7 +6,7 @@ use super::text::{entry, quoted, size};
 use crate::failure::Failure;
 use api::{CapturedFlow, CapturedVolume, IoStats, LatencyStats, TransferStats, Volume};
 use std::collections::BTreeSet;
-use workload::fit::{Counted, Fitted, fit, hottest_tenth};
+use workload::fit::{Counted, Fitted, fit};
 
 /// Operations under way at most, of which no more were seen: a faster load than the captured one
 /// must not wait for itself.
@@ -170,7 +170,8 @@ fn counted(busy: &Busy<'_>, stats: &TransferStats, flow: &CapturedFlow) -> Count
             .iter()
             .map(|size| (size.commands, size.bytes))
             .collect(),
-        grains: flow.grains.iter().map(|grain| grain.commands).collect(),
+        placed: flow.placed,
+        pairs: flow.pairs,
         disk_bytes: busy.counted.size_bytes,
         grain_bytes: busy.counted.grain_bytes,
         periods: flow.periods,
@@ -208,10 +209,7 @@ fn measured(busy: &Busy<'_>) -> String {
             text += &figure(key, flow.period_variance / flow.period_mean);
         }
     }
-    let mut all = self::counted(busy, reads, &counted.reads);
-    all.grains
-        .extend(counted.writes.grains.iter().map(|grain| grain.commands));
-    text += &figure("hottest_tenth_percent", hottest_tenth(&all) * 100.0);
+    text += &figure("hottest_tenth_percent", counted.hottest_tenth * 100.0);
     if counted.working_set_bytes > 0 {
         text += &entry("working_set", size(counted.working_set_bytes >> 10 << 10));
     }

@@ -6,8 +6,7 @@ use crate::shard::tally::size_from_bytes;
 use crate::shard::watch::{PERIOD, Watch, WatchedFlow};
 use ::array::control::Watching;
 use api::{
-    Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume, GrainCount, Problem,
-    ProblemKind,
+    Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume, Problem, ProblemKind,
 };
 use axum::Json;
 use axum::extract::State;
@@ -88,6 +87,7 @@ fn captured(name: String, uuid: String, watch: &Watch, periods: usize) -> Captur
         size_bytes: watch.size_bytes,
         grain_bytes: watch.grain_bytes,
         working_set_bytes: watch.working_set_bytes(),
+        hottest_tenth: watch.hottest_tenth(),
         reads: flow(&watch.reads, periods),
         writes: flow(&watch.writes, periods),
     }
@@ -101,18 +101,15 @@ fn flow(flow: &WatchedFlow, periods: usize) -> CapturedFlow {
         bytes: bytes.load(Relaxed),
     });
     let sizes: Vec<CapturedSize> = sizes.filter(|size| size.commands > 0).collect();
-    let grains = (0..).zip(&flow.grains);
-    let grains = grains.map(|(grain, commands)| GrainCount {
-        grain,
-        commands: u64::from(commands.load(Relaxed)),
-    });
+    let (placed, pairs) = flow.meetings();
     let whole = flow.periods.get(..periods).unwrap_or(&flow.periods);
     let (period_mean, period_variance) = spread(whole);
     CapturedFlow {
         commands: sizes.iter().map(|size| size.commands).sum(),
         random: flow.random.load(Relaxed),
         sizes,
-        grains: grains.filter(|grain| grain.commands > 0).collect(),
+        placed,
+        pairs,
         periods: whole.len() as u64,
         period_mean,
         period_variance,
