@@ -5,6 +5,7 @@ use super::Taken;
 use super::text::{entry, quoted, size};
 use crate::failure::Failure;
 use api::{CapturedFlow, CapturedVolume, IoStats, LatencyStats, TransferStats, Volume};
+use site::{RATE_MAX, RATE_MIN};
 use std::collections::BTreeSet;
 use workload::fit::{Counted, Fitted, fit};
 
@@ -153,7 +154,7 @@ fn stream_line(
         "  {{ name = \"{name}\", rate = {:.4}, reads = {read_percent}, random = {random_percent}, \
          hot = {hot_percent}, active = {active_percent}, sizes = [{}], shares = [{}], \
          outstanding = {depth} }},\n",
-        stats.commands as f64 / busy.seconds,
+        (stats.commands as f64 / busy.seconds).clamp(RATE_MIN, RATE_MAX),
         bytes.join(", "),
         shares.join(", ")
     )
