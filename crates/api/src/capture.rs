@@ -15,6 +15,8 @@ pub struct CaptureCreate {
 /// A capture, under way or over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Capture {
+    /// Names this capture in later requests.
+    pub id: String,
     /// When it began, in seconds since 1970.
     pub since_unix_s: u64,
     /// How long it counts.

@@ -215,6 +215,16 @@ impl Client {
         self.accept(self.agent.delete(&url).call()).map(drop)
     }
 
+    /// Deletes what fits `query`: keys and values.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn delete_which(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
+        let request = self.agent.delete(&self.url(path));
+        let answer = request.query_pairs(query.iter().copied()).call();
+        self.accept(answer).map(drop)
+    }
+
     fn url(&self, path: &[&str]) -> String {
         let mut url = format!("{}/api/v1", self.base);
         for segment in path {

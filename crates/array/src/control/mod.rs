@@ -93,7 +93,7 @@ pub use start::{Basis, Settled};
 pub use trash::{Deleted, Deletion};
 pub use unfinished::{AttributeChange, TakeBack};
 pub use volumes::PlacedVolume;
-pub use watching::{WATCH_MAX, Watching};
+pub use watching::{KEPT, WATCH_MAX, Watching};
 
 use crate::directory::Directory;
 use crate::offload::Offload;
@@ -105,7 +105,7 @@ use jobs::{ImageWork, Jobs};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -154,6 +154,8 @@ pub struct ArrayState<W: World> {
     hearsay: hearsay::Hearsay,
     /// What is counted for a capture.
     watching: Mutex<Option<Watching>>,
+    /// Captures that were begun.
+    captures: AtomicU64,
 }
 
 /// That lanes of pools are on shards that are there.
@@ -216,6 +218,7 @@ impl<W: World> ControlPlane<W> {
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
             watching: Mutex::default(),
+            captures: AtomicU64::default(),
             runtime,
         });
         Arc::new(ControlPlane { shared, turns })

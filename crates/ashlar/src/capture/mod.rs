@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output;
 use api::{Capture, CaptureCreate, Drive, Pool, SiteText, Status, Volume, VolumeStats};
+use load::os::Interrupt;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +31,9 @@ pub struct Args {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// End the capture that another left behind, and do nothing else
+    #[arg(long, conflicts_with_all = ["duration", "output"])]
+    stop: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -62,11 +66,33 @@ struct Taken {
     capture: Capture,
 }
 
+/// A capture in the array, which is ended when this is dropped: also after an error, and after Ctrl-C.
+struct Begun<'a> {
+    client: &'a Client,
+    id: String,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let query = [("id", self.id.as_str())];
+        if self
+            .client
+            .delete_which(&["stats", "capture"], &query)
+            .is_err()
+        {
+            eprintln!("the capture could not be ended; it ends by itself");
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// The array can't be reached or refuses, nothing happened, or the file can't be written.
 pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
+    if args.stop {
+        return client.delete_which(&["stats", "capture"], &[("force", "true")]);
+    }
     let taken = take(client, args.duration)?;
     let text = seal::sealed(&text::text(&taken)?);
     match &args.output {
@@ -80,15 +106,26 @@ fn take(client: &Client, duration: Duration) -> Result<Taken, Failure> {
     let create = CaptureCreate {
         duration_s: duration.as_secs(),
     };
-    let _: Capture = client.post(&["stats", "capture"], &create)?;
+    // From the beginning on, so that no signal leaves a capture behind.
+    let interrupt = Interrupt::hold()
+        .map_err(|error| Failure::Failed(format!("can't hold back SIGINT: {error}")))?;
+    let begun: Capture = client.post(&["stats", "capture"], &create)?;
+    let begun = Begun {
+        client,
+        id: begun.id,
+    };
     let before = client.get(&["stats", "volumes"])?;
     if std::io::stderr().is_terminal() {
         eprintln!("watching the array for {} s", duration.as_secs());
     }
-    std::thread::sleep(duration);
+    if interrupt.wait(duration) {
+        let what = "interrupted: the capture is ended, and nothing is written";
+        return Err(Failure::Failed(what.to_owned()));
+    }
     let after = client.get(&["stats", "volumes"])?;
-    let capture = client.get(&["stats", "capture"])?;
-    client.delete(&["stats", "capture"])?;
+    let capture = client.find(&["stats", "capture"], &[("id", &begun.id)])?;
+    drop(begun);
+    drop(interrupt);
     let site: SiteText = client.get(&["site"])?;
     Ok(Taken {
         status: client.get(&["status"])?,
