@@ -13,6 +13,8 @@ use crate::failure::Failure;
 use crate::output;
 use api::{Capture, CaptureCreate, Drive, Pool, SiteText, Status, Volume, VolumeStats};
 use load::os::Interrupt;
+use rehearse::plan::fit;
+use site::plan;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +23,8 @@ use std::time::Duration;
 /// file for `ashlar rehearse`
 ///
 /// The array serves on as before. The file has what the array is made of, the load of each volume
-/// as parameters, and the measured rates and latencies. It has no content, secrets or initiators.
+/// as parameters, and the measured rates and latencies. It has no content, secrets or initiators. It has
+/// the names of the site, its pools, drives and volumes.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
@@ -38,10 +41,11 @@ pub struct Args {
 
 const AFTER_HELP: &str = "\
 `ashlar rehearse FILE` runs the capture, and shows what was measured beside what it predicts. With
---set, --variant and --compare it answers what would be otherwise: docs/guide/rehearsing.md.
+--set, --variant and --compare it answers what would change: docs/guide/rehearsing.md.
 
-Volumes that nobody reads or writes meanwhile are left out. Take a time that is typical, and as long
-that each volume does some thousands of operations.";
+Left out are volumes that nobody reads or writes meanwhile, those that are made or deleted, and
+UNMAP, WRITE SAME, offloaded copies and all that is done with snapshots. Take a time that is typical,
+and long enough that each volume does some thousands of operations.";
 
 /// A time that a capture may take.
 fn watched(text: &str) -> Result<Duration, String> {
@@ -95,10 +99,24 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
     }
     let taken = take(client, args.duration)?;
     let text = seal::sealed(&text::text(&taken)?);
+    for what in unfit(&text) {
+        eprintln!("the capture does not rehearse as it is: {what}");
+    }
     match &args.output {
         None => output::print(&text),
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::Failed(format!("can't write {}: {error}", path.display()))),
+    }
+}
+
+/// What a rehearsal of the file would refuse.
+fn unfit(text: &str) -> Vec<String> {
+    match plan::parse("capture", text, &[]) {
+        Err(error) => vec![error.to_string()],
+        Ok(described) => {
+            let unfit = fit::fit_all(&described, &crate::rehearse::profile);
+            unfit.iter().map(|wrong| format!("line {wrong}")).collect()
+        }
     }
 }
 

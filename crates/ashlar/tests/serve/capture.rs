@@ -154,7 +154,7 @@ fn check_bad_files(file: &Path, text: &str) {
     refused(
         &edited,
         &[],
-        &["site.capture:7: capture.content", "was edited", "--edited"],
+        &["site.capture:8: capture.content", "was edited", "--edited"],
     );
     let cut = text.split("\n[[measured]]").next().unwrap();
     refused(cut, &[], &["capture.content", "not complete"]);
