@@ -44,8 +44,8 @@ const AFTER_HELP: &str = "\
 --set, --variant and --compare it answers what would change: docs/guide/rehearsing.md.
 
 Left out are volumes that nobody reads or writes meanwhile, those that are made or deleted, and
-UNMAP, WRITE SAME, offloaded copies and all that is done with snapshots. Take a time that is typical,
-and long enough that each volume does some thousands of operations.";
+UNMAP, WRITE SAME, offloaded copies and all that is done with snapshots. Take a time that is
+typical, and long enough that each volume does some thousands of operations.";
 
 /// A time that a capture may take.
 fn watched(text: &str) -> Result<Duration, String> {
