@@ -105,7 +105,7 @@ use jobs::{ImageWork, Jobs};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -153,9 +153,7 @@ pub struct ArrayState<W: World> {
     began: Time,
     hearsay: hearsay::Hearsay,
     /// What is counted for a capture.
-    watching: Mutex<Option<Watching>>,
-    /// Captures that were begun.
-    captures: AtomicU64,
+    watching: watching::Place,
 }
 
 /// That lanes of pools are on shards that are there.
@@ -217,8 +215,7 @@ impl<W: World> ControlPlane<W> {
             unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
-            watching: Mutex::default(),
-            captures: AtomicU64::default(),
+            watching: watching::Place::default(),
             runtime,
         });
         Arc::new(ControlPlane { shared, turns })

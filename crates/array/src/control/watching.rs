@@ -9,8 +9,8 @@ use crate::shard::Watches;
 use crate::shard::watch::Watch;
 use base::Time;
 use engine::World;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest time that a capture may be given.
@@ -38,6 +38,14 @@ pub struct Watching {
     was_read: Arc<AtomicBool>,
 }
 
+/// Where the capture is that there is.
+#[derive(Default)]
+pub(super) struct Place {
+    there: Mutex<Option<Watching>>,
+    /// Captures that were begun.
+    begun: AtomicU64,
+}
+
 impl Watching {
     /// It was read as a whole, and the next one may take its place.
     pub fn mark_read(&self) {
@@ -60,7 +68,7 @@ impl<W: World> ControlPlane<W> {
             let watch = Watch::new(one.info.size_bytes, began, duration);
             (one.info.uuid, Arc::new(watch))
         };
-        let turn = self.captures.fetch_add(1, Relaxed) + 1;
+        let turn = self.watching.begun.fetch_add(1, Relaxed) + 1;
         let watching = Watching {
             id: format!("{}-{turn}", self.unix_s()),
             since_unix_s: self.unix_s(),
@@ -93,7 +101,8 @@ impl<W: World> ControlPlane<W> {
 
     // It is set in one step.
     fn watching_place(&self) -> MutexGuard<'_, Option<Watching>> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+        let there = self.watching.there.lock();
+        there.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts it in the place of one that is over.
