@@ -15,6 +15,8 @@ pub struct CaptureCreate {
 /// A capture, under way or over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Capture {
+    /// Names this capture in later requests.
+    pub id: String,
     /// When it began, in seconds since 1970.
     pub since_unix_s: u64,
     /// How long it counts.
@@ -38,6 +40,8 @@ pub struct CapturedVolume {
     pub grain_bytes: u64,
     /// Bytes of the different places of 64 KiB that commands began in, to some 3 %.
     pub working_set_bytes: u64,
+    /// Share of all random commands, reads and writes, in the hottest tenth of the grains.
+    pub hottest_tenth: f64,
     /// READ commands as they came, whatever became of them.
     pub reads: CapturedFlow,
     /// WRITE commands as they came.
@@ -53,8 +57,10 @@ pub struct CapturedFlow {
     pub random: u64,
     /// How long they were, by power of two; only sizes that there were.
     pub sizes: Vec<CapturedSize>,
-    /// Where the random ones began; only grains that there were any in.
-    pub grains: Vec<GrainCount>,
+    /// The random ones that began in the volume.
+    pub placed: u64,
+    /// Pairs of those that began in the same grain: the more, the more skew.
+    pub pairs: f64,
     /// Whole periods of 100 ms so far.
     pub periods: u64,
     /// Mean number of commands in a period.
@@ -73,13 +79,4 @@ pub struct CapturedSize {
     pub commands: u64,
     /// Bytes that they asked for in all.
     pub bytes: u64,
-}
-
-/// Commands at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GrainCount {
-    /// Number of the grain, from 0.
-    pub grain: u64,
-    /// Number of random commands that began in it.
-    pub commands: u64,
 }

@@ -32,7 +32,7 @@ pub use access::{
 };
 pub use background::{Background, Rates, RatesChange, Task, TaskKind};
 pub use base::not_there;
-pub use capture::{Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume, GrainCount};
+pub use capture::{Capture, CaptureCreate, CapturedFlow, CapturedSize, CapturedVolume};
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 pub use drive_health::{DriveHealth, DriveVerdict};
 pub use drive_io::{Io, Operations};

@@ -17,6 +17,8 @@ use ureq::{Agent, Body};
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 /// Nothing is changed for what is only shown.
 const SHOWN_MAX: Duration = Duration::from_secs(30);
+/// The longest answer that is read. Figures of all volumes of a large array are some 10 MB.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// What the paths of trials begin with. A trial changes nothing.
@@ -213,6 +215,16 @@ impl Client {
         self.accept(self.agent.delete(&url).call()).map(drop)
     }
 
+    /// Deletes what fits `query`: keys and values.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn delete_which(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
+        let request = self.agent.delete(&self.url(path));
+        let answer = request.query_pairs(query.iter().copied()).call();
+        self.accept(answer).map(drop)
+    }
+
     fn url(&self, path: &[&str]) -> String {
         let mut url = format!("{}/api/v1", self.base);
         for segment in path {
@@ -227,7 +239,9 @@ impl Client {
         answer: Result<Response<Body>, ureq::Error>,
     ) -> Result<T, Failure> {
         let mut body = self.accept(answer)?.into_body();
-        body.read_json()
+        let limited = body.with_config().limit(ANSWER_BYTES_MAX);
+        limited
+            .read_json()
             .map_err(|error| self.not_ashlar(&error.to_string()))
     }
 

@@ -44,7 +44,7 @@ pub use engine::GroupRole;
 /// How a RAID group protects data.
 pub use engine::Level;
 pub use limits::CONNECTION_MEMORY_BYTES_MIN;
-pub use loads::CAPTURE_VERSION;
+pub use loads::{CAPTURE_VERSION, RATE_MAX, RATE_MIN};
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};

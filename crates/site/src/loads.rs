@@ -20,7 +20,18 @@ const IO_GRAIN_BYTES: u64 = 4096;
 /// What the shares of all sizes of a stream may add up to: so many entries the sizes of a load have.
 const SHARES_MAX: u32 = 1000;
 
-/// The most operations per second that a load or a measurement says.
+/// The most sizes of a stream, streams of a load, and loads of a file: a file is read and run in bounded
+/// space.
+const SIZES_MAX: usize = 64;
+const STREAMS_MAX: usize = 64;
+const PROFILES_MAX: usize = 10_000;
+
+/// Operations per second of a stream. A rarer one has none in any run; one more frequent queues
+/// without bound.
+pub const RATE_MIN: f64 = 1e-4;
+pub const RATE_MAX: f64 = 1e6;
+
+/// The most operations per second that a measurement says.
 const PER_S_MAX: f64 = 1e8;
 
 /// The longest latency that a measurement says: a day.
@@ -51,8 +62,7 @@ pub(crate) struct Loads {
 
 /// Reads them.
 pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Loads {
-    let items = |rows: Vec<Row<Profile>>| rows.into_iter().map(|row| row.item).collect();
-    let profiles = items(tables(file, lines, "profile", profile));
+    let profiles = profiles(file, lines);
     let capture = capture(file, lines);
     let measured = tables(file, lines, "measured", measured);
     Loads {
@@ -60,6 +70,21 @@ pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Loads {
         capture,
         measured: measured.into_iter().map(|row| row.item).collect(),
     }
+}
+
+fn profiles(file: &mut TableReader<'_, '_>, lines: &Lines) -> Vec<Profile> {
+    let profiles = tables(file, lines, "profile", profile);
+    let profiles: Vec<Profile> = profiles.into_iter().map(|row| row.item).collect();
+    if let Some(first) = profiles.get(PROFILES_MAX) {
+        let rule = format!("{PROFILES_MAX} at most");
+        file.report(
+            first.line,
+            "profile",
+            format!("{} tables", profiles.len()),
+            &rule,
+        );
+    }
+    profiles
 }
 
 fn capture(file: &mut TableReader<'_, '_>, lines: &Lines) -> Option<Capture> {
@@ -100,7 +125,17 @@ fn profile(mut reader: TableReader<'_, '_>) -> Row<Profile> {
         let line_of = reader.line_of("streams").unwrap_or(line);
         reader.report(line_of, "streams", "none".to_owned(), rule);
     }
-    let streams = tables.into_iter();
+    if tables.len() > STREAMS_MAX {
+        let line_of = reader.line_of("streams").unwrap_or(line);
+        let rule = format!("{STREAMS_MAX} streams at most");
+        reader.report(
+            line_of,
+            "streams",
+            format!("{} streams", tables.len()),
+            &rule,
+        );
+    }
+    let streams = tables.into_iter().take(STREAMS_MAX);
     let streams = streams.map(|at| stream(reader.nested("profile.streams", at)).item);
     let streams: Vec<Stream> = streams.collect();
     for (place, stream) in streams.iter().enumerate() {
@@ -119,9 +154,9 @@ fn profile(mut reader: TableReader<'_, '_>) -> Row<Profile> {
 
 fn stream(mut reader: TableReader<'_, '_>) -> Row<Stream> {
     let name = name(&mut reader, "name");
-    let rule = "operations per second, a number above zero";
-    let per_second = reader.required("rate", rule, |value| {
-        number(value).filter(|rate| *rate > 0.0 && *rate <= PER_S_MAX)
+    let rule = format!("operations per second, a number from {RATE_MIN} to {RATE_MAX}");
+    let per_second = reader.required("rate", &rule, |value| {
+        number(value).filter(|rate| (RATE_MIN..=RATE_MAX).contains(rate))
     });
     let mut percent = |key, min| {
         let rule = format!("a whole number from {min} to 100, in percent");
@@ -149,8 +184,10 @@ fn stream(mut reader: TableReader<'_, '_>) -> Row<Stream> {
 
 /// The sizes of operations with their shares.
 fn sizes(reader: &mut TableReader<'_, '_>) -> Vec<(u32, u16)> {
-    let rule = "a list of sizes, multiples of 4 KiB up to 1 MiB, such as [\"8 KiB\", \"64 KiB\"]";
-    let sizes = reader.required("sizes", rule, |value| list(value, operation_bytes));
+    let rule = format!(
+        "a list of up to {SIZES_MAX} sizes, multiples of 4 KiB up to 1 MiB, such as [\"8 KiB\", \"64 KiB\"]"
+    );
+    let sizes = reader.required("sizes", &rule, |value| list(value, operation_bytes));
     let rule = format!(
         "a list of whole numbers above zero, one for each of sizes, that add up to {SHARES_MAX} \
          at most"
@@ -159,7 +196,8 @@ fn sizes(reader: &mut TableReader<'_, '_>) -> Vec<(u32, u16)> {
     let shares = reader.optional("shares", &rule, |value| {
         let shares = list(value, |share| counted(share, 1, SHARES_MAX))?;
         let fits = count.is_none_or(|count| count == shares.len());
-        (fits && shares.iter().sum::<u32>() <= SHARES_MAX).then_some(shares)
+        let sum: u64 = shares.iter().copied().map(u64::from).sum();
+        (fits && sum <= u64::from(SHARES_MAX)).then_some(shares)
     });
     let sizes = sizes.unwrap_or_default();
     let shares = shares.unwrap_or_else(|| vec![1; sizes.len()]);
@@ -167,8 +205,10 @@ fn sizes(reader: &mut TableReader<'_, '_>) -> Vec<(u32, u16)> {
     sizes.into_iter().zip(shares).map(pair).collect()
 }
 
+/// A list that is neither empty nor longer than [`SIZES_MAX`].
 fn list<T>(value: &DeValue<'_>, read: impl Fn(&DeValue<'_>) -> Option<T>) -> Option<Vec<T>> {
-    let elements = value.as_array()?.iter();
+    let elements = value.as_array()?;
+    let elements = (elements.len() <= SIZES_MAX).then(|| elements.iter())?;
     let all: Option<Vec<T>> = elements.map(|element| read(element.get_ref())).collect();
     all.filter(|all| !all.is_empty())
 }

@@ -93,8 +93,30 @@ fn a_load_and_a_measurement_are_read_as_they_stand() {
 
 #[test]
 fn what_no_load_can_be_is_told_with_its_line() {
+    let one = |number| format!("{{ name = \"s{number}\", rate = 1, sizes = [\"4 KiB\"] }},\n");
+    let many: String = (0..64).map(one).collect();
     for (from, to, line, key) in [
         ("rate = 12.5", "rate = 0", 22, "profile.streams.rate"),
+        ("rate = 12.5", "rate = 1e-300", 22, "profile.streams.rate"),
+        ("rate = 12.5", "rate = 2e6", 22, "profile.streams.rate"),
+        (
+            "[\"8 KiB\"]",
+            &format!("[{}]", "\"8 KiB\", ".repeat(65)),
+            23,
+            "profile.streams.sizes",
+        ),
+        (
+            "shares = [3, 1]",
+            "shares = [4294967295, 4294967295]",
+            22,
+            "profile.streams.shares",
+        ),
+        (
+            "streams = [\n",
+            &format!("streams = [\n{many}"),
+            21,
+            "profile.streams",
+        ),
         ("hot = 70", "hot = 49", 22, "profile.streams.hot"),
         ("active = 40", "active = 0", 22, "profile.streams.active"),
         (

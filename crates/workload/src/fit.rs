@@ -8,7 +8,7 @@
 //!   chance for that, which grows with it ([`Cascade::shares`]);
 //! - bursts: the variance of the counts of periods against that of a Poisson process.
 //!
-//! What chance alone may have done is taken for no skew and for no bursts.
+//! Differences that may be chance are ignored: they are no skew and no bursts.
 //!
 //! Pure: equal counts give equal parameters.
 
@@ -35,8 +35,10 @@ pub struct Counted {
     pub random: u64,
     /// By size class: operations, and their bytes in all.
     pub sizes: Vec<(u64, u64)>,
-    /// Random operations by the grain that they began in; grains without any may be missing.
-    pub grains: Vec<u64>,
+    /// Random operations whose grain was counted.
+    pub placed: u64,
+    /// Pairs of those that began in the same grain.
+    pub pairs: f64,
     /// Size of the disk.
     pub disk_bytes: u64,
     /// Length of a grain of it.
@@ -73,16 +75,6 @@ pub fn fit(counted: &Counted) -> Option<Fitted> {
         hot_percent: hot_percent(counted),
         active_percent: active_percent(counted),
     })
-}
-
-/// The share of random operations that the hottest tenth of all grains has.
-pub fn hottest_tenth(counted: &Counted) -> f64 {
-    let mut grains = counted.grains.clone();
-    grains.sort_unstable_by(|a, b| b.cmp(a));
-    let all: u64 = grains.iter().sum();
-    let tenth = (grain_count(counted) as usize).div_ceil(10);
-    let hot: u64 = grains.iter().take(tenth).sum();
-    hot as f64 / all.max(1) as f64
 }
 
 /// Whole per cents by largest remainders; the sizes that have none are left out.
@@ -135,10 +127,8 @@ fn grain_count(counted: &Counted) -> u64 {
 
 /// The cascade whose random operations meet as often in a grain.
 fn hot_percent(counted: &Counted) -> u32 {
-    let operations: u64 = counted.grains.iter().sum();
-    let pairs = |count: u64| count as f64 * (count.saturating_sub(1)) as f64 / 2.0;
-    let met: f64 = counted.grains.iter().map(|count| pairs(*count)).sum();
-    let all = pairs(operations);
+    let met = counted.pairs;
+    let all = counted.placed as f64 * counted.placed.saturating_sub(1) as f64 / 2.0;
     let by_chance = all / grain_count(counted) as f64;
     if met <= by_chance + SIGNIFICANT * (by_chance + 1.0).sqrt() {
         return HOT_MIN;

@@ -93,7 +93,7 @@ pub use start::{Basis, Settled};
 pub use trash::{Deleted, Deletion};
 pub use unfinished::{AttributeChange, TakeBack};
 pub use volumes::PlacedVolume;
-pub use watching::{WATCH_MAX, Watching};
+pub use watching::{KEPT, WATCH_MAX, Watching};
 
 use crate::directory::Directory;
 use crate::offload::Offload;
@@ -153,7 +153,7 @@ pub struct ArrayState<W: World> {
     began: Time,
     hearsay: hearsay::Hearsay,
     /// What is counted for a capture.
-    watching: Mutex<Option<Watching>>,
+    watching: watching::Place,
 }
 
 /// That lanes of pools are on shards that are there.
@@ -215,7 +215,7 @@ impl<W: World> ControlPlane<W> {
             unfinished: unfinished::Unfinished::default(),
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
-            watching: Mutex::default(),
+            watching: watching::Place::default(),
             runtime,
         });
         Arc::new(ControlPlane { shared, turns })

@@ -1,18 +1,23 @@
 //! Captures: what is counted of all volumes for a while, beside the statistics that are always there.
 //!
-//! There is one at a time. It ends by itself: after its time nothing is counted, and the next one
-//! takes its place. Who began it reads it, and takes it away to free its memory.
+//! There is one at a time, and it has an id that no other has. It ends by itself: after its time
+//! nothing is counted, and once it was read, or for [`KEPT`] was not, the next one takes its place.
+//! Who began it reads it, and takes it away to free its memory.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use crate::shard::Watches;
 use crate::shard::watch::Watch;
 use base::Time;
 use engine::World;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest time that a capture may be given.
 pub const WATCH_MAX: Duration = Duration::from_secs(3600);
+
+/// How long a capture is kept for its reader once it is over.
+pub const KEPT: Duration = Duration::from_secs(60);
 
 /// What the counters of all volumes may take.
 const BYTES_MAX: u64 = 128 << 20;
@@ -20,6 +25,8 @@ const BYTES_MAX: u64 = 128 << 20;
 /// A capture, under way or over.
 #[derive(Clone)]
 pub struct Watching {
+    /// What tells it from those before and after it.
+    pub id: String,
     /// When it began, in seconds since 1970.
     pub since_unix_s: u64,
     /// How long it counts.
@@ -27,6 +34,23 @@ pub struct Watching {
     began: Time,
     /// What it has counted so far, by volume.
     pub watches: Watches,
+    /// It was read when it was over.
+    was_read: Arc<AtomicBool>,
+}
+
+/// Where the capture is that there is.
+#[derive(Default)]
+pub(super) struct Place {
+    there: Mutex<Option<Watching>>,
+    /// Captures that were begun.
+    begun: AtomicU64,
+}
+
+impl Watching {
+    /// It was read as a whole, and the next one may take its place.
+    pub fn mark_read(&self) {
+        self.was_read.store(true, Relaxed);
+    }
 }
 
 impl<W: World> ControlPlane<W> {
@@ -44,24 +68,30 @@ impl<W: World> ControlPlane<W> {
             let watch = Watch::new(one.info.size_bytes, began, duration);
             (one.info.uuid, Arc::new(watch))
         };
+        let turn = self.watching.begun.fetch_add(1, Relaxed) + 1;
         let watching = Watching {
+            id: format!("{}-{turn}", self.unix_s()),
             since_unix_s: self.unix_s(),
             duration,
             began,
             watches: Arc::new(volumes.iter().map(watch).collect()),
+            was_read: Arc::default(),
         };
         self.begin_watching(watching.clone())?;
-        self.tell_shards(Some(&watching)).await?;
+        self.tell_shards().await?;
         Ok(watching)
     }
 
-    /// Takes the capture away, whether it is over or not; whether there was one.
+    /// Takes the capture of this id away, whether it is over or not; whether it was there.
     ///
     /// # Errors
     /// A shard has stopped.
-    pub async fn stop_watching(&self) -> Result<bool, ArrayError> {
-        let was_there = self.watching_place().take().is_some();
-        self.tell_shards(None).await.map(|()| was_there)
+    pub async fn stop_watching(&self, id: &str) -> Result<bool, ArrayError> {
+        let taken = self.watching_place().take_if(|there| there.id == id);
+        match taken {
+            Some(_) => self.tell_shards().await.map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// The capture that was begun last, unless it was taken away.
@@ -71,7 +101,8 @@ impl<W: World> ControlPlane<W> {
 
     // It is set in one step.
     fn watching_place(&self) -> MutexGuard<'_, Option<Watching>> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+        let there = self.watching.there.lock();
+        there.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts it in the place of one that is over.
@@ -79,7 +110,18 @@ impl<W: World> ControlPlane<W> {
         let mut place = self.watching_place();
         if let Some(left) = place.as_ref().and_then(|other| self.left_of(other)) {
             let left = left.as_secs() + 1;
-            let context = format!("another capture is under way; it ends within {left} s");
+            let context = format!(
+                "another capture is under way; it ends within {left} s. `ashlar capture --stop` ends \
+                 it now"
+            );
+            return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+        }
+        if place.as_ref().is_some_and(|other| self.is_awaited(other)) {
+            let context = format!(
+                "another capture has just ended and was not read yet; it is kept for {} s. `ashlar \
+                 capture --stop` forgets it",
+                KEPT.as_secs()
+            );
             return Err(ArrayError::new(ArrayErrorKind::Busy, context));
         }
         *place = Some(watching);
@@ -93,9 +135,16 @@ impl<W: World> ControlPlane<W> {
         (now < end).then(|| end.since(now))
     }
 
-    async fn tell_shards(&self, watching: Option<&Watching>) -> Result<(), ArrayError> {
+    /// Whether a capture that is over may still be read by who began it.
+    fn is_awaited(&self, over: &Watching) -> bool {
+        let end = over.began + over.duration;
+        !over.was_read.load(Relaxed) && self.runtime.now() < end + KEPT
+    }
+
+    /// Tells them of the capture that there is now.
+    async fn tell_shards(&self) -> Result<(), ArrayError> {
         for shard in &self.shards {
-            let watches = watching.map(|one| Arc::clone(&one.watches));
+            let watches = self.watching().map(|one| one.watches);
             let told = shard.call(move |state| async move { state.watch(watches) });
             told.await?;
         }

@@ -291,6 +291,7 @@ impl<W: World> ShardState<W> {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";
             return Err(failed(ExportErrorKind::Exists, why.to_owned()));
         }
+        self.watch_again(target);
         Ok(())
     }
 
@@ -313,6 +314,7 @@ impl<W: World> ShardState<W> {
     pub async fn unexport(&self, target: &str, lun: u16) -> Result<(), ExportError> {
         match self.target(target).and_then(|found| found.unmap(lun)) {
             Some(unit) => {
+                self.watch_again(target);
                 unit.settled().await;
                 Ok(())
             }
@@ -545,7 +547,6 @@ impl<W: World> ShardState<W> {
     }
 
     /// Has all sessions, also those that come, count for a capture; for none without `watches`.
-    /// LUNs that are exported later are not counted.
     pub fn watch(&self, watches: Option<Watches>) {
         let none = Watches::default();
         let volumes = watches.as_ref().unwrap_or(&none);
@@ -553,6 +554,21 @@ impl<W: World> ShardState<W> {
             session.watch(volumes);
         }
         self.watches.replace(watches);
+    }
+
+    /// The LUNs of a target are others than before: what comes to one now must not count for the
+    /// volume that was there.
+    fn watch_again(&self, target: &str) {
+        let watches = self.watches.borrow();
+        let Some(watches) = watches.as_ref() else {
+            return;
+        };
+        let target = canonical(target);
+        for session in self.sessions.borrow().values() {
+            if canonical(session.target()) == target {
+                session.watch(watches);
+            }
+        }
     }
 
     /// The sessions that are connected.

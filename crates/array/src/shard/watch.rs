@@ -116,6 +116,18 @@ impl Watch {
         let bytes = self.places.distinct() * GRAIN_BYTES_MIN as f64;
         (bytes as u64).min(self.size_bytes)
     }
+
+    /// The share of random commands, reads and writes, that the hottest tenth of all grains has;
+    /// zero without any.
+    pub fn hottest_tenth(&self) -> f64 {
+        let of = |grain: &AtomicU32| u64::from(grain.load(Relaxed));
+        let both = self.reads.grains.iter().zip(&self.writes.grains);
+        let mut grains: Vec<u64> = both.map(|(reads, writes)| of(reads) + of(writes)).collect();
+        grains.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u64 = grains.iter().sum();
+        let hot: u64 = grains.iter().take(grains.len().div_ceil(10)).sum();
+        hot as f64 / all.max(1) as f64
+    }
 }
 
 impl WatchedFlow {
@@ -127,6 +139,18 @@ impl WatchedFlow {
             grains: zeroes(grains),
             periods: zeroes(periods),
         }
+    }
+
+    /// The random commands that have a grain, and how many pairs of them share one.
+    pub fn meetings(&self) -> (u64, f64) {
+        let counts = self.grains.iter().map(|one| one.load(Relaxed));
+        counts.fold((0, 0.0), |(all, pairs), count| {
+            let others = f64::from(count.saturating_sub(1));
+            (
+                all + u64::from(count),
+                pairs + f64::from(count) * others / 2.0,
+            )
+        })
     }
 }
 
@@ -223,6 +247,24 @@ mod tests {
         assert_eq!(watch.reads.random.load(Relaxed), 5);
         assert_eq!(loaded(&watch.writes.periods), [0; 10]);
         assert_eq!(watch.working_set_bytes() / GRAIN_BYTES_MIN, 3);
+    }
+
+    #[test]
+    fn reads_and_writes_of_a_grain_count_together() {
+        let watch = Watch::new(100 * GRAIN_BYTES_MIN, Time(0), Duration::from_secs(1));
+        for grain in 0..100 {
+            let place = read(grain * GRAIN_BYTES_MIN, 4096);
+            let Work::Read(extent) = place else {
+                panic!("a read")
+            };
+            for _ in 0..3 {
+                watch.count(place, true, Time(0));
+                watch.count(Work::Write(extent), true, Time(0));
+            }
+        }
+        let tenth = watch.hottest_tenth();
+        assert!((tenth - 0.1).abs() < 0.01, "{tenth}");
+        assert_eq!(watch.reads.meetings(), (300, 300.0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tests of captures in virtual time: one at a time, that ends by itself.
 
 use crate::world::{Array, boot, create, media};
-use array::control::{ArrayErrorKind, WATCH_MAX};
+use array::control::{ArrayErrorKind, KEPT, WATCH_MAX};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -28,11 +28,26 @@ fn one_capture_at_a_time_ends_by_itself() {
         // It is over, and can still be read.
         let over = array.watching().unwrap();
         assert_eq!((array.left_of(&over), over.watches.len()), (None, 2));
-        array.watch(MINUTE).await.unwrap();
-        assert!(array.stop_watching().await.unwrap());
-        assert!(!array.stop_watching().await.unwrap());
+        // Nobody has read it: it is kept for a while.
+        assert_eq!(refused(&array, MINUTE).await, ArrayErrorKind::Busy);
+        array.runtime().sleep(KEPT).await;
+        let second = array.watch(MINUTE).await.unwrap();
+        assert!(!array.stop_watching(&first.id).await.unwrap());
+        assert!(array.stop_watching(&second.id).await.unwrap());
+        assert!(!array.stop_watching(&second.id).await.unwrap());
         assert!(array.watching().is_none());
         array.watch(MINUTE).await.unwrap();
+    });
+}
+
+#[test]
+fn a_capture_that_was_read_makes_room_at_once() {
+    boot(&media(), 0, async |array| {
+        let first = array.watch(MINUTE).await.unwrap();
+        array.runtime().sleep(MINUTE).await;
+        first.mark_read();
+        let second = array.watch(MINUTE).await.unwrap();
+        assert_ne!(first.id, second.id);
     });
 }
 

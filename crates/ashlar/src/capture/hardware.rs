@@ -6,8 +6,9 @@ use super::Taken;
 use super::text::{entry, quoted, size};
 use crate::failure::Failure;
 use api::Drive;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use rehearse::plan::catalog;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// Disks above this are slow ones of large capacity.
@@ -112,15 +113,44 @@ fn controller(taken: &Taken, site: &Table) -> String {
 
 /// A drive as a file of its size: where it is, is nobody's business.
 fn drive_table(taken: &Taken, drive: &Drive) -> String {
-    let (model, why) = Class::of(&peers(taken, drive)).model();
+    let (model, why) = model_of(taken, drive);
     let mut text = "\n[[drive]]\n".to_owned();
     if !why.is_empty() {
         text += &format!("# The model is assumed: {why}.\n");
+        let name = &drive.name;
+        eprintln!(
+            "drive {name}: the model {model} is assumed: {why}; --set drive.{name}.model changes it"
+        );
+    }
+    if let Some(bytes) = model_bytes(model).filter(|bytes| drive.capacity_bytes > *bytes) {
+        text +=
+            &format!("# The model has {bytes} bytes: disks of VMs are smaller in proportion.\n");
     }
     text += &entry("name", quoted(&drive.name));
     text += &entry("file", quoted(&format!("{}.img", drive.name)));
     text += &entry("size", size(drive.capacity_bytes));
     text + &entry("model", quoted(model))
+}
+
+fn model_of(taken: &Taken, drive: &Drive) -> (&'static str, &'static str) {
+    Class::of(&peers(taken, drive)).model()
+}
+
+/// Bytes of a model of drives.
+fn model_bytes(model: &str) -> Option<u64> {
+    let kind = catalog::DRIVES.iter().find(|(name, _)| *name == model);
+    kind.map(|(_, kind)| kind.capacity_bytes())
+}
+
+/// What the modelled drives of a pool hold, of what its drives hold; 1 where they are no smaller.
+pub(super) fn scale(taken: &Taken, pool: &str) -> f64 {
+    let drives = taken.drives.iter();
+    let drives = drives.filter(|one| one.pool == pool && !one.is_spare());
+    let scales = drives.filter_map(|drive| {
+        let bytes = model_bytes(model_of(taken, drive).0)?;
+        Some(bytes as f64 / drive.capacity_bytes.max(1) as f64)
+    });
+    scales.fold(1.0, f64::min)
 }
 
 /// The drives of its group, which have one model. A spare has that of the first group.
@@ -138,6 +168,8 @@ struct Class {
     /// The longest mean latency.
     slowest_us: u64,
     capacity_bytes: u64,
+    /// All are real block devices, of which the kernel knows what they are; no files, and no disks
+    /// that something else makes.
     are_devices: bool,
 }
 
@@ -156,7 +188,7 @@ impl Class {
             },
             slowest_us: latencies.max().unwrap_or(0),
             capacity_bytes: capacities.max().unwrap_or(0),
-            are_devices: paths().all(|path| path.is_some_and(|path| path.starts_with("/dev"))),
+            are_devices: paths().all(|path| path.is_some_and(is_real)),
         }
     }
 
@@ -169,14 +201,14 @@ impl Class {
         };
         match self.spins {
             None => (FLASH, "nothing is known of the drive"),
+            Some(true) if self.are_devices => (disk, ""),
             Some(true) if (1..DISK_US_MIN).contains(&self.slowest_us) => (
                 FLASH,
-                "the kernel calls it a disk, and it answers faster than one",
+                "a file or a virtual disk, which answers faster than a disk",
             ),
-            Some(true) if self.are_devices => (disk, ""),
-            Some(true) => (disk, "a file, on a disk"),
+            Some(true) => (disk, "a file or a virtual disk, on a disk"),
             Some(false) if self.are_devices => (FLASH, ""),
-            Some(false) => (FLASH, "a file, on flash"),
+            Some(false) => (FLASH, "a file or a virtual disk, on flash"),
         }
     }
 }
@@ -184,6 +216,30 @@ impl Class {
 /// Whether a drive, or the disk that a file is on, has platters; nothing where the kernel does not
 /// say it.
 fn spins(path: &Path) -> Option<bool> {
+    let device = device_of(path)?;
+    // A partition has none of its own, its disk has.
+    let said = ["queue/rotational", "../queue/rotational"]
+        .into_iter()
+        .find_map(|file| std::fs::read_to_string(device.join(file)).ok());
+    Some(said?.trim() == "1")
+}
+
+/// Whether it is a block device that nothing else makes: no disk of a hypervisor, no loop, no mapping.
+fn is_real(path: &Path) -> bool {
+    let is_device = std::fs::metadata(path).is_ok_and(|about| about.file_type().is_block_device());
+    let device = device_of(path).and_then(|device| device.canonicalize().ok());
+    is_device && device.is_some_and(|device| !is_virtual(&device))
+}
+
+/// Whether such a place of the kernel is that of a virtual device.
+fn is_virtual(device: &Path) -> bool {
+    let mut names = device.iter().filter_map(|name| name.to_str());
+    let made = ["virtual", "virtio", "vbd-"];
+    names.any(|name| made.iter().any(|one| name.starts_with(one)))
+}
+
+/// Where the kernel tells of a drive, or of the disk that a file is on.
+fn device_of(path: &Path) -> Option<PathBuf> {
     let about = std::fs::metadata(path).ok()?;
     let number = if about.rdev() != 0 {
         about.rdev()
@@ -191,12 +247,7 @@ fn spins(path: &Path) -> Option<bool> {
         about.dev()
     };
     let (major, minor) = (major(number), minor(number));
-    let device = format!("/sys/dev/block/{major}:{minor}");
-    // A partition has none of its own, its disk has.
-    let said = ["queue/rotational", "../queue/rotational"]
-        .into_iter()
-        .find_map(|file| std::fs::read_to_string(Path::new(&device).join(file)).ok());
-    Some(said?.trim() == "1")
+    Some(format!("/sys/dev/block/{major}:{minor}").into())
 }
 
 // As the kernel's userspace puts numbers together.
@@ -236,6 +287,28 @@ mod tests {
     }
 
     #[test]
+    fn disks_that_something_else_makes_are_known() {
+        for (device, is) in [
+            ("/sys/devices/virtual/block/loop0", true),
+            (
+                "/sys/devices/pci0000:00/0000:00:04.0/virtio1/block/vda",
+                true,
+            ),
+            (
+                "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda",
+                false,
+            ),
+            (
+                "/sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1",
+                false,
+            ),
+        ] {
+            assert_eq!(is_virtual(Path::new(device)), is, "{device}");
+        }
+        assert!(!is_real(Path::new("/dev/null")));
+    }
+
+    #[test]
     fn pools_keep_their_layout_and_nothing_else() {
         let site = "[[pool]]\nname = \"p\"\nlevel = \"10\"\ndrives = [\"a\"]\n\
                     rebuild_rate = \"1 MB/s\"\n[[pool.group]]\nlevel = \"10\"\nrole = \"log\"\n\
@@ -263,16 +336,19 @@ mod tests {
         assert_eq!(sure(Some(true), 8_000_000_000_000), ("nl-sas-1000", ""));
         assert_eq!(sure(Some(false), 8_000_000_000_000), ("nvme-7680", ""));
         for guess in [
-            class(Some(true), 300, 1 << 40, true),
+            class(Some(true), 300, 1 << 40, false),
             class(None, 6000, 1 << 40, true),
             class(Some(false), 6000, 1 << 40, false),
         ] {
             let (model, why) = guess.model();
             assert!(model == "nvme-7680" && !why.is_empty(), "{why}");
         }
+        // A cache in front of it, or reads in sequence: the kernel knows better.
+        let cached = class(Some(true), 300, 600_000_000_000, true).model();
+        assert_eq!(cached, ("sas-10k-600", ""));
         // A disk that has done nothing yet.
         let idle = class(Some(true), 0, 1 << 30, false).model();
-        assert_eq!(idle, ("sas-10k-600", "a file, on a disk"));
+        assert_eq!(idle, ("sas-10k-600", "a file or a virtual disk, on a disk"));
         assert_eq!(Class::of(&[]).model().0, "nvme-7680");
     }
 }

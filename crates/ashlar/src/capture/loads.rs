@@ -5,13 +5,18 @@ use super::Taken;
 use super::text::{entry, quoted, size};
 use crate::failure::Failure;
 use api::{CapturedFlow, CapturedVolume, IoStats, LatencyStats, TransferStats, Volume};
+use site::{RATE_MAX, RATE_MIN};
 use std::collections::BTreeSet;
-use workload::fit::{Counted, Fitted, fit, hottest_tenth};
+use workload::fit::{Counted, Fitted, fit};
+use workload::profile::{IO_BYTES_MAX, IO_GRAIN_BYTES};
 
 /// Operations under way at most, of which no more were seen: a faster load than the captured one
 /// must not wait for itself.
 const OUTSTANDING_MIN: u64 = 64;
 const OUTSTANDING_MAX: u64 = 4096;
+
+/// A disk must hold so many of the longest operations (`workload::profile` asks for them).
+const OPERATIONS_MIN: u64 = 16;
 
 /// Letters of a VM group's name: volumes in the rehearsal are called by it and more.
 const NAME_MAX: usize = 40;
@@ -47,14 +52,14 @@ pub(super) fn tables(taken: &Taken) -> Result<String, Failure> {
             idle.join(", ")
         );
     }
-    busy.iter().for_each(|one| text += &of_volume(one));
+    busy.iter().for_each(|one| text += &of_volume(taken, one));
     Ok(text)
 }
 
 /// Those that did something, and the names of the others.
 fn volumes(taken: &Taken) -> (Vec<Busy<'_>>, Vec<&str>) {
     let [before, after] = &taken.stats;
-    let (mut busy, mut idle, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut busy, mut idle) = (Vec::new(), Vec::new());
     for counted in &taken.capture.volumes {
         let volume = taken.volumes.iter().find(|one| one.uuid == counted.uuid);
         let later = after.iter().find(|one| one.uuid == counted.uuid);
@@ -72,40 +77,104 @@ fn volumes(taken: &Taken) -> (Vec<Busy<'_>>, Vec<&str>) {
             continue;
         }
         busy.push(Busy {
-            name: group_name(&volume.name, &mut names),
+            name: String::new(),
             volume,
             io,
             seconds: over_ms.max(1) as f64 / 1e3,
             counted,
         });
     }
+    let names: Vec<&str> = busy.iter().map(|one| one.volume.name.as_str()).collect();
+    let names = group_names(&names);
+    busy.iter_mut()
+        .zip(names)
+        .for_each(|(one, name)| one.name = name);
     (busy, idle)
 }
 
-/// A name of a VM group for a volume: its own, or the beginning of a long one and a number.
-fn group_name(volume: &str, names: &mut BTreeSet<String>) -> String {
-    let mut name = volume.to_owned();
-    if name.len() > NAME_MAX {
-        // Names are ASCII.
-        name = format!("{}-{}", &volume[..NAME_MAX - 6], names.len() + 1);
-    }
-    names.insert(name.clone());
-    name
+/// Names of VM groups for volumes: their own, or the beginning of a long one and a number that gives a
+/// name which nothing else has.
+fn group_names(volumes: &[&str]) -> Vec<String> {
+    let fits = |name: &&&str| name.len() <= NAME_MAX;
+    let mut taken: BTreeSet<String> = volumes
+        .iter()
+        .filter(fits)
+        .map(|&name| name.into())
+        .collect();
+    let name = |volume: &&str| {
+        if fits(&volume) {
+            return (*volume).to_owned();
+        }
+        let begin: String = volume.chars().take(NAME_MAX - 6).collect();
+        let mut numbered = (1..).map(|number| format!("{begin}-{number}"));
+        let free = numbered.find(|name| !taken.contains(name));
+        let free = free.unwrap_or_default();
+        taken.insert(free.clone());
+        free
+    };
+    volumes.iter().map(name).collect()
 }
 
-fn of_volume(busy: &Busy<'_>) -> String {
+/// The disk that stands for a volume, in bytes, and the longest operation on it. `scale` is what its
+/// drives are of those that were captured.
+fn disk_of(size_bytes: u64, scale: f64) -> (u64, u32) {
+    let scaled = match scale < 1.0 {
+        true => (size_bytes as f64 * scale) as u64 >> 20 << 20,
+        false => size_bytes,
+    };
+    let grain = u64::from(IO_GRAIN_BYTES);
+    let disk = scaled.max(OPERATIONS_MIN * grain);
+    let longest = disk / OPERATIONS_MIN / grain * grain;
+    (disk, longest.min(u64::from(IO_BYTES_MAX)) as u32)
+}
+
+/// Sizes with their shares, of which none is longer than this.
+fn cut(sizes: Vec<(u32, u32)>, longest: u32) -> Vec<(u32, u32)> {
+    let mut cut: Vec<(u32, u32)> = Vec::new();
+    for (bytes, share) in sizes {
+        let bytes = bytes.min(longest);
+        match cut.iter_mut().find(|(known, _)| *known == bytes) {
+            Some((_, sum)) => *sum += share,
+            None => cut.push((bytes, share)),
+        }
+    }
+    cut
+}
+
+/// The profile's disk, with a comment where it is not as large as the volume.
+fn disk_lines(busy: &Busy<'_>, scale: f64) -> String {
+    let captured = busy.counted.size_bytes;
+    let (disk, longest) = disk_of(captured, scale);
+    let mut text = String::new();
+    if scale < 1.0 {
+        text += &format!(
+            "# The volume has {captured} bytes. The modelled drives are smaller than those of its pool, \
+             and so is\n# this disk, in proportion.\n"
+        );
+    } else if disk != captured {
+        text += &format!("# The volume has {captured} bytes, and a disk needs {disk}.\n");
+    }
+    if longest < IO_BYTES_MAX {
+        text += &format!("# Operations have {longest} bytes at most, a sixteenth of the disk.\n");
+    }
+    text + &entry("disk", size(disk))
+}
+
+fn of_volume(taken: &Taken, busy: &Busy<'_>) -> String {
     let volume = busy.volume;
     let name = quoted(&busy.name);
+    let scale = super::hardware::scale(taken, &volume.pool);
+    let (_, longest) = disk_of(busy.counted.size_bytes, scale);
     let mut text = format!("\n# Volume {}\n[[profile]]\n", volume.name);
     text += &entry("name", &name);
-    text += &entry("disk", size(busy.counted.size_bytes));
+    text += &disk_lines(busy, scale);
     text += "streams = [\n";
     let flows = [
         ("reads", 100, &busy.io.reads, &busy.counted.reads),
         ("writes", 0, &busy.io.writes, &busy.counted.writes),
     ];
     for (stream, percent, stats, counted) in flows {
-        text += &stream_line(busy, (stream, percent), stats, counted);
+        text += &stream_line(busy, (stream, percent), (stats, counted), longest);
     }
     text += "]\n\n[[vm_group]]\n";
     text += &entry("name", &name);
@@ -127,8 +196,8 @@ fn of_volume(busy: &Busy<'_>) -> String {
 fn stream_line(
     busy: &Busy<'_>,
     (name, read_percent): (&str, u32),
-    stats: &TransferStats,
-    flow: &CapturedFlow,
+    (stats, flow): (&TransferStats, &CapturedFlow),
+    longest: u32,
 ) -> String {
     let counted = counted(busy, stats, flow);
     let Some(fitted) = fit(&counted).filter(|_| stats.commands > 0) else {
@@ -140,6 +209,7 @@ fn stream_line(
         hot_percent,
         active_percent,
     } = fitted;
+    let sizes = cut(sizes, longest);
     let bytes: Vec<String> = sizes
         .iter()
         .map(|(bytes, _)| size(u64::from(*bytes)))
@@ -153,7 +223,7 @@ fn stream_line(
         "  {{ name = \"{name}\", rate = {:.4}, reads = {read_percent}, random = {random_percent}, \
          hot = {hot_percent}, active = {active_percent}, sizes = [{}], shares = [{}], \
          outstanding = {depth} }},\n",
-        stats.commands as f64 / busy.seconds,
+        (stats.commands as f64 / busy.seconds).clamp(RATE_MIN, RATE_MAX),
         bytes.join(", "),
         shares.join(", ")
     )
@@ -170,7 +240,8 @@ fn counted(busy: &Busy<'_>, stats: &TransferStats, flow: &CapturedFlow) -> Count
             .iter()
             .map(|size| (size.commands, size.bytes))
             .collect(),
-        grains: flow.grains.iter().map(|grain| grain.commands).collect(),
+        placed: flow.placed,
+        pairs: flow.pairs,
         disk_bytes: busy.counted.size_bytes,
         grain_bytes: busy.counted.grain_bytes,
         periods: flow.periods,
@@ -208,10 +279,7 @@ fn measured(busy: &Busy<'_>) -> String {
             text += &figure(key, flow.period_variance / flow.period_mean);
         }
     }
-    let mut all = self::counted(busy, reads, &counted.reads);
-    all.grains
-        .extend(counted.writes.grains.iter().map(|grain| grain.commands));
-    text += &figure("hottest_tenth_percent", hottest_tenth(&all) * 100.0);
+    text += &figure("hottest_tenth_percent", counted.hottest_tenth * 100.0);
     if counted.working_set_bytes > 0 {
         text += &entry("working_set", size(counted.working_set_bytes >> 10 << 10));
     }
@@ -239,14 +307,26 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_stay_different() {
-        let mut names = BTreeSet::new();
         let long = "v".repeat(64);
-        let first = group_name(&long, &mut names);
-        let second = group_name(&long.replacen("vv", "vw", 1), &mut names);
-        assert!(
-            first.len() <= NAME_MAX && first != second,
-            "{first} {second}"
-        );
-        assert_eq!(group_name("vm1", &mut names), "vm1");
+        let other = format!("{}w", "v".repeat(63));
+        let cut = format!("{}-1", "v".repeat(NAME_MAX - 6));
+        let names = group_names(&[&long, &other, "vm1", &cut]);
+        let different: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), 4, "{names:?}");
+        assert!(names.iter().all(|name| name.len() <= NAME_MAX), "{names:?}");
+        assert_eq!(&names[2..], ["vm1", &cut]);
+    }
+
+    #[test]
+    fn operations_of_a_small_disk_are_cut_and_of_a_large_one_are_not() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(disk_of(64 << 30, 1.0), (64 << 30, 1 << 20));
+        assert_eq!(disk_of(4 * MIB, 1.0), (4 * MIB, 256 << 10));
+        assert_eq!(disk_of(MIB + 4096, 1.0), (MIB + 4096, 64 << 10));
+        // Smaller than sixteen of the smallest operations.
+        assert_eq!(disk_of(8192, 1.0), (64 << 10, 4096));
+        assert_eq!(disk_of(64 << 30, 0.125), (8 << 30, 1 << 20));
+        let sizes = vec![(4096, 50), (128 << 10, 20), (1 << 20, 30)];
+        assert_eq!(cut(sizes, 64 << 10), [(4096, 50), (64 << 10, 50)]);
     }
 }

@@ -12,6 +12,9 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output;
 use api::{Capture, CaptureCreate, Drive, Pool, SiteText, Status, Volume, VolumeStats};
+use load::os::Interrupt;
+use rehearse::plan::fit;
+use site::plan;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +23,8 @@ use std::time::Duration;
 /// file for `ashlar rehearse`
 ///
 /// The array serves on as before. The file has what the array is made of, the load of each volume
-/// as parameters, and the measured rates and latencies. It has no content, secrets or initiators.
+/// as parameters, and the measured rates and latencies. It has no content, secrets or initiators. It has
+/// the names of the site, its pools, drives and volumes.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
@@ -30,14 +34,18 @@ pub struct Args {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// End the capture that another left behind, and do nothing else
+    #[arg(long, conflicts_with_all = ["duration", "output"])]
+    stop: bool,
 }
 
 const AFTER_HELP: &str = "\
 `ashlar rehearse FILE` runs the capture, and shows what was measured beside what it predicts. With
---set, --variant and --compare it answers what would be otherwise: docs/guide/rehearsing.md.
+--set, --variant and --compare it answers what would change: docs/guide/rehearsing.md.
 
-Volumes that nobody reads or writes meanwhile are left out. Take a time that is typical, and as long
-that each volume does some thousands of operations.";
+Left out are volumes that nobody reads or writes meanwhile, those that are made or deleted, and
+UNMAP, WRITE SAME, offloaded copies and all that is done with snapshots. Take a time that is
+typical, and long enough that each volume does some thousands of operations.";
 
 /// A time that a capture may take.
 fn watched(text: &str) -> Result<Duration, String> {
@@ -62,13 +70,38 @@ struct Taken {
     capture: Capture,
 }
 
+/// A capture in the array, which is ended when this is dropped: also after an error, and after Ctrl-C.
+struct Begun<'a> {
+    client: &'a Client,
+    id: String,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let query = [("id", self.id.as_str())];
+        if self
+            .client
+            .delete_which(&["stats", "capture"], &query)
+            .is_err()
+        {
+            eprintln!("the capture could not be ended; it ends by itself");
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// The array can't be reached or refuses, nothing happened, or the file can't be written.
 pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
+    if args.stop {
+        return client.delete_which(&["stats", "capture"], &[("force", "true")]);
+    }
     let taken = take(client, args.duration)?;
     let text = seal::sealed(&text::text(&taken)?);
+    for what in unfit(&text) {
+        eprintln!("the capture does not rehearse as it is: {what}");
+    }
     match &args.output {
         None => output::print(&text),
         Some(path) => std::fs::write(path, text)
@@ -76,19 +109,41 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
     }
 }
 
+/// What a rehearsal of the file would refuse.
+fn unfit(text: &str) -> Vec<String> {
+    match plan::parse("capture", text, &[]) {
+        Err(error) => vec![error.to_string()],
+        Ok(described) => {
+            let unfit = fit::fit_all(&described, &crate::rehearse::profile);
+            unfit.iter().map(|wrong| format!("line {wrong}")).collect()
+        }
+    }
+}
+
 fn take(client: &Client, duration: Duration) -> Result<Taken, Failure> {
     let create = CaptureCreate {
         duration_s: duration.as_secs(),
     };
-    let _: Capture = client.post(&["stats", "capture"], &create)?;
+    // From the beginning on, so that no signal leaves a capture behind.
+    let interrupt = Interrupt::hold()
+        .map_err(|error| Failure::Failed(format!("can't hold back SIGINT: {error}")))?;
+    let begun: Capture = client.post(&["stats", "capture"], &create)?;
+    let begun = Begun {
+        client,
+        id: begun.id,
+    };
     let before = client.get(&["stats", "volumes"])?;
     if std::io::stderr().is_terminal() {
         eprintln!("watching the array for {} s", duration.as_secs());
     }
-    std::thread::sleep(duration);
+    if interrupt.wait(duration) {
+        let what = "interrupted: the capture is ended, and nothing is written";
+        return Err(Failure::Failed(what.to_owned()));
+    }
     let after = client.get(&["stats", "volumes"])?;
-    let capture = client.get(&["stats", "capture"])?;
-    client.delete(&["stats", "capture"])?;
+    let capture = client.find(&["stats", "capture"], &[("id", &begun.id)])?;
+    drop(begun);
+    drop(interrupt);
     let site: SiteText = client.get(&["site"])?;
     Ok(Taken {
         status: client.get(&["status"])?,

@@ -7,7 +7,8 @@ use std::fmt::Display;
 /// What the file is, for who opens it.
 const HEAD: &str = "\
 # A capture of a running array: what it is made of, the load of its volumes, and what was measured.
-# It has no content of volumes, no secrets and no initiators. `ashlar rehearse FILE` runs it.
+# It has no content of volumes, no secrets and no initiators; it has the names of the site, its pools,
+# drives and volumes. `ashlar rehearse FILE` runs it.
 # Change a key with --set, or edit the file and say --edited.
 ";
 

@@ -154,7 +154,7 @@ fn check_bad_files(file: &Path, text: &str) {
     refused(
         &edited,
         &[],
-        &["site.capture:7: capture.content", "was edited", "--edited"],
+        &["site.capture:8: capture.content", "was edited", "--edited"],
     );
     let cut = text.split("\n[[measured]]").next().unwrap();
     refused(cut, &[], &["capture.content", "not complete"]);
@@ -179,6 +179,33 @@ fn check_second_capture(serving: &Serving) {
         "{}",
         said(&output)
     );
+    check_interrupted(serving);
     let output = serving.run(&["capture", "--duration", "0s"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}
+
+/// One capture at a time; Ctrl-C ends it in the array, too.
+fn check_interrupted(serving: &Serving) {
+    let code = |args: &[&str]| serving.run(args).status.code();
+    // The one that found nothing has left none behind.
+    assert_eq!(code(&["capture", "--stop"]), Some(5));
+    let begin = || {
+        let mut command = ashlar();
+        command.args(["capture", "--duration", "1h"]);
+        command.env("ASHLAR_API", &serving.api);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut first = begin();
+    // The short one may have come first.
+    while code(&["capture", "--duration", "1s"]) != Some(6) {
+        if first.try_wait().unwrap().is_some() {
+            first = begin();
+        }
+    }
+    let process = first.id().to_string();
+    let sent = Command::new("kill").args(["-s", "INT", &process]).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(first.wait().unwrap().code(), Some(1));
+    assert_eq!(code(&["capture", "--stop"]), Some(5));
 }

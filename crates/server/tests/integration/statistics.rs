@@ -3,15 +3,20 @@
 
 use crate::served::initiator::{Initiator, LUN0, NAME, read10, write10};
 use crate::served::{Served, TARGET, VOLUME_BYTES};
+use array::shard::watch::Watch;
 use base::Uuid;
-use engine::{Provisioning, VolumeSpec};
+use engine::{Provisioning, VolumeSpec, World};
 use server::shard::{Counted, Flow, Kind, Timing, Totals};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 const OTHER: &str = "iqn.2026-11.test:other";
 const LUN1: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 const LUN7: [u8; 8] = [0, 7, 0, 0, 0, 0, 0, 0];
 const ABORT_TASK_SET: u8 = 2;
+const MINUTE: Duration = Duration::from_secs(60);
 const GOOD: u8 = 0;
 const CHECK_CONDITION: u8 = 2;
 const CONFLICT: u8 = 0x18;
@@ -297,5 +302,45 @@ async fn all_that_writes_counts_as_a_write_of_its_session() {
     let info = served.sessions().await.remove(0);
     assert_eq!((info.writes, info.written_bytes), (5, 5 * 512));
     assert_eq!((info.reads, info.read_bytes), (1, 512));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_capture_counts_for_the_volume_that_a_lun_shows_now() {
+    let served = Served::start().await;
+    let [v, w] = second_volume(&served).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
+    settle(&mut initiator, LUN1).await;
+    let watched = served.shard.handle().call(move |state| async move {
+        let watch = |uuid| {
+            let now = state.world().now();
+            (uuid, Arc::new(Watch::new(VOLUME_BYTES, now, MINUTE)))
+        };
+        let watches = Arc::new(BTreeMap::from([v, w].map(watch)));
+        state.watch(Some(Arc::clone(&watches)));
+        watches
+    });
+    let watches = watched.await.unwrap();
+    good(&mut initiator, LUN0, &read10(0, 8), (4096, 0)).await;
+    let changed = served.shard.handle().call(|state| async move {
+        let second = state.luns(TARGET).remove(1).1;
+        state.unexport(TARGET, 0).await.unwrap();
+        state.unexport(TARGET, 1).await.unwrap();
+        state.export(TARGET, 0, second).unwrap();
+    });
+    changed.await.unwrap();
+    initiator.lun = LUN0;
+    for _ in 0..4 {
+        // Hears of the changes.
+        initiator.run(&[0; 6], 0, &[]).await;
+    }
+    for _ in 0..3 {
+        good(&mut initiator, LUN0, &read10(0, 8), (4096, 0)).await;
+    }
+    let reads = |of: Uuid| -> u32 {
+        let periods = watches[&of].reads.periods.iter();
+        periods.map(|period| period.load(Relaxed)).sum()
+    };
+    assert_eq!((reads(v), reads(w)), (1, 3));
     served.stop().await;
 }
