@@ -9,8 +9,8 @@
 //! is as good as another. Left out: that what reads in order finds its blocks scattered after
 //! random writes, and that an array must clean stripes which are free in part.
 //!
-//! The volumes themselves stay as they were. So a plan in which volumes are snapshotted, cloned or
-//! moved writes in place ([`crate::rig`]): there it counts what they hold.
+//! The volumes themselves stay as they were. So a plan that makes snapshots of volumes, clones or
+//! moves them writes in place ([`crate::rig`]): there it counts what they hold.
 
 use super::world::RigWorld;
 use base::{BLOCK_BYTES, Slice, VolumeOffset};

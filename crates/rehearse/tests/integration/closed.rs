@@ -259,7 +259,7 @@ fn more_threads_than_anybody_has_are_refused_with_their_line() {
 /// their operations are faster.
 #[test]
 fn levels_differ_in_operations_of_the_closed_mix_and_not_of_the_open_one() {
-    let iops = |profile: &str, level: &str| {
+    let iops = |profile: &str, scale: &str, level: &str| {
         let settings = [
             "run.warmup=\"5 s\"".to_owned(),
             "run.measure=\"15 s\"".to_owned(),
@@ -270,14 +270,15 @@ fn levels_differ_in_operations_of_the_closed_mix_and_not_of_the_open_one() {
             "host.esx.cores=32".to_owned(),
             format!("pool.data.groups=[{{ level = \"{level}\", drives = 20, from = \"sas\" }}]"),
             format!("vm_group.vm.profile=\"{profile}\""),
-            "vm_group.vm.scale=1.0".to_owned(),
+            format!("vm_group.vm.scale={scale}"),
         ];
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let total = run(&without_depth(&settings), 1).unwrap().load.total;
         total.reads_per_s + total.writes_per_s
     };
-    let ratio = |profile| iops(profile, "10") / iops(profile, "6");
-    let (open, closed) = (ratio("hetero10"), ratio("hetero10-closed"));
+    let ratio = |profile, scale| iops(profile, scale, "10") / iops(profile, scale, "6");
+    // So many 20 drives of RAID 6 can do.
+    let (open, closed) = (ratio("hetero10", "0.7"), ratio("hetero10-closed", "1.0"));
     assert!((open - 1.0).abs() < 0.01, "open: {open}");
     assert!(closed > 1.05, "closed: {closed}");
 }

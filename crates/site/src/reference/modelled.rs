@@ -57,7 +57,7 @@ const CONTROLLER: &[Key] = &[
     key(
         "writes",
         "Where writes of hosts go: `\"in-place\"`, which reads parity, or `\"anywhere\"`, to whole free stripes, which \
-         does not. A plan in which VMs are snapshotted, restored, cloned or moved to other storage writes in place.",
+         does not. A plan with events that make snapshots, restore, clone or move VMs to other storage writes in place.",
         "`\"anywhere\"` for model `fas3160`, `\"in-place\"` for others",
     ),
     key(
