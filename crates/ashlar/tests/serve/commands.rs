@@ -593,6 +593,7 @@ fn the_description_names_every_resource() {
             "/api/v1/snapshots",
             "/api/v1/snapshots/{name}",
             "/api/v1/stats",
+            "/api/v1/stats/capture",
             "/api/v1/stats/initiators",
             "/api/v1/stats/sessions",
             "/api/v1/stats/volumes",

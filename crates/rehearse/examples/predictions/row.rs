@@ -163,6 +163,7 @@ impl Row {
     fn verdict(&self, outcomes: &Outcomes) -> String {
         let percent = |error: f64| format!("{:+.0} %", error * 100.0);
         match self.published {
+            Published::Figure(0.0) if (self.figure)(outcomes) == Some(0.0) => "none".to_owned(),
             Published::Figure(_) => self.error(outcomes).map_or(String::new(), percent),
             Published::Restated(_) => "restated".to_owned(),
             Published::Between(..) => match self.is_met(outcomes) {

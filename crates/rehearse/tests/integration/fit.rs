@@ -70,7 +70,7 @@ fn the_good_plan_fits() {
 fn names_of_models_and_workloads_lead_somewhere() {
     says(
         &[("model = \"sas-10k-600\"", "model = \"sas-20k\"")],
-        "10: drives.model: found drive model \"sas-20k\" is not known; allowed: sas-15k-600, sas-10k-600",
+        "10: drives.model: found drive model \"sas-20k\" is not known; allowed: sas-15k-600, sas-15k-300,",
     );
     says(
         &[("kind = \"sas-6g-x4\"", "kind = \"scsi\"")],

@@ -177,7 +177,7 @@ fn a_window_ends_early_only_when_that_tells() {
 #[test]
 fn short_windows_give_the_verdicts_of_whole_ones_and_the_proposal_is_measured_whole() {
     // One group of the first misses the limit, two meet it.
-    let plan = web("8.0", "9 ms");
+    let plan = web("8.0", "11 ms");
     let of = |windows| {
         let candidates = [raid_5("sas-10k-600"), raid_5("slc-200")];
         size_all(&plan, &candidates, windows)
