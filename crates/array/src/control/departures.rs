@@ -63,11 +63,15 @@ impl Open {
         }
     }
 
-    /// Whether a group leaves, or has left drives that are not wiped yet.
+    /// Whether a group leaves, or has left drives that are not wiped yet, or a drive is copied and
+    /// leaves after that.
     fn has_leaving(&self) -> bool {
         let mut groups = self.pools.iter().flat_map(|info| &info.groups);
         let mut departed = self.pools.iter().map(|info| &info.departed);
-        groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty())
+        let mut members = self.pools.iter().flat_map(|info| &info.members);
+        groups.any(|group| group.leaving)
+            || departed.any(|names| !names.is_empty())
+            || members.any(|member| member.successor.is_some())
     }
 }
 
