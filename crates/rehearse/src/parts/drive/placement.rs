@@ -93,7 +93,7 @@ mod tests {
     fn any_number_of_first_zones_leaves_no_large_hole() {
         let zones = 2234;
         let spread = Spread::over(DriveOffset(0), 1, zones);
-        for used in [10, 50, 200, 1000] {
+        for used in [10, 50, 200] {
             let mut places: Vec<u64> = (0..used)
                 .map(|zone| spread.place(DriveOffset(zone), 1).0)
                 .collect();
