@@ -38,7 +38,7 @@ pub struct CapturedVolume {
     pub size_bytes: u64,
     /// Length of the equal grains of the volume; the last may be shorter.
     pub grain_bytes: u64,
-    /// Bytes of the different places of 64 KiB that commands began in, to some 3 %.
+    /// Bytes of the different places of 64 KiB that commands began in, with a standard error of 3 %.
     pub working_set_bytes: u64,
     /// Share of all random commands, reads and writes, in the hottest tenth of the grains.
     pub hottest_tenth: f64,

@@ -10,10 +10,10 @@
 //!
 //! Both chances are of `e`, for the time that is left when the arm should be there. A
 //! command that comes to be under the heads right after the arm is a bet: a lost one costs
-//! a revolution, `T`. To order commands by a time with the chances of a miss and of a
-//! make in it is a drive maker's way (Espeseth, Hall, Mosser and Smith, "Disk drive
-//! command queue ordering", patent of Hitachi Global Storage Technologies); the bet is described in Lumb,
-//! Schindler and Ganger, "Freeblock scheduling outside of disk firmware" (FAST 2002).
+//! a revolution, `T`. Lumb, Schindler and Ganger describe the bet ("Freeblock scheduling
+//! outside of disk firmware", FAST 2002). A drive maker orders commands by a time with both
+//! chances in it (Espeseth, Hall, Mosser and Smith, "Disk drive command queue ordering",
+//! patent of Hitachi Global Storage Technologies).
 //! Of a seek that is shorter than the error, the error is that seek at most.
 
 use super::geometry::{Geometry, HeadPosition};

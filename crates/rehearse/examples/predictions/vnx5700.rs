@@ -17,7 +17,12 @@ const SPREAD: Run = VNX.with(&[
 const RUNS: &[Run] = &[VNX, SPREAD, VNX_LSI];
 
 /// A line with its figure also where the pools are spread over the drives.
-fn over(row: Row, figure: impl Fn(&Outcomes, Run) -> Option<f64> + Copy + 'static) -> Row {
+fn over(
+    (what, unit, published): (&str, &'static str, f64),
+    figure: impl Fn(&Outcomes, Run) -> Option<f64> + Copy + 'static,
+    note: &'static str,
+) -> Row {
+    let row = given(what, unit, published, move |o| figure(o, VNX), note);
     row.over(move |o| figure(o, VNX), move |o| figure(o, SPREAD))
 }
 
@@ -32,24 +37,14 @@ pub fn section() -> Section {
         runs: RUNS,
         rows: vec![
             over(
-                given(
-                    "pool 1, step 1",
-                    "IO/s",
-                    6500.0,
-                    |o| o.stream(VNX, "SQL01", "data"),
-                    DEEP,
-                ),
+                ("pool 1, step 1", "IO/s", 6500.0),
                 |o, run| o.stream(run, "SQL01", "data"),
+                DEEP,
             ),
             over(
-                given(
-                    "pool 2, step 1",
-                    "IO/s",
-                    7800.0,
-                    |o| o.stream(VNX, "SQL02", "data"),
-                    DEEP,
-                ),
+                ("pool 2, step 1", "IO/s", 7800.0),
                 |o, run| o.stream(run, "SQL02", "data"),
+                DEEP,
             ),
             given(
                 "transactions of pool 1's server",
@@ -68,24 +63,14 @@ pub fn section() -> Section {
             )
             .restated(),
             over(
-                given(
-                    "drives of pool 1",
-                    "%",
-                    78.0,
-                    |o| o.busy(VNX, Part::Drives, "pool1"),
-                    "",
-                ),
+                ("drives of pool 1", "%", 78.0),
                 |o, run| o.busy(run, Part::Drives, "pool1"),
+                "",
             ),
             over(
-                given(
-                    "drives of pool 2",
-                    "%",
-                    91.0,
-                    |o| o.busy(VNX, Part::Drives, "pool2"),
-                    "",
-                ),
+                ("drives of pool 2", "%", 91.0),
                 |o, run| o.busy(run, Part::Drives, "pool2"),
+                "",
             ),
             given(
                 "processor of A",

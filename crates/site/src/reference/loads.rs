@@ -103,7 +103,7 @@ const MEASURED: &[Key] = &[
     ),
     key(
         "working_set",
-        "Bytes of the places that were used, to some 3 %.",
+        "Bytes of the places that were used, with a standard error of 3 %.",
         "not known",
     ),
 ];

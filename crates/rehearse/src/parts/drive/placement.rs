@@ -2,8 +2,8 @@
 //!
 //! The engine takes zones from the outside inwards. An array that writes anywhere has come round its
 //! drives, and one that gives out slices in turns has its first terabyte all over the stroke.
-//! Here zone `i` of `n` lies at `i · s mod n`, with `s` near `n` over the golden ratio: however many
-//! are in use, they are spread evenly (Knuth, The Art of Computer Programming 3, 6.4, "Fibonacci
+//! Here zone `i` of `n` lies at `i · s mod n`, with `s` near `n` over the golden ratio: the
+//! first ones, however few, lie all over the drive (Knuth, The Art of Computer Programming 3, 6.4, "Fibonacci
 //! hashing").
 //!
 //! Invariant: no two zones lie at the same place, and what lies before the first or behind the last
