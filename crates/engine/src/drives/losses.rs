@@ -160,7 +160,6 @@ impl<W: World> Drives<W> {
     /// Whether everything in the drive's group keeps some redundancy when the drive goes.
     pub fn is_covered_without(&self, member: &Rc<Member<W>>) -> bool {
         let group = self.group(member.group());
-        let shapes = self.shapes_of(&group);
         let own = usize::from(member.place());
         let places = group.places();
         let mut others = places
@@ -168,8 +167,7 @@ impl<W: World> Drives<W> {
             .filter(|other| !Rc::ptr_eq(other, member) && other.is_writable());
         others.all(|other| {
             let both = [own, usize::from(other.place())];
-            let mut shapes = shapes.iter();
-            shapes.all(|shape| group.has_enough_for(shape, &both))
+            self.zones_survive_without(&group, &both)
         })
     }
 
@@ -177,7 +175,7 @@ impl<W: World> Drives<W> {
     /// its level needs.
     pub fn takes_zones(&self, group: &Group<W>) -> bool {
         let unit = u64::from(self.identity.stripe_unit_bytes);
-        let shape = Geometry::of(group.level(), group.drives(), unit);
+        let shape = group.shape_at(group.level(), unit);
         !group.leaves()
             && !group.is_log()
             && shape.is_ok_and(|shape| group.has_enough_for(&shape, &[]))
@@ -194,14 +192,26 @@ impl<W: World> Drives<W> {
             };
             return carriers.is_empty() || carriers.iter().any(stays);
         }
-        let shapes = self.shapes_of(group);
-        shapes
-            .iter()
-            .all(|shape| group.has_enough_for(shape, places))
+        self.zones_survive_without(group, places)
     }
 
-    /// Whether two places of a group are of one span, at any level in use there.
+    fn zones_survive_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {
+        let shapes = self.shapes_of(group);
+        let mut shapes = shapes.iter();
+        let zones = self.zones();
+        let of_group = zones
+            .into_iter()
+            .filter(|zone| Rc::ptr_eq(&zone.group, group));
+        shapes.all(|shape| group.has_enough_for(shape, places))
+            && (group.spread.is_none() || group.zones_survive_without(of_group, places))
+    }
+
+    /// Whether two drives of a group are of one span, at any level in use there. In a spread group all
+    /// are, in some zone.
     pub fn share_a_span(&self, group: &Rc<Group<W>>, one: usize, other: usize) -> bool {
+        if group.spread.is_some() {
+            return true;
+        }
         let shapes = self.shapes_of(group);
         shapes
             .iter()
@@ -213,7 +223,7 @@ impl<W: World> Drives<W> {
         let unit = u64::from(self.identity.stripe_unit_bytes);
         // A group that leaves takes no new zones: what it has in use is all there is. Logs have no
         // zones.
-        let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
+        let of_new = group.shape_at(group.level(), unit).into_iter();
         let of_new = of_new.filter(|_| !group.leaves() || group.is_log());
         let of_zones = self.zones();
         let in_use = of_zones

@@ -38,7 +38,7 @@ pub use fault::{DriveFault, flush_each};
 pub use limits::Limits;
 pub use member::{Member, MemberInfo};
 pub use numbers::PageNumbers;
-pub use zone::{Group, Zone, stride_bytes, zone_capacity};
+pub use zone::{Group, PlaceMove, Zone, stride_bytes, zone_capacity};
 
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{Label, LabelSummary, MemberState, PoolIdentity};
@@ -50,6 +50,7 @@ use events::Events;
 use futures_util::lock::Mutex;
 use heartbeat::Heart;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A drive under the name that the site gives it.
@@ -300,6 +301,26 @@ impl<W: World> Drives<W> {
         }
         zones[zone as usize] = Some(Rc::clone(&made));
         Ok(made)
+    }
+
+    /// Zone `zone` is in use, as the metadata says, with the places in `moved` on these drives of its
+    /// group.
+    ///
+    /// # Errors
+    /// When it is not one, can't be of that level, or its places can't stand there.
+    pub fn take_up_zone(
+        &self,
+        zone: u32,
+        (level, incarnation): (Level, u32),
+        moved: Option<&BTreeMap<u8, u8>>,
+    ) -> Result<Rc<Zone<W>>, String> {
+        let zone = self.zone_on(zone, level, incarnation)?;
+        if let Some(moved) = moved.filter(|_| !self.world.planted("moves of places forgotten")) {
+            let moved = moved.iter();
+            let moved = moved.map(|(place, drive)| (usize::from(*place), usize::from(*drive)));
+            zone.stand_all(moved)?;
+        }
+        Ok(zone)
     }
 
     /// Zone `zone` is not in use any more.

@@ -7,6 +7,7 @@
 use super::{Drives, Group, Member, Zone, zone_capacity};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::world::World;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 impl<W: World> Drives<W> {
@@ -78,6 +79,20 @@ impl<W: World> Drives<W> {
         zones
     }
 
+    /// The places of a group's zones that do not stand at home, out of all that have ever moved.
+    pub fn away<'a>(
+        &'a self,
+        group: &'a Rc<Group<W>>,
+        moved: &'a BTreeMap<u32, BTreeMap<u8, u8>>,
+    ) -> impl Iterator<Item = (Rc<Zone<W>>, usize)> + 'a {
+        let zones = moved.range(group.numbers.zone_range());
+        let zones = zones.filter_map(|(zone, _)| self.zone(*zone));
+        zones.flat_map(|zone| {
+            let away = zone.away().into_iter();
+            away.map(move |(place, _)| (Rc::clone(&zone), place))
+        })
+    }
+
     /// Zones that are to go out of use.
     pub fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
         let mut zones = self.zones();
@@ -105,6 +120,6 @@ impl<W: World> Drives<W> {
         }
         let zones = group.numbers.zone_range();
         let unopened = self.lane().registry.free_zones(zones);
-        unopened * zone_capacity(group.level(), group.drives(), self.identity())
+        unopened * zone_capacity(group.protection(), group.drives(), self.identity())
     }
 }

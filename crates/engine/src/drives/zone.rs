@@ -3,7 +3,8 @@
 use crate::drives::Member;
 use crate::label::{GroupEntry, GroupNumbers, GroupRole, PoolIdentity};
 use crate::layout::{ZoneShape, sum_area::area_bytes};
-use crate::raid::{Geometry, Level};
+use crate::raid::spread::homes;
+use crate::raid::{Geometry, Level, Protection, Spread};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, PhysPage};
 use std::cell::{Cell, RefCell};
@@ -17,8 +18,12 @@ pub struct Group<W: World> {
     pub numbers: GroupNumbers,
     /// What it is for.
     pub role: GroupRole,
+    /// How it is wider than its stripes, if it is.
+    pub spread: Option<Spread>,
     level: Cell<Level>,
     leaving: Cell<bool>,
+    /// Moves of its zones' places that an opening may find done.
+    settling: Cell<usize>,
     places: RefCell<Vec<Rc<Member<W>>>>,
     /// Of a group that has left: drives with labels that nobody needs any more.
     departed: RefCell<Vec<Rc<Member<W>>>>,
@@ -38,41 +43,122 @@ pub struct Zone<W: World> {
     /// The number of its first page.
     pub first_page: PhysPage,
     zone_bytes: u64,
+    /// Of a spread group: the drive that each place stands on. Without it each place stands on its own.
+    standing: Option<Box<[Cell<u8>]>>,
+    /// Places that are on their way to another drive.
+    moves: RefCell<Vec<Rc<PlaceMove<W>>>>,
+}
+
+/// A place of a zone on its way to another drive of the group, which gets all that is written to the
+/// place meanwhile. What it has counts once the metadata says so.
+///
+/// Invariants:
+/// - Whoever writes to the place under the lock of a stripe, or of the checksums, writes to both
+///   drives. So what was copied stays what the place holds.
+/// - A drive that missed something gets no place: the move is given up. Once the record is on its
+///   way, the drive has failed instead, for an opening may find it in the place.
+pub struct PlaceMove<W: World> {
+    /// The place of the zone.
+    pub place: usize,
+    /// The drive that it goes to, where no place of the zone is.
+    pub to: Rc<Member<W>>,
+    is_settling: Cell<bool>,
+}
+
+impl<W: World> PlaceMove<W> {
+    /// Whether an opening may find the place there.
+    pub fn is_settling(&self) -> bool {
+        self.is_settling.get()
+    }
 }
 
 /// The shapes that `drives` drives can have.
-fn geometries(drives: usize, identity: &PoolIdentity) -> impl Iterator<Item = Geometry> {
+fn geometries(
+    drives: usize,
+    spread: Option<Spread>,
+    identity: &PoolIdentity,
+) -> impl Iterator<Item = Geometry> {
     let unit = u64::from(identity.stripe_unit_bytes);
-    Level::ALL
-        .into_iter()
-        .filter_map(move |level| Geometry::of(level, drives, unit).ok())
+    Level::ALL.into_iter().filter_map(move |level| {
+        Geometry::of_group(Protection { level, spread }, drives, unit).ok()
+    })
 }
 
 /// Bytes of a drive from one zone to the next: sums first, then data. The same at
 /// every level that the drives can have, so that a zone can change its level.
-pub fn stride_bytes(drives: usize, identity: &PoolIdentity) -> u64 {
+pub fn stride_bytes(drives: usize, spread: Option<Spread>, identity: &PoolIdentity) -> u64 {
     let slots = identity.slots();
     let unit = u64::from(identity.stripe_unit_bytes);
-    let areas = geometries(drives, identity)
+    let areas = geometries(drives, spread, identity)
         .map(|geometry| area_bytes(geometry, slots, identity.zone_bytes));
     let area = areas.max().unwrap_or(0).next_multiple_of(unit);
     (area + identity.zone_bytes).next_multiple_of(slots.alignment())
 }
 
-/// Pages that a zone of `drives` drives holds at `level`.
-pub fn zone_capacity(level: Level, drives: usize, identity: &PoolIdentity) -> u64 {
-    let geometry = Geometry::of(level, drives, u64::from(identity.stripe_unit_bytes));
+/// Pages that a zone of `drives` drives holds.
+pub fn zone_capacity(
+    protection: impl Into<Protection>,
+    drives: usize,
+    identity: &PoolIdentity,
+) -> u64 {
+    let unit = u64::from(identity.stripe_unit_bytes);
+    let geometry = Geometry::of_group(protection.into(), drives, unit);
     let bytes = geometry.map_or(0, |geometry| geometry.zone_data_bytes(identity.zone_bytes));
     bytes / u64::from(identity.page_bytes)
 }
 
 impl<W: World> Group<W> {
-    /// Whether no span of `shape` lacks more drives than it can lose, were those at
-    /// `places` gone, too.
+    /// Whether zones of `shape` could be taken into use without losing data, were the drives at
+    /// `places` gone, too: no span lacks more drives than it can lose. A spread group puts its zones on
+    /// the drives that are there.
     pub fn has_enough_for(&self, shape: &Geometry, places: &[usize]) -> bool {
         let is_lost = |place: &usize| places.contains(place) || !self.place(*place).is_whole();
+        if let Some(spread) = self.spread {
+            let lost = (0..self.drives()).filter(is_lost).count();
+            return lost <= usize::from(spread.spares) + shape.redundancy();
+        }
         (0..shape.spans)
             .all(|span| shape.span_places(span).filter(is_lost).count() <= shape.redundancy())
+    }
+
+    /// Whether its zones in use survive without the drives at `places`, and without those that are
+    /// not whole. Of a spread group.
+    pub(super) fn zones_survive_without(
+        &self,
+        zones: impl Iterator<Item = Rc<Zone<W>>>,
+        places: &[usize],
+    ) -> bool {
+        let is_gone = |place: usize| places.contains(&place) || !self.place(place).is_whole();
+        let gone: Vec<bool> = (0..self.drives()).map(is_gone).collect();
+        let count = gone.iter().filter(|gone| **gone).count();
+        let (mut zones, settles) = (zones, self.settling.get() > 0);
+        zones.all(|zone| {
+            let few = count <= zone.shape.geometry.redundancy() && !settles;
+            few || zone.survives_without(&gone)
+        })
+    }
+
+    /// Which of its drives hold all that they should, by place.
+    pub fn whole(&self) -> Vec<bool> {
+        let places = self.places.borrow();
+        places.iter().map(|member| member.is_whole()).collect()
+    }
+
+    /// How its drives protect each other in zones taken into use from now on.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            level: self.level(),
+            spread: self.spread,
+        }
+    }
+
+    /// The shape of its zones at that level.
+    ///
+    /// # Errors
+    /// What its number of drives should be.
+    pub fn shape_at(&self, level: Level, unit_bytes: u64) -> Result<Geometry, String> {
+        let spread = self.spread;
+        Geometry::of_group(Protection { level, spread }, self.drives(), unit_bytes)
     }
 
     pub(super) fn new(
@@ -85,9 +171,11 @@ impl<W: World> Group<W> {
             index,
             numbers: entry.numbers,
             role: entry.role,
+            spread: entry.spread,
             level: Cell::new(entry.level),
             leaving: Cell::new(entry.leaving),
-            stride_bytes: stride_bytes(members.len(), identity),
+            settling: Cell::new(0),
+            stride_bytes: stride_bytes(members.len(), entry.spread, identity),
             places: RefCell::new(members),
             departed: RefCell::default(),
         }
@@ -174,7 +262,7 @@ impl<W: World> Zone<W> {
         identity: &PoolIdentity,
     ) -> Result<Self, String> {
         let unit = u64::from(identity.stripe_unit_bytes);
-        let geometry = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
+        let geometry = group.shape_at(level, unit).map_err(|allowed| {
             format!(
                 "zone {zone} of level {level} has {} drives: allowed is {allowed}",
                 group.drives()
@@ -200,7 +288,208 @@ impl<W: World> Zone<W> {
             data,
             first_page,
             zone_bytes: identity.zone_bytes,
+            standing: group.spread.map(|_| {
+                let homes = homes(zone - group.numbers.first_zone, group.drives());
+                homes.take(geometry.places()).map(Cell::new).collect()
+            }),
+            moves: RefCell::default(),
         })
+    }
+
+    /// The drive's place in the group that a place of the zone stands on.
+    pub fn drive_place(&self, place: usize) -> usize {
+        match &self.standing {
+            None => place,
+            Some(standing) => usize::from(standing[place].get()),
+        }
+    }
+
+    /// The drive that a place stands on.
+    pub fn place(&self, place: usize) -> Rc<Member<W>> {
+        self.group.place(self.drive_place(place))
+    }
+
+    /// Whether the drive that a place stands on holds what it should there.
+    pub fn is_readable(&self, place: usize) -> bool {
+        self.place(place).is_readable(self.shape.zone)
+    }
+
+    /// The places that no drive holds; `whole` says which drives of the group are.
+    pub fn lost(&self, whole: &[bool]) -> Vec<usize> {
+        if whole.iter().all(|is_whole| *is_whole) {
+            return Vec::new();
+        }
+        let mut places: Vec<usize> = (0..self.shape.geometry.places()).collect();
+        places.retain(|place| !whole[self.drive_place(*place)] && !self.is_readable(*place));
+        places
+    }
+
+    /// The place of the zone that stands on the drive at this place of the group.
+    pub fn place_on(&self, drive_place: usize) -> Option<usize> {
+        match &self.standing {
+            None => Some(drive_place),
+            Some(standing) => standing
+                .iter()
+                .position(|on| usize::from(on.get()) == drive_place),
+        }
+    }
+
+    /// The place of the zone that stands on a drive of its group.
+    pub fn place_of(&self, member: &Member<W>) -> Option<usize> {
+        let is_of_it = member.group() == self.group.index;
+        self.place_on(usize::from(member.place()))
+            .filter(|_| is_of_it)
+    }
+
+    /// Where each place stands when all drives are whole.
+    pub fn home_of(&self, place: usize) -> usize {
+        if self.standing.is_none() {
+            return place;
+        }
+        let local = self.shape.zone - self.group.numbers.first_zone;
+        let mut homes = homes(local, self.group.drives());
+        homes.nth(place).map_or(place, usize::from)
+    }
+
+    /// Places that do not stand at home, and the drives that they stand on.
+    pub fn away(&self) -> Vec<(usize, usize)> {
+        let Some(standing) = &self.standing else {
+            return Vec::new();
+        };
+        let local = self.shape.zone - self.group.numbers.first_zone;
+        let homes = homes(local, self.group.drives()).zip(standing);
+        let away = homes
+            .enumerate()
+            .filter(|(_, (home, on))| *home != on.get());
+        away.map(|(place, (_, on))| (place, usize::from(on.get())))
+            .collect()
+    }
+
+    /// Drives of the group that no place stands on, nor is on its way to.
+    pub fn spare_drives(&self) -> Vec<usize> {
+        let Some(standing) = &self.standing else {
+            return Vec::new();
+        };
+        let moves = self.moves.borrow();
+        let is_free = |drive: &usize| {
+            standing.iter().all(|on| usize::from(on.get()) != *drive)
+                && moves.iter().all(|to| usize::from(to.to.place()) != *drive)
+        };
+        (0..self.group.drives()).filter(is_free).collect()
+    }
+
+    /// A place stands on the drive at this place of the group from now on.
+    ///
+    /// # Errors
+    /// When it can't: another place is there, or there is no such drive.
+    pub fn stand(&self, place: usize, drive_place: usize) -> Result<(), String> {
+        self.stand_all(std::iter::once((place, drive_place)))
+    }
+
+    /// Places stand on these drives of the group from now on.
+    ///
+    /// # Errors
+    /// When they can't: two places would be on one drive, or there is no such place or drive.
+    pub fn stand_all(&self, places: impl Iterator<Item = (usize, usize)>) -> Result<(), String> {
+        let number = self.shape.zone;
+        let Some(standing) = &self.standing else {
+            return Err(format!("the places of zone {number} can't move"));
+        };
+        for (place, drive) in places {
+            let on = standing.get(place).filter(|_| drive < self.group.drives());
+            let Some(on) = on else {
+                return Err(format!(
+                    "place {place} of zone {number} stands on drive {drive} of its group, and there is no such place or drive"
+                ));
+            };
+            on.set(drive as u8);
+        }
+        let mut drives: Vec<u8> = standing.iter().map(Cell::get).collect();
+        drives.sort_unstable();
+        match drives.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => Err(format!(
+                "two places of zone {number} stand on drive {} of its group",
+                pair[0]
+            )),
+        }
+    }
+
+    /// Has a drive get all that is written to a place from now on.
+    pub fn begin_move(&self, place: usize, to: &Rc<Member<W>>) -> Rc<PlaceMove<W>> {
+        let begun = Rc::new(PlaceMove {
+            place,
+            to: Rc::clone(to),
+            is_settling: Cell::new(false),
+        });
+        self.moves.borrow_mut().push(Rc::clone(&begun));
+        begun
+    }
+
+    /// The record that a place stands on the drive that it moves to is on its way.
+    pub fn settle(&self, moved: &PlaceMove<W>) {
+        if !moved.is_settling.replace(true) {
+            self.group.settling.set(self.group.settling.get() + 1);
+        }
+    }
+
+    /// A move is over: the place has moved, or stays.
+    pub fn end_move(&self, ended: &Rc<PlaceMove<W>>) {
+        let mut moves = self.moves.borrow_mut();
+        moves.retain(|other| !Rc::ptr_eq(other, ended));
+        if ended.is_settling.replace(false) {
+            self.group.settling.set(self.group.settling.get() - 1);
+        }
+    }
+
+    /// Whether a move goes on: nobody has given it up.
+    pub fn is_moving(&self, begun: &Rc<PlaceMove<W>>) -> bool {
+        let moves = self.moves.borrow();
+        moves.iter().any(|other| Rc::ptr_eq(other, begun))
+    }
+
+    /// The move of a place, if it is on its way.
+    pub fn move_of(&self, place: usize) -> Option<Rc<PlaceMove<W>>> {
+        let moves = self.moves.borrow();
+        moves.iter().find(|to| to.place == place).cloned()
+    }
+
+    /// The drives that get what is written to a place: the one that it stands on, and the one that it
+    /// goes to, those of them that are in use.
+    pub fn takers(&self, place: usize) -> impl Iterator<Item = Rc<Member<W>>> + use<W> {
+        let to = match self.moves.borrow().is_empty() {
+            true => None,
+            false => self.move_of(place).map(|to| Rc::clone(&to.to)),
+        };
+        let takers = [Some(self.place(place)), to];
+        takers
+            .into_iter()
+            .flatten()
+            .filter(|member| member.is_writable())
+    }
+
+    /// Whether a fault of this drive at a place is that of a drive which the place only goes to. The
+    /// move is given up then, and the drive has missed nothing of its own.
+    pub fn gives_up_move(&self, place: usize, member: &Rc<Member<W>>) -> bool {
+        let found = self.move_of(place);
+        let found = found.filter(|to| Rc::ptr_eq(&to.to, member) && !to.is_settling());
+        if let Some(found) = &found {
+            self.end_move(found);
+        }
+        found.is_some()
+    }
+
+    /// Whether no span lacks more drives than it can lose, when those are gone for which `is_gone`
+    /// says so, by their places in the group.
+    fn survives_without(&self, is_gone: &[bool]) -> bool {
+        let geometry = self.shape.geometry;
+        let is_lost = |place: &usize| {
+            let may_be = self.move_of(*place).filter(|to| to.is_settling());
+            let to = may_be.is_some_and(|to| is_gone[usize::from(to.to.place())]);
+            to || is_gone[self.drive_place(*place)]
+        };
+        let lost_of = |span| geometry.span_places(span).filter(is_lost).count();
+        (0..geometry.spans).all(|span| lost_of(span) <= geometry.redundancy())
     }
 
     /// Bytes of each drive that are its data.

@@ -148,7 +148,7 @@ impl<W: World> Scope<'_, W> {
     }
 
     async fn read_unit(&self, stripe: StripeRef, place: usize, rows: Range<u32>) -> Vec<Content> {
-        let member = self.zone.group.place(place);
+        let member = self.zone.place(place);
         if !member.is_readable(self.zone.shape.zone) {
             return vec![Content::Absent; rows.len()];
         }
@@ -169,7 +169,7 @@ impl<W: World> Scope<'_, W> {
 
     /// What is wrong with a block on a drive.
     pub fn damaged(&self, stripe: StripeRef, place: usize, row: u32, text: &str) {
-        let member: &Member<W> = &self.zone.group.place(place);
+        let member: &Member<W> = &self.zone.place(place);
         let at = self.zone.on_drive(stripe, row);
         self.subject
             .say_at(Severity::Damage, member, at, BLOCK_BYTES as u64, text);

@@ -171,7 +171,7 @@ fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners
             let zones = group.numbers.zone_range();
             let unused = zones.filter(|zone| !state.zones.contains_key(zone)).count() as u64;
             let identity = subject.drives.identity();
-            left += unused * zone_capacity(group.level(), group.drives(), identity);
+            left += unused * zone_capacity(group.protection(), group.drives(), identity);
         }
     }
     if promised > left {
@@ -188,9 +188,8 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
         subject.say(Severity::Loss, subject.metadata(), taken.to_string());
     }
     for (number, zone) in &state.zones {
-        let made = subject
-            .drives
-            .zone_on(*number, zone.level, zone.incarnation);
+        let (of, moved) = ((zone.level, zone.incarnation), state.moved.get(number));
+        let made = subject.drives.take_up_zone(*number, of, moved);
         match made {
             Ok(made) => {
                 let pages = made.pages(owners.page_bytes) as usize;

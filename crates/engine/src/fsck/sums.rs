@@ -65,8 +65,8 @@ async fn read_zone<W: World>(
     let slots = zone.shape.slots;
     let area = block::area_bytes(geometry, slots, zone.zone_bytes());
     let mut copies: BTreeMap<u64, Copies> = BTreeMap::new();
-    for place in 0..geometry.drives() {
-        let member = zone.group.place(place);
+    for place in 0..geometry.places() {
+        let member = zone.place(place);
         if !member.is_readable(zone.shape.zone) {
             continue;
         }
@@ -184,7 +184,7 @@ fn judge_slots<W: World>(
             Slot::Unreadable(why) => (Severity::Damage, format!("a block of checksums: {why}")),
         };
         let at = zone.shape.slot_at(pair, slot);
-        let member = zone.group.place(place);
+        let member = zone.place(place);
         subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
     }
 }
@@ -210,7 +210,7 @@ fn judge_version<W: World>(
         true => return,
         false => "these checksums are behind those of another drive",
     };
-    let (at, member) = (zone.shape.slot_at(pair, version), zone.group.place(place));
+    let (at, member) = (zone.shape.slot_at(pair, version), zone.place(place));
     subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
 }
 

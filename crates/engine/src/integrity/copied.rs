@@ -1,4 +1,5 @@
-//! The sums of a drive that is copied, given to its successor.
+//! The sums of a drive that is copied, given to its successor; and those of a place of a zone that goes
+//! to another drive.
 //!
 //! Invariant: nothing of this is written to the drive that is copied. Its copy may be the only one.
 
@@ -100,6 +101,8 @@ impl<W: World> Integrity<W> {
         };
         let put = self.put_pair(Rc::clone(successor), zone, pair, slots, version);
         match put.await {
+            // A move that was given up is noticed at its end.
+            Some(_) if zone.gives_up_move(place, successor) => Ok(true),
             Some(fault) => Err(fault),
             None => Ok(true),
         }

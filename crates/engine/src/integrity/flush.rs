@@ -126,7 +126,7 @@ impl<W: World> Integrity<W> {
         let writes = copies
             .filter(|(place, _)| behind.contains(place))
             .map(|(place, pair)| {
-                let (slots, member) = (slots.clone(), zone.group.place(place));
+                let (slots, member) = (slots.clone(), zone.place(place));
                 self.put_pair(member, &zone, pair, slots, version)
             });
         let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
@@ -153,7 +153,7 @@ impl<W: World> Integrity<W> {
             let found = self.whole_pair(zone, index, version, behind).await;
             let mut others = block::copies(zone.shape.geometry, index)
                 .filter(|(place, _)| !behind.contains(place))
-                .map(|(place, _)| zone.group.place(place));
+                .map(|(place, _)| zone.place(place));
             let may_be_whole = others.any(|other| other.is_readable(zone.shape.zone));
             if found.is_some() || !may_be_whole || self.world.now().since(began) > PATIENCE {
                 return found;
@@ -202,17 +202,17 @@ impl<W: World> Integrity<W> {
         for (place, pair) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
             for number in [version + 1, version + 2] {
                 let version = Version { number, up_to };
-                let member = zone.group.place(place);
-                if !member.is_writable() {
-                    continue;
-                }
-                self.count(|stats| stats.writes += 1);
                 let data = self.slot(id, version, &sums);
                 let at = zone.shape.slot_at(pair, number);
-                if let Err(error) = member.write_durably(at, data).await {
-                    self.drives
-                        .absorb(vec![DriveFault { member, error }])
-                        .await?;
+                for member in zone.takers(place) {
+                    self.count(|stats| stats.writes += 1);
+                    let written = member.write_durably(at, data.clone()).await;
+                    if let Err(error) = written
+                        && !zone.gives_up_move(place, &member)
+                    {
+                        let fault = DriveFault { member, error };
+                        self.drives.absorb(vec![fault]).await?;
+                    }
                 }
             }
         }
@@ -298,21 +298,22 @@ impl<W: World> Integrity<W> {
             false => number,
         };
         let copies = block::copies(zone.shape.geometry, u64::from(cached.index));
-        let writes = copies.filter_map(|(place, pair)| {
-            let member = zone.group.place(place);
-            if !member.is_writable() {
-                return None;
-            }
+        let takers = copies.flat_map(|(place, pair)| {
+            let takers = zone.takers(place);
+            takers.map(move |member| (place, pair, member))
+        });
+        let writes = takers.map(|(place, pair, member)| {
             let mut touched = touched.borrow_mut();
             if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
                 touched.push(Rc::clone(&member));
             }
             self.count(|stats| stats.writes += 1);
-            let (at, data) = (zone.shape.slot_at(pair, slot), data.clone());
-            Some(async move {
-                let outcome = member.write(at, data).await;
-                outcome.err().map(|error| DriveFault { member, error })
-            })
+            let (at, data, zone) = (zone.shape.slot_at(pair, slot), data.clone(), &zone);
+            async move {
+                let error = member.write(at, data).await.err()?;
+                let is_fault = !zone.gives_up_move(place, &member);
+                is_fault.then_some(DriveFault { member, error })
+            }
         });
         join_all(writes).await.into_iter().flatten().collect()
     }
@@ -343,17 +344,18 @@ impl<W: World> Integrity<W> {
             kept.format(zone.shape.zone, zone.shape.blocks, version.number);
         }
         let area = block::area_bytes(geometry, zone.shape.slots, zone.zone_bytes());
-        let places: Vec<Rc<Member<W>>> = (0..geometry.drives())
-            .map(|place| zone.group.place(place))
-            .filter(|member| member.is_writable())
+        let places: Vec<(usize, Rc<Member<W>>)> = (0..geometry.places())
+            .map(|place| (place, zone.place(place)))
+            .filter(|(_, member)| member.is_writable())
             .collect();
         let formats = places
             .iter()
-            .map(|member| self.format_area(zone, member, area, total, version));
+            .map(|place| self.format_area(zone, place, (area, total), version));
         let mut faults: Vec<DriveFault<W>> =
             join_all(formats).await.into_iter().flatten().collect();
         if !self.world.planted("sums of a new zone not flushed") {
-            faults.extend(flush_each(places, Member::flush).await);
+            let members = places.into_iter().map(|(_, member)| member).collect();
+            faults.extend(flush_each(members, Member::flush).await);
         }
         match faults.is_empty() && self.drives.are_losses_durable() {
             true => Ok(()),
@@ -364,9 +366,8 @@ impl<W: World> Integrity<W> {
     async fn format_area(
         &self,
         zone: &Zone<W>,
-        member: &Rc<Member<W>>,
-        area: u64,
-        total: u64,
+        (place, member): &(usize, Rc<Member<W>>),
+        (area, total): (u64, u64),
         version: Version,
     ) -> Option<DriveFault<W>> {
         let empty = [Sum::UNWRITTEN; SUMS];
@@ -382,21 +383,21 @@ impl<W: World> Integrity<W> {
                 let blocks = (at..)
                     .step_by(BLOCK_BYTES)
                     .zip(bytes.chunks_mut(BLOCK_BYTES));
-                for (at, place) in blocks {
+                for (at, block_at) in blocks {
                     let Some((pair, slot)) = zone.shape.slots.slot_at(at) else {
                         continue;
                     };
-                    let index = block::at(zone.shape.geometry, usize::from(member.place()), pair);
+                    let index = block::at(zone.shape.geometry, *place, pair);
                     if index < total {
                         // Versions that are next to each other: the copy is whole.
                         let version = if slot == 0 { version } else { before };
                         let id = self.block_id(zone, index);
-                        place.copy_from_slice(&block::encode(id, version, &empty));
+                        block_at.copy_from_slice(&block::encode(id, version, &empty));
                     }
                 }
             }
-            let place: DriveOffset = zone.shape.area + at;
-            if let Err(error) = member.write(place, buf.freeze()).await {
+            let offset: DriveOffset = zone.shape.area + at;
+            if let Err(error) = member.write(offset, buf.freeze()).await {
                 let member = Rc::clone(member);
                 return Some(DriveFault { member, error });
             }

@@ -102,7 +102,7 @@ impl<W: World> Integrity<W> {
     ) -> Option<[Slice; 2]> {
         let id = self.block_id(zone, index);
         for (place, pair) in block::copies(zone.shape.geometry, index) {
-            let member = zone.group.place(place);
+            let member = zone.place(place);
             if behind.contains(&place) || !member.is_readable(zone.shape.zone) {
                 continue;
             }
@@ -306,7 +306,7 @@ impl<W: World> Integrity<W> {
         let id = self.block_id(zone, index);
         let copies: Vec<(usize, u64)> = block::copies(zone.shape.geometry, index).collect();
         let reads = copies.iter().map(async |(place, pair)| {
-            let member = zone.group.place(*place);
+            let member = zone.place(*place);
             if !member.is_readable(zone.shape.zone) {
                 return None;
             }
@@ -363,7 +363,7 @@ impl<W: World> Integrity<W> {
         for (place, pair) in &found.stale {
             self.world.reached("integrity copy mended");
             self.count(|stats| stats.mended += 1);
-            let member = zone.group.place(*place);
+            let member = zone.place(*place);
             self.drives
                 .mended(&member.name, Mended::Sums, zone.shape.slot_at(*pair, 0));
         }

@@ -21,7 +21,7 @@ pub use version::{FORMAT_VERSION, other_version};
 
 use crate::codec::{Reader, Writer};
 use crate::layout::{Layout, Slots};
-use crate::raid::Level;
+use crate::raid::{Level, Protection, Spread};
 use base::{DriveOffset, Uuid, crc32c};
 use version::Format;
 
@@ -47,6 +47,12 @@ const MAGIC: &[u8; 8] = b"ASHLARDR";
 const CRC_OFFSET: usize = 8;
 const GROUPS_OFFSET: usize = 256;
 const TABLE_OFFSET: usize = 1024;
+
+/// What the entry of a group says that is as wide as its stripes.
+const NO_SPREAD: Spread = Spread {
+    width: 0,
+    spares: 0,
+};
 
 /// State of a drive in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +145,8 @@ impl PoolIdentity {
 pub struct GroupEntry {
     /// Of zones taken into use from now on.
     pub level: Level,
+    /// How it is wider than its stripes, if it is.
+    pub spread: Option<Spread>,
     /// What it is for.
     pub role: GroupRole,
     /// It is being emptied, to leave the pool.
@@ -202,25 +210,43 @@ impl GroupEntry {
         self.role == GroupRole::Log && self.drives > 0
     }
 
+    /// How its drives protect each other.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            level: self.level,
+            spread: self.spread,
+        }
+    }
+
     fn encode(&self, w: &mut Writer, spacing: Spacing) {
         w.u8(self.level.code());
         w.u8(u8::from(self.leaving) | u8::from(self.is_log()) << 1);
         w.u16(self.drives);
         self.numbers.encode(w, spacing);
+        let Spread { width, spares } = self.spread.unwrap_or(NO_SPREAD);
+        w.u8(width);
+        w.u8(spares);
+        w.u16(0);
     }
 
     fn decode(r: &mut Reader<'_>, pool: &PoolIdentity) -> Option<Self> {
         let level = Level::from_code(r.u8()?)?;
         let flags = r.u8()?;
+        let drives = r.u16()?;
+        let numbers = GroupNumbers::decode(r, pool)?;
+        let (width, spares) = (r.u8()?, r.u8()?);
+        r.u16()?;
+        let spread = Spread { width, spares };
         Some(GroupEntry {
             level,
+            spread: (spread != NO_SPREAD).then_some(spread),
             role: match flags & 2 {
                 0 => GroupRole::Data,
                 _ => GroupRole::Log,
             },
             leaving: flags & 1 != 0,
-            drives: r.u16()?,
-            numbers: GroupNumbers::decode(r, pool)?,
+            drives,
+            numbers,
         })
     }
 }
@@ -228,6 +254,11 @@ impl GroupEntry {
 impl Label {
     fn has_log_group(&self) -> bool {
         self.groups.iter().any(GroupEntry::is_log)
+    }
+
+    /// Whether it has, or had, a group with distributed spares.
+    fn has_spread_group(&self) -> bool {
+        self.groups.iter().any(|group| group.spread.is_some())
     }
 
     /// That no two groups have numbers of zones or pages together.
@@ -432,7 +463,7 @@ impl MemberEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::version::{FORMATS, WITH_LOG_GROUP};
+    use super::version::{FORMATS, WITH_LOG_GROUP, WITH_PAGE_NUMBERS};
     use super::*;
     use base::PhysPage;
 
@@ -480,6 +511,7 @@ mod tests {
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
                     level: Level::ALL[index as usize % 6],
+                    spread: None,
                     role: GroupRole::Data,
                     leaving: index % 3 == 1,
                     drives: 4,
@@ -554,9 +586,24 @@ mod tests {
                 label.pool.spacing = Spacing::Own;
                 label.groups[2].role = role;
                 let bytes = label.encode();
-                assert_eq!(bytes[12..16], FORMAT_VERSION.to_le_bytes());
+                assert_eq!(bytes[12..16], WITH_PAGE_NUMBERS.to_le_bytes());
                 assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
             }
+        }
+    }
+
+    #[test]
+    fn a_group_with_distributed_spares_raises_the_version_for_good() {
+        let mut label = label(3);
+        label.groups[2].spread = Some(Spread {
+            width: 10,
+            spares: 2,
+        });
+        for drives in [12, 0] {
+            label.groups[2].drives = drives;
+            let bytes = label.encode();
+            assert_eq!(bytes[12..16], FORMAT_VERSION.to_le_bytes());
+            assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label.clone())));
         }
     }
 

@@ -119,7 +119,6 @@ impl GroupNumbers {
             w.u32(first_page.unwrap_or_else(|_| unreachable!("the numbers of pages end there")));
             w.u32(self.zone_pages);
         }
-        w.u32(0);
     }
 
     pub(super) fn decode(r: &mut Reader<'_>, pool: &PoolIdentity) -> Option<Self> {
@@ -131,7 +130,6 @@ impl GroupNumbers {
                 (u64::from(first_zone) * u64::from(zone_pages), zone_pages)
             }
         };
-        r.u32()?;
         let numbers = GroupNumbers {
             first_zone,
             zones,

@@ -4,9 +4,13 @@ use super::{Label, PoolIdentity, Spacing};
 use crate::codec::{Reader, Writer};
 use crate::layout::Layout;
 
-/// The newest format that this version reads, and that of new pools. Its labels say how twins lie,
-/// how many lanes there are, and which page numbers each group has.
-pub const FORMAT_VERSION: u32 = 7;
+/// The newest format that this version reads: that of pools that have, or had, a group with
+/// distributed spares. A program that knows none would look for data on the wrong drives.
+pub const FORMAT_VERSION: u32 = 8;
+
+/// The format of other new pools. Its labels say how twins lie, how many lanes there are, and which
+/// page numbers each group has.
+pub(super) const WITH_PAGE_NUMBERS: u32 = 7;
 
 /// The format of older pools that have a log group. Its labels say how twins lie, and how many
 /// lanes there are. A program that knows no log groups would take their drives for those of data.
@@ -40,12 +44,15 @@ pub(super) enum Format {
     ByVersion(Layout, bool),
     /// It says both itself. By its version: how page numbers are spaced.
     SaysAll(Spacing),
+    /// As of [`Spacing::Own`], and some group has distributed spares.
+    Spread,
 }
 
 impl Format {
     pub(super) fn of_version(version: u32) -> Option<Format> {
         match version {
-            FORMAT_VERSION => return Some(Format::SaysAll(Spacing::Own)),
+            FORMAT_VERSION => return Some(Format::Spread),
+            WITH_PAGE_NUMBERS => return Some(Format::SaysAll(Spacing::Own)),
             WITH_LOG_GROUP => return Some(Format::SaysAll(Spacing::Widest)),
             _ => {}
         }
@@ -57,6 +64,7 @@ impl Format {
     pub(super) fn of(label: &Label) -> Format {
         let pool = &label.pool;
         match pool.spacing {
+            Spacing::Own if label.has_spread_group() => Format::Spread,
             Spacing::Own => Format::SaysAll(Spacing::Own),
             Spacing::Widest if label.has_log_group() => Format::SaysAll(Spacing::Widest),
             Spacing::Widest => Format::ByVersion(pool.layout, pool.lanes > 1),
@@ -66,7 +74,8 @@ impl Format {
     /// Its number on drives.
     pub(super) fn version(self) -> u32 {
         match self {
-            Format::SaysAll(Spacing::Own) => FORMAT_VERSION,
+            Format::Spread => FORMAT_VERSION,
+            Format::SaysAll(Spacing::Own) => WITH_PAGE_NUMBERS,
             Format::SaysAll(Spacing::Widest) => WITH_LOG_GROUP,
             Format::ByVersion(layout, lanes) => {
                 let of_it = |format: &&(u32, Layout, bool)| (format.1, format.2) == (layout, lanes);
@@ -82,7 +91,7 @@ impl Format {
             w.u16(pool.lanes);
             w.u16(pool.lane);
         }
-        if matches!(self, Format::SaysAll(_)) {
+        if !matches!(self, Format::ByVersion(..)) {
             w.u8(match pool.layout {
                 Layout::Adjacent => 0,
                 Layout::Apart => 1,
@@ -97,12 +106,18 @@ impl Format {
         }
         (pool.layout, pool.spacing) = match self {
             Format::ByVersion(layout, _) => (layout, Spacing::Widest),
-            Format::SaysAll(spacing) => match r.u8()? {
-                0 => (Layout::Adjacent, spacing),
-                1 => (Layout::Apart, spacing),
-                _ => return None,
-            },
+            Format::SaysAll(spacing) => (layout_of(r.u8()?)?, spacing),
+            Format::Spread => (layout_of(r.u8()?)?, Spacing::Own),
         };
         Some(())
+    }
+}
+
+/// How twins lie, by its code.
+fn layout_of(code: u8) -> Option<Layout> {
+    match code {
+        0 => Some(Layout::Adjacent),
+        1 => Some(Layout::Apart),
+        _ => None,
     }
 }

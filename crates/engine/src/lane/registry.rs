@@ -247,7 +247,7 @@ impl LaneRegistry {
     /// drive depends on how many drives the group has.
     pub fn may_add_group(&self, lane: u16, index: usize, entry: &GroupEntry) -> bool {
         let table = self.table();
-        let shape = |group: &GroupEntry| (group.numbers, group.drives, group.role);
+        let shape = |group: &GroupEntry| (group.numbers, group.drives, group.role, group.spread);
         let is_it = |first: &GroupEntry| stays(first) && shape(first) == shape(entry);
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),

@@ -95,6 +95,8 @@ pub enum Record {
     },
     /// A zone is not in use any more.
     ZoneOff { zone: u32 },
+    /// A place of a zone stands on this drive of its group from now on.
+    Moved { zone: u32, place: u8, drive: u8 },
     /// A drive that is being rebuilt is whole in this zone.
     Rebuilt { member: Uuid, zone: u32 },
     /// Incarnations below this one have been given out.
@@ -119,6 +121,7 @@ const ZONE_OFF: u8 = 11;
 const REBUILT: u8 = 12;
 const REBUILD_OVER: u8 = 13;
 const NEXT_INCARNATION: u8 = 14;
+const MOVED: u8 = 20;
 
 /// What begins a table of pages, which stands in checkpoints only.
 pub(super) const TABLE: u8 = 15;
@@ -289,6 +292,12 @@ impl Record {
                 w.u8(ZONE_OFF);
                 w.u32(*zone);
             }
+            Record::Moved { zone, place, drive } => {
+                w.u8(MOVED);
+                w.u32(*zone);
+                w.u8(*place);
+                w.u8(*drive);
+            }
             Record::Rebuilt { member, zone } => {
                 w.u8(REBUILT);
                 w.uuid(*member);
@@ -327,6 +336,10 @@ impl Record {
                     level,
                     incarnation,
                 });
+            }
+            MOVED => {
+                let (zone, place, drive) = (r.u32()?, r.u8()?, r.u8()?);
+                return Some(Record::Moved { zone, place, drive });
             }
             ZONE_OFF => return Some(Record::ZoneOff { zone: r.u32()? }),
             REBUILT => {
@@ -467,6 +480,7 @@ impl Record {
             | Record::Behave { id, .. } => Some(*id),
             Record::ZoneOn { .. }
             | Record::ZoneOff { .. }
+            | Record::Moved { .. }
             | Record::Whole { .. }
             | Record::Backed { .. }
             | Record::Rebuilt { .. }
@@ -585,6 +599,11 @@ mod tests {
                 member: Uuid::from_u128(6),
             },
             Record::NextId { id },
+            Record::Moved {
+                zone: 70_000,
+                place: 49,
+                drive: 63,
+            },
         ];
         let mut w = Writer::default();
         for record in &records {

@@ -8,7 +8,8 @@
 //!   each other: what all of them write to would be a hot spot, and flash that wears out together.
 
 use super::METADATA_COPIES;
-use crate::raid::{Geometry, Level};
+use crate::raid::{Geometry, Level, Protection};
+use base::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
 /// Group and place of a drive.
@@ -76,9 +77,21 @@ pub(super) struct Carriers {
     pub(super) metadata: Vec<Place>,
 }
 
-/// The spans of a group.
-pub(super) fn spans_of(index: usize, level: Level, drives: usize, unit_bytes: u64) -> Vec<Span> {
-    let shape = |level| Geometry::of(level, drives, unit_bytes).ok();
+/// The spans of a group. A spread group is one: any of its drives meet in some zone.
+pub(super) fn spans_of(
+    index: usize,
+    protection: impl Into<Protection>,
+    drives: usize,
+) -> Vec<Span> {
+    let Protection { level, spread } = protection.into();
+    if spread.is_some() {
+        return vec![Span {
+            places: (0..drives).map(|place| (index, place)).collect(),
+            wanted: level.redundancy() + 1,
+            stays_one: true,
+        }];
+    }
+    let shape = |level| Geometry::of(level, drives, BLOCK_BYTES as u64).ok();
     let Some(geometry) = shape(level) else {
         return Vec::new();
     };
@@ -229,7 +242,7 @@ mod tests {
             (Level::Raid50, 12, 4),
             (Level::Raid10 { copies: 3 }, 12, 4),
         ] {
-            let plans = all_lanes(spans_of(0, level, drives, UNIT), lanes, |_| false);
+            let plans = all_lanes(spans_of(0, level, drives), lanes, |_| false);
             for (lane, own) in plans.iter().enumerate() {
                 assert_eq!(shared(&own.logs, &own.metadata), 0, "{level}, {own:?}");
                 for other in &plans[..lane] {
@@ -246,7 +259,7 @@ mod tests {
                 let Ok(shape) = Geometry::of(level, drives, UNIT) else {
                     continue;
                 };
-                let spans = spans_of(0, level, drives, UNIT);
+                let spans = spans_of(0, level, drives);
                 for own in all_lanes(spans, 5, |_| false) {
                     let in_span = |places: &[Place], span| {
                         let of_span = places.iter().filter(|(_, at)| shape.span_of(*at) == span);
@@ -267,7 +280,7 @@ mod tests {
     #[test]
     fn a_pair_that_another_level_would_part_carries_no_log() {
         // Of six drives RAID 50 makes two sets of three: the second pair is in both.
-        let spans = spans_of(0, RAID10, 6, UNIT);
+        let spans = spans_of(0, RAID10, 6);
         let stay: Vec<bool> = spans.iter().map(|span| span.stays_one).collect();
         assert_eq!(stay, [true, false, true]);
         let own = plan(&of_data(spans), (2, 1), |_| false);
@@ -277,8 +290,8 @@ mod tests {
 
     #[test]
     fn every_pair_of_a_log_group_carries_logs() {
-        let mut spans = of_data(spans_of(0, RAID10, 2, UNIT));
-        spans.add(true, spans_of(1, RAID10, 6, UNIT));
+        let mut spans = of_data(spans_of(0, RAID10, 2));
+        spans.add(true, spans_of(1, RAID10, 6));
         let logs = |lane| plan(&spans, (3, lane), |_| false).logs;
         assert_eq!(logs(0), [(1, 0), (1, 1)]);
         assert_eq!(logs(1), [(1, 2), (1, 3)]);
@@ -287,8 +300,8 @@ mod tests {
 
     #[test]
     fn logs_lie_on_the_log_group_and_metadata_does_not() {
-        let mut spans = of_data(spans_of(0, Level::Raid6, 6, UNIT));
-        spans.add(true, spans_of(1, RAID10, 4, UNIT));
+        let mut spans = of_data(spans_of(0, Level::Raid6, 6));
+        spans.add(true, spans_of(1, RAID10, 4));
         let own = |lane| plan(&spans, (2, lane), |(group, _)| group == 0);
         assert_eq!(own(0).logs, [(1, 0), (1, 1)]);
         assert_eq!(own(1).logs, [(1, 2), (1, 3)]);
@@ -298,8 +311,8 @@ mod tests {
 
     #[test]
     fn logs_lie_on_drives_of_data_where_the_log_group_lacks_one() {
-        let mut spans = of_data(spans_of(0, RAID10, 4, UNIT));
-        spans.add(true, spans_of(1, RAID10, 2, UNIT));
+        let mut spans = of_data(spans_of(0, RAID10, 4));
+        spans.add(true, spans_of(1, RAID10, 2));
         spans.retain(|at| at != (1, 1));
         let own = plan(&spans, (2, 1), |_| false);
         assert_eq!(own.logs, [(0, 2), (0, 3)]);
@@ -307,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_drive_that_can_take_no_logs_may_carry_metadata() {
-        let mut spans = of_data(spans_of(0, Level::Raid5, 4, UNIT));
+        let mut spans = of_data(spans_of(0, Level::Raid5, 4));
         spans.retain(|(_, place)| place != 3);
         spans.retain_for_logs(|(_, place)| place != 0);
         let own = plan(&spans, (1, 0), |_| false);
@@ -317,8 +330,8 @@ mod tests {
 
     #[test]
     fn flash_goes_first_and_one_lane_lies_as_ever() {
-        let mut spans = spans_of(0, Level::Raid6, 6, UNIT);
-        spans.extend(spans_of(1, RAID10, 2, UNIT));
+        let mut spans = spans_of(0, Level::Raid6, 6);
+        spans.extend(spans_of(1, RAID10, 2));
         for own in all_lanes(spans.clone(), 3, |(group, _)| group == 0) {
             assert_eq!(own.logs, [(1, 0), (1, 1)]);
         }

@@ -10,12 +10,12 @@ use crate::drives::hung;
 use crate::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity};
 use crate::label::{
     GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, Label, MEMBERS_MAX, MemberEntry,
-    NAME_BYTES_MAX, NUMBERS_END, Part, PoolIdentity,
+    NAME_BYTES_MAX, NUMBERS_END, Part, PoolIdentity, Spacing,
 };
 use crate::lane::{LaneSlot, View};
 use crate::meta::checkpoint;
 use crate::meta::record::MAP_BYTES;
-use crate::raid::Geometry;
+use crate::raid::{Geometry, Protection, Spread};
 use crate::space::LaneState;
 use crate::space::State;
 use crate::space::promise::kept_of;
@@ -60,7 +60,7 @@ pub(super) fn invalid(context: String) -> PoolError {
     PoolError::new(PoolErrorKind::Invalid, context)
 }
 
-fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolError> {
+fn check_spec(spec: &PoolSpec, groups: &[(Protection, usize)]) -> Result<(), PoolError> {
     check_name("pool", &spec.name)?;
     check_sizes(spec)?;
     if groups.is_empty() || groups.len() > GROUPS_MAX {
@@ -70,11 +70,18 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
             spec.name
         )));
     }
-    for (level, drives) in groups {
-        if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
+    for (protection, drives) in groups {
+        let unit = u64::from(spec.stripe_unit_bytes);
+        if let Err(allowed) = Geometry::of_group(*protection, *drives, unit) {
             return Err(invalid(format!(
-                "{} in pool '{}' at level {level}: allowed is {allowed}",
+                "{} in pool '{}' at level {protection}: allowed is {allowed}",
                 counted(*drives as u64, "drive"),
+                spec.name
+            )));
+        }
+        if protection.spread.is_some() && spec.spacing == Spacing::Widest {
+            return Err(invalid(format!(
+                "pool '{}' of an older version has a group with distributed spares: it knows none",
                 spec.name
             )));
         }
@@ -83,19 +90,25 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
 }
 
 /// That the log group, where there is one, can be one.
-fn check_log_group(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolError> {
+fn check_log_group(spec: &PoolSpec, groups: &[(Protection, usize)]) -> Result<(), PoolError> {
     let Some(index) = spec.log_group else {
         return Ok(());
     };
     let data = groups.iter().enumerate().filter(|(at, _)| *at != index);
-    let data: Vec<Level> = data.map(|(_, (level, _))| *level).collect();
-    let Some((level, _)) = groups.get(index).filter(|_| !data.is_empty()) else {
+    let data: Vec<Level> = data.map(|(_, (of, _))| of.level).collect();
+    let Some((protection, _)) = groups.get(index).filter(|_| !data.is_empty()) else {
         return Err(invalid(format!(
             "pool '{}' has no group for data: a log group holds none",
             spec.name
         )));
     };
-    check_log_level(&spec.name, *level, data)
+    if protection.spread.is_some() {
+        return Err(invalid(format!(
+            "the log group of pool '{}' can't have distributed spares: the logs lie on a few of its drives",
+            spec.name
+        )));
+    }
+    check_log_level(&spec.name, protection.level, data)
 }
 
 /// That a log group of this level protects the logs as well as these groups protect data.
@@ -225,23 +238,28 @@ fn drive_names<W: World>(world: &W, identity: &PoolIdentity) -> Prng {
 pub fn planned_capacity_bytes(
     spec: &PoolSpec,
     lanes: u16,
-    groups: &[(Level, usize, u64)],
+    groups: &[(impl Into<Protection> + Copy, usize, u64)],
 ) -> Result<u64, PoolError> {
-    let shapes = groups.iter().map(|(level, drives, _)| (*level, *drives));
+    let groups = groups
+        .iter()
+        .map(|(of, drives, bytes)| ((*of).into(), *drives, *bytes));
+    let groups = &groups.collect::<Vec<Planned>>()[..];
+    let shapes = groups.iter().map(|(of, drives, _)| (*of, *drives));
     check_spec(spec, &shapes.collect::<Vec<_>>())?;
     let (identity, entries) = lay_out((Uuid::nil(), 0), (lanes, 0), spec, groups)?;
     let data = entries.iter().filter(|group| !group.is_log());
     let pages: u64 = data
         .map(|group| {
-            let of_zone = zone_capacity(group.level, usize::from(group.drives), &identity);
+            let of_zone = zone_capacity(group.protection(), usize::from(group.drives), &identity);
             u64::from(group.numbers.zones) * of_zone
         })
         .sum();
     Ok((pages - kept_of(pages)) * u64::from(spec.page_bytes))
 }
 
-/// A group that is to be: its level, its drives, and the capacity of the smallest in bytes.
-type Planned = (Level, usize, u64);
+/// A group that is to be: how its drives protect each other, how many there are, and the capacity of
+/// the smallest in bytes.
+type Planned = (Protection, usize, u64);
 
 /// What the labels of a pool that is to be say of it.
 type LaidOut = (PoolIdentity, Vec<GroupEntry>);
@@ -331,12 +349,18 @@ fn identity_of(
     log_most: u64,
 ) -> Result<PoolIdentity, PoolError> {
     let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
-    let smallest = capacities.clone().min().unwrap_or(0);
-    let widths = groups.iter().map(|(_, drives, _)| *drives as u64);
+    let smallest = capacities.min().unwrap_or(0);
+    let widths = groups
+        .iter()
+        .map(|(of, drives, _)| of.stripe_drives(*drives) as u64);
     let stripe_bytes = widths.max().unwrap_or(1) * u64::from(spec.stripe_unit_bytes);
     let zone_bytes = zone_bytes(spec, smallest)?;
     let pages = pages_most(spec, groups);
-    let zones: u64 = capacities.map(|capacity| capacity / zone_bytes).sum();
+    let zones = groups.iter().map(|(of, drives, capacity)| match of.spread {
+        None => capacity / zone_bytes,
+        Some(_) => checkpoint::zones_with_places(capacity / zone_bytes, *drives),
+    });
+    let zones: u64 = zones.sum();
     let share = smallest / u64::from(lanes);
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
     let mut identity = PoolIdentity {
@@ -396,7 +420,8 @@ fn entries_of(
     groups: &[Planned],
 ) -> Result<Option<Vec<GroupEntry>>, PoolError> {
     let mut entries: Vec<GroupEntry> = Vec::new();
-    for (index, (level, drives, capacity)) in groups.iter().enumerate() {
+    for (index, (protection, drives, capacity)) in groups.iter().enumerate() {
+        let Protection { level, spread } = *protection;
         let role = match log_group == Some(index) {
             true => GroupRole::Log,
             false => GroupRole::Data,
@@ -406,14 +431,15 @@ fn entries_of(
                 check_log_room(identity, *capacity)?;
                 0
             }
-            GroupRole::Data => zones_of(identity, *drives, *capacity)?,
+            GroupRole::Data => zones_of(identity, (*drives, spread), *capacity)?,
         };
         let others = entries.iter().map(|entry| entry.numbers);
         let Some(numbers) = GroupNumbers::behind(others, identity, (*drives, zones)) else {
             return Ok(None);
         };
         entries.push(GroupEntry {
-            level: *level,
+            level,
+            spread,
             role,
             leaving: false,
             drives: *drives as u16,
@@ -424,10 +450,14 @@ fn entries_of(
 }
 
 /// How many zones drives of this capacity have room for, in a group of so many.
-fn zones_of(identity: &PoolIdentity, drives: usize, capacity: u64) -> Result<u64, PoolError> {
+fn zones_of(
+    identity: &PoolIdentity,
+    (drives, spread): (usize, Option<Spread>),
+    capacity: u64,
+) -> Result<u64, PoolError> {
     let fronts = u64::from(identity.lanes) * identity.data_start;
     let logs = u64::from(identity.lanes) * (identity.log_bytes + identity.intent_bytes);
-    let stride = stride_bytes(drives, identity);
+    let stride = stride_bytes(drives, spread, identity);
     let zones = capacity.saturating_sub(fronts) / stride;
     if zones > 0 {
         return Ok(zones);
@@ -482,7 +512,7 @@ impl<W: World> Lane<W> {
     pub async fn create_groups(
         world: W,
         spec: PoolSpec,
-        groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+        groups: Vec<(impl Into<Protection>, Vec<NamedDrive<W>>)>,
         spares: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
         Self::create_lane(world, LaneSlot::alone(), spec, groups, spares).await
@@ -499,12 +529,14 @@ impl<W: World> Lane<W> {
         world: W,
         lane: LaneSlot,
         spec: PoolSpec,
-        groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+        groups: Vec<(impl Into<Protection>, Vec<NamedDrive<W>>)>,
         spares: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
-        let shapes: Vec<(Level, usize)> = groups
+        let groups = groups.into_iter().map(|(of, drives)| (of.into(), drives));
+        let groups: Vec<(Protection, Vec<NamedDrive<W>>)> = groups.collect();
+        let shapes: Vec<(Protection, usize)> = groups
             .iter()
-            .map(|(level, drives)| (*level, drives.len()))
+            .map(|(of, drives)| (*of, drives.len()))
             .collect();
         check_spec(&spec, &shapes)?;
         let all: Vec<_> = groups
@@ -515,7 +547,7 @@ impl<W: World> Lane<W> {
         check_unlabelled(&world, &spec, &all).await?;
         let sizes: Vec<Planned> = groups
             .iter()
-            .map(|(level, drives)| (*level, drives.len(), smallest_bytes(drives)))
+            .map(|(of, drives)| (*of, drives.len(), smallest_bytes(drives)))
             .collect();
         let place = (lane.registry.lanes(), lane.index);
         let (identity, entries) = lay_out(names(&world, &lane, &spec), place, &spec, &sizes)?;
@@ -669,14 +701,13 @@ fn new_drives<W: World>(
     lane: LaneSlot,
     identity: PoolIdentity,
     entries: Vec<GroupEntry>,
-    groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+    groups: Vec<(Protection, Vec<NamedDrive<W>>)>,
     spares: Vec<NamedDrive<W>>,
 ) -> Drives<W> {
     let spins = |(group, place): Place| groups[group].1[place].drive.geometry().rotational;
-    let unit_bytes = u64::from(identity.stripe_unit_bytes);
     let mut spans = Spans::default();
     for (index, group) in entries.iter().enumerate() {
-        let of_group = spans_of(index, group.level, usize::from(group.drives), unit_bytes);
+        let of_group = spans_of(index, group.protection(), usize::from(group.drives));
         spans.add(group.is_log(), of_group);
     }
     let mut new = NewMembers {

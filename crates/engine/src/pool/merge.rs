@@ -85,6 +85,7 @@ impl GroupInfo {
         self.zones_in_use += other.zones_in_use;
         self.zones_to_empty += other.zones_to_empty;
         self.leaving |= other.leaving;
+        self.places = self.places.and(other.places);
         for (own, theirs) in self.members.iter_mut().zip(other.members) {
             if own.uuid == theirs.uuid {
                 own.add(&theirs);

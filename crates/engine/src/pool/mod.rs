@@ -35,6 +35,7 @@ pub use snapshots::Taking;
 
 use crate::label::Spacing;
 use crate::layout::Layout;
+use crate::raid::Spread;
 use crate::space::usual_checksum_blocks;
 use crate::space::{LaneState, promise};
 use crate::volume::VolumeInfo;
@@ -133,6 +134,10 @@ pub struct GroupInfo {
     pub index: u16,
     /// What it is for.
     pub role: GroupRole,
+    /// How it is wider than its stripes, if it is: with distributed spares.
+    pub spread: Option<Spread>,
+    /// How the places of its zones stand.
+    pub places: PlaceCounts,
     /// How it protects what is written to new zones, and a log group the logs.
     pub level: Level,
     /// Its drives, by place.
@@ -149,6 +154,26 @@ pub struct GroupInfo {
     pub zone_stride_bytes: u64,
     /// Bytes of each drive that are the data of a zone.
     pub zone_bytes: u64,
+}
+
+/// How places of zones stand on the drives of their group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceCounts {
+    /// Places whose drive does not hold what it should: their stripes lack redundancy.
+    pub lost: u64,
+    /// Places in a group with distributed spares that stand elsewhere than at home.
+    pub away: u64,
+}
+
+impl PlaceCounts {
+    /// Those of two lanes together.
+    #[must_use]
+    pub fn and(self, other: PlaceCounts) -> PlaceCounts {
+        PlaceCounts {
+            lost: self.lost + other.lost,
+            away: self.away + other.away,
+        }
+    }
 }
 
 /// A pool at a glance.
@@ -324,6 +349,8 @@ impl<W: World> Lane<W> {
         GroupInfo {
             index: group.index,
             role: group.role,
+            spread: group.spread,
+            places: self.place_counts(group.index),
             level: group.level(),
             members: group.places().iter().map(|m| self.member_info(m)).collect(),
             zones: group.numbers.zones,
@@ -340,6 +367,18 @@ impl<W: World> Lane<W> {
             leaving: group.leaves(),
             zone_stride_bytes: group.stride_bytes(),
             zone_bytes: self.inner.identity().zone_bytes,
+        }
+    }
+
+    /// How the places of a group's zones stand.
+    fn place_counts(&self, index: u16) -> PlaceCounts {
+        let drives = self.inner.drives();
+        let group = drives.group(index);
+        let zones = drives.zones_of(&group);
+        let lost = zones.iter().flat_map(|zone| zone.lost(&group.whole()));
+        PlaceCounts {
+            lost: lost.count() as u64,
+            away: drives.away(&group, &self.inner.state().moved).count() as u64,
         }
     }
 

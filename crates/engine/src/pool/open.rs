@@ -316,7 +316,8 @@ fn check_zones<W: World>(
     state: &State,
 ) -> Result<(), PoolError> {
     for (number, zone) in &state.zones {
-        let on = drives.zone_on(*number, zone.level, zone.incarnation);
+        let moved = state.moved.get(number);
+        let on = drives.take_up_zone(*number, (zone.level, zone.incarnation), moved);
         on.map_err(|what| {
             refuse(
                 PoolErrorKind::Corrupt,

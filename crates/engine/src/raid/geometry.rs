@@ -6,7 +6,8 @@
 //! parity units move by one drive with every stripe, so that all drives share the
 //! work (left-symmetric: data begins right after the parity).
 
-use super::Level;
+use super::spread::{SPREAD_DRIVES_MAX, SPREAD_SPARES_MAX};
+use super::{Level, Protection};
 use base::BLOCK_BYTES;
 use std::ops::Range;
 
@@ -100,8 +101,48 @@ impl Geometry {
         }
     }
 
-    /// Drives of the group.
-    pub fn drives(self) -> usize {
+    /// The shape of the zones of a group of so many drives.
+    ///
+    /// # Errors
+    /// What such a group takes.
+    pub fn of_group(
+        protection: Protection,
+        drives: usize,
+        unit_bytes: u64,
+    ) -> Result<Geometry, String> {
+        let Protection { level, spread } = protection;
+        let Some(spread) = spread else {
+            return Geometry::of(level, drives, unit_bytes);
+        };
+        let (width, spares) = (usize::from(spread.width), usize::from(spread.spares));
+        let of_stripe = match level {
+            Level::Simple | Level::Raid50 => {
+                return Err("level 10, 10x3, 5 or 6 with distributed spares".to_owned());
+            }
+            Level::Raid10 { copies } => Geometry::of(level, usize::from(copies), unit_bytes)?,
+            Level::Raid5 | Level::Raid6 => Geometry::of(level, width, unit_bytes)
+                .map_err(|allowed| format!("a stripe of {allowed}"))?,
+        };
+        if of_stripe.width != width {
+            return Err(format!("a stripe of {} drives", of_stripe.width));
+        }
+        if !(1..=SPREAD_SPARES_MAX).contains(&spares) {
+            return Err(format!("1 to {SPREAD_SPARES_MAX} distributed spares"));
+        }
+        let held = drives.saturating_sub(spares);
+        if drives > SPREAD_DRIVES_MAX || held < width || !held.is_multiple_of(width) {
+            return Err(format!(
+                "a multiple of {width} drives and {spares} more, up to {SPREAD_DRIVES_MAX} in all"
+            ));
+        }
+        Ok(Geometry {
+            spans: held / width,
+            ..of_stripe
+        })
+    }
+
+    /// Places of a zone: the drives of its group, but those that are spare in it.
+    pub fn places(self) -> usize {
         self.spans * self.width
     }
 
@@ -142,7 +183,7 @@ impl Geometry {
         self.unit_bytes / BLOCK_BYTES as u64
     }
 
-    /// The drives of a span.
+    /// The places of a span.
     pub fn span_places(self, span: usize) -> Range<usize> {
         span * self.width..(span + 1) * self.width
     }

@@ -211,8 +211,9 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
 fn zones_in_use<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
     let mut space = Space::new(drives.numbers().clone());
     for (number, zone) in &state.zones {
+        let of = (zone.level, zone.incarnation);
         let zone = drives
-            .zone_on(*number, zone.level, zone.incarnation)
+            .take_up_zone(*number, of, state.moved.get(number))
             .map_err(|what| corrupt(drives, what))?;
         space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
     }

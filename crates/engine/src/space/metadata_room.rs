@@ -116,13 +116,17 @@ impl<'a, W: World> MetadataRoom<'a, W> {
             .properties_need(&self.checkpoint_sizes(), more)
     }
 
-    /// Zones of all groups.
-    fn zones_max(&self) -> u64 {
+    /// Zones of all groups, those of spread groups as many as take their room.
+    pub(crate) fn zones_max(&self) -> u64 {
         let groups = self.lane.drives.groups();
-        groups
-            .iter()
-            .map(|group| u64::from(group.numbers.zones))
-            .sum()
+        let zones = groups.iter().map(|group| {
+            let zones = u64::from(group.numbers.zones);
+            match group.spread {
+                None => zones,
+                Some(_) => checkpoint::zones_with_places(zones, group.drives()),
+            }
+        });
+        zones.sum()
     }
 
     /// Pages that all drives have, parity as well.

@@ -4,7 +4,7 @@
 //! was there before is never taken for anything.
 
 use super::LaneState;
-use crate::drives::{Group, Member};
+use crate::drives::{Group, Member, Zone};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::MemberState;
 use crate::meta::Record;
@@ -75,6 +75,7 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             .drives
             .zone_on(number, level, incarnation)
             .map_err(invalid)?;
+        let moved = stand_on_whole(&zone);
         let before = written_whole(group);
         let formatted = self.lane.store.integrity.format_zone(&zone).await;
         formatted.map_err(|error| {
@@ -88,6 +89,11 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             level,
             incarnation,
         }];
+        records.extend(moved.into_iter().map(|(place, drive)| Record::Moved {
+            zone: number,
+            place: place as u8,
+            drive: drive as u8,
+        }));
         // One that has changed its part meanwhile may lack some.
         for member in written_whole(group) {
             let is_same = |other: &Part<W>| (other.0.uuid, other.1) == (member.0.uuid, member.1);
@@ -106,6 +112,23 @@ impl<'a, W: World> ZonesInUse<'a, W> {
         self.lane.zone_changes.add(number, group.index, pages);
         Ok(())
     }
+}
+
+/// Has the places of a new zone stand on drives that are whole, as far as some are spare in it. Gives
+/// those that do not stand at home then, and on which drives they do.
+fn stand_on_whole<W: World>(zone: &Zone<W>) -> Vec<(usize, usize)> {
+    for place in 0..zone.shape.geometry.places() {
+        if zone.place(place).is_whole() {
+            continue;
+        }
+        let mut spare = zone.spare_drives();
+        spare.retain(|drive| zone.group.place(*drive).is_whole());
+        if let Some(drive) = spare.first() {
+            let stands = zone.stand(place, *drive);
+            assert!(stands.is_ok(), "{stands:?}");
+        }
+    }
+    zone.away()
 }
 
 /// A drive that is being rebuilt, and whether another is copied to it.

@@ -156,20 +156,22 @@ impl<W: World> Store<W> {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::with_capacity(changes.iter().map(|change| change.writes.len()).sum());
         for change in changes {
-            for write in &change.writes {
-                let member = change.zone.group.place(write.place);
-                if !member.is_writable() {
-                    continue;
-                }
+            let zone = &change.zone;
+            let places = change.writes.iter();
+            for (write, member) in places.flat_map(|write| {
+                let takers = zone.takers(write.place);
+                takers.map(move |member| (write, member))
+            }) {
                 if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
                     touched.push(Rc::clone(&member));
                 }
                 self.counts.count(write.purpose, write.data.len());
-                let at = change.zone.on_drive(change.stripe, write.row);
+                let at = zone.on_drive(change.stripe, write.row);
                 let data = write.data.clone();
                 writes.push(async move {
-                    let outcome = member.write(at, data).await;
-                    outcome.err().map(|error| DriveFault { member, error })
+                    let error = member.write(at, data).await.err()?;
+                    let is_fault = !zone.gives_up_move(write.place, &member);
+                    is_fault.then_some(DriveFault { member, error })
                 });
             }
         }

@@ -11,8 +11,7 @@ use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::row::{Row, Want};
-use crate::drives::DriveFault;
-use crate::drives::{EventKind, Zone};
+use crate::drives::{DriveFault, EventKind, Member, Zone};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::{Pinned, Sum};
 use crate::label::MemberState;
@@ -89,7 +88,7 @@ impl Columns {
         let is_target = |index: &usize| targets.contains(&places[*index]);
         let targets: Vec<usize> = (0..places.len()).filter(is_target).collect();
         let readable: Vec<bool> = (0..places.len())
-            .map(|index| zone.group.place(places[index]).is_readable(zone.shape.zone))
+            .map(|index| zone.is_readable(places[index]))
             .collect();
         let missing: Vec<usize> = (0..data).filter(|index| !readable[*index]).collect();
         let parities = (data..places.len()).filter(|index| readable[*index]);
@@ -191,7 +190,7 @@ impl<W: World> Store<W> {
         place: usize,
         rows: &Range<u32>,
     ) -> Option<Slice> {
-        let member = zone.group.place(place);
+        let member = zone.place(place);
         if !member.is_readable(zone.shape.zone) {
             return None;
         }
@@ -210,22 +209,34 @@ impl<W: World> Store<W> {
         row: u32,
         data: Slice,
     ) -> Option<u64> {
-        let member = zone.group.place(place);
-        let member = member.successor().unwrap_or(member);
-        if member.state() != MemberState::Rebuilding {
-            return None;
-        }
+        let member = self.target(zone, place)?;
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
         let at = zone.on_drive(stripe, row);
         match member.write(at, data).await {
             Ok(()) => Some(len as u64),
+            Err(error) if zone.gives_up_move(place, &member) => {
+                // It may be sound otherwise, and be needed.
+                self.drives.absorb_read(DriveFault { member, error }).await;
+                None
+            }
             Err(error) => {
                 // It is out of use then, and its rebuild ends.
                 let _ = self.drives.absorb(vec![DriveFault { member, error }]).await;
                 None
             }
         }
+    }
+
+    /// The drive that is to get what a place holds, if one is: that which the place goes to, the one
+    /// that its drive is copied to, or its drive, which is rebuilt.
+    fn target(&self, zone: &Zone<W>, place: usize) -> Option<Rc<Member<W>>> {
+        if let Some(to) = zone.move_of(place) {
+            return Some(Rc::clone(&to.to)).filter(|to| to.is_writable());
+        }
+        let member = zone.place(place);
+        let member = member.successor().unwrap_or(member);
+        (member.state() == MemberState::Rebuilding).then_some(member)
     }
 
     /// Whether every block of a column that holds something is what its sum says.
@@ -260,12 +271,11 @@ impl<W: World> Store<W> {
         let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
         let is_target = |place: &usize| targets.contains(place);
         let written_to: Vec<usize> = places.clone().filter(is_target).collect();
-        let is_readable = |place: &usize| zone.group.place(*place).is_readable(zone.shape.zone);
+        let is_readable = |place: &usize| zone.is_readable(*place);
         let mut others: Vec<usize> = places.filter(is_readable).collect();
         if !targets.is_empty() {
             // A drive that is copied gives itself what its successor is to hold.
-            others
-                .sort_by_key(|place| (zone.group.place(*place).is_asked_last(), !is_target(place)));
+            others.sort_by_key(|place| (zone.place(*place).is_asked_last(), !is_target(place)));
             others.truncate(1);
         }
         let reads = others
@@ -458,7 +468,9 @@ impl<W: World> Store<W> {
         targets: &[usize],
     ) -> Result<Healed, PoolError> {
         // One whose old drive goes out of use meanwhile has its place, and lacks the row still.
-        let is_copied = |place: &&usize| zone.group.place(**place).successor().is_some();
+        let is_copied = |place: &&usize| {
+            zone.move_of(**place).is_some() || zone.place(**place).successor().is_some()
+        };
         let copied: Vec<usize> = targets.iter().filter(is_copied).copied().collect();
         let (loaded, silent) = self
             .look_at_row(zone, (stripe, row), pinned, Want::Everything)
@@ -599,7 +611,7 @@ impl<W: World> Store<W> {
                 }));
             }
         }
-        let is_readable = |place| zone.group.place(place).is_readable(zone.shape.zone);
+        let is_readable = |place| zone.is_readable(place);
         let of_others = row.bad.iter().filter(|bad| !targets.contains(&bad.place));
         for bad in of_others.filter(|bad| is_readable(bad.place)) {
             let (place, data) = (bad.place, bad.content.clone());

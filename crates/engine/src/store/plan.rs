@@ -246,7 +246,7 @@ impl<W: World> Store<W> {
         if kept == 0 {
             return RowUpdate::Whole;
         }
-        let readable = |place: usize| zone.group.place(place).is_readable(zone.shape.zone);
+        let readable = |place: usize| zone.is_readable(place);
         let all = |wanted: &dyn Fn(Fate) -> bool| {
             let mut columns = fates.iter().enumerate().filter(|(_, fate)| wanted(**fate));
             columns.all(|(column, _)| readable(zone.data_place(job.stripe, column)))
@@ -257,7 +257,7 @@ impl<W: World> Store<W> {
         // must get parity reckoned anew.
         let steady = parities
             .iter()
-            .all(|place| readable(*place) || !zone.group.place(*place).is_writable());
+            .all(|place| readable(*place) || !zone.place(*place).is_writable());
         let modify = !unknown && steady && !fates.contains(&Fate::Dropped) && all(&changes);
         let readable_parities = parities.iter().filter(|place| readable(**place)).count();
         let modify_reads = fates.iter().filter(|fate| changes(**fate)).count() + readable_parities;
@@ -326,7 +326,7 @@ impl<W: World> Store<W> {
     }
 
     async fn modify_read(&self, job: &Job<W>, run: &Run, place: usize) -> Option<Slice> {
-        let member = job.zone.group.place(place);
+        let member = job.zone.place(place);
         if !member.is_readable(job.zone.shape.zone) {
             return None;
         }
@@ -384,7 +384,7 @@ impl<W: World> Store<W> {
             });
         let parities = self.parities(job);
         let olds = parities.into_iter().map(async |place| match place {
-            Some(place) if job.zone.group.place(place).is_readable(job.zone.shape.zone) => {
+            Some(place) if job.zone.is_readable(place) => {
                 self.modify_read(job, run, place).await.map(Some)
             }
             _ => Some(None),
@@ -493,13 +493,7 @@ impl<W: World> Store<W> {
                         && one.fates[column] == Fate::Kept
                 })
             };
-            if is_data(bad.place)
-                && job
-                    .zone
-                    .group
-                    .place(bad.place)
-                    .is_readable(job.zone.shape.zone)
-            {
+            if is_data(bad.place) && job.zone.is_readable(bad.place) {
                 let (place, data) = (bad.place, bad.content.clone());
                 part.writes.push(PlaceWrite {
                     place,

@@ -408,12 +408,12 @@ impl<W: World> Store<W> {
             let copies = places.len();
             let rotated = (0..copies).map(|i| places.start + (turn + i) % copies);
             return rotated
-                .map(|place| zone.group.place(place))
+                .map(|place| zone.place(place))
                 .filter(|member| member.is_readable(number))
                 .min_by_key(|member| (member.is_asked_last(), member.outstanding()));
         }
         let place = zone.data_place(stripe, column);
-        let member = zone.group.place(place);
+        let member = zone.place(place);
         // What a suspect or late drive holds is put together from the others, where
         // they can: that is what the slow path does.
         (member.is_readable(number) && !self.goes_around(zone, stripe, place)).then_some(member)

@@ -133,8 +133,8 @@ impl<W: World> Store<W> {
                 unknown,
             }
         };
-        let places = 0..zone.shape.geometry.drives();
-        let is_unread = |place: &usize| !zone.group.place(*place).is_readable(zone.shape.zone);
+        let places = 0..zone.shape.geometry.places();
+        let is_unread = |place: &usize| !zone.is_readable(*place);
         let mut loaded = Row {
             stripe,
             row,
@@ -202,9 +202,9 @@ impl<W: World> Store<W> {
         let mut places: Vec<usize> = geometry
             .mirror_places(usize::from(row.stripe.span))
             .collect();
-        places.sort_by_key(|place| zone.group.place(*place).is_asked_last());
+        places.sort_by_key(|place| zone.place(*place).is_asked_last());
         for place in places {
-            let member = zone.group.place(place);
+            let member = zone.place(place);
             let found = self.read_block(&member, zone, row.stripe, row.row).await;
             // What a destaging that was cut short has left is in the log, too.
             match found.filter(|data| row.columns[0].unknown || Sum::of(data) == sum) {
@@ -281,7 +281,7 @@ impl<W: World> Store<W> {
             let Some(place) = place.filter(|place| concerns(*place)) else {
                 return Ok(None);
             };
-            let member = zone.group.place(place);
+            let member = zone.place(place);
             self.read_block_or_leave(&member, zone, at, patience).await
         };
         let (found_p, found_q) = join(read(p), read(q)).await;
@@ -290,7 +290,7 @@ impl<W: World> Store<W> {
 
     /// Whether a place can be asked for what it holds, and answers.
     fn is_trusted(&self, zone: &Zone<W>, place: usize) -> bool {
-        let member = zone.group.place(place);
+        let member = zone.place(place);
         member.is_readable(zone.shape.zone) && !member.is_asked_last()
     }
 
@@ -308,7 +308,7 @@ impl<W: World> Store<W> {
     /// Whether what a place holds is had from the others first: its drive is suspect or
     /// late, and they can give it.
     pub(super) fn goes_around(&self, zone: &Zone<W>, stripe: StripeRef, place: usize) -> bool {
-        zone.group.place(place).is_asked_last() && self.can_do_without(zone, stripe, place)
+        zone.place(place).is_asked_last() && self.can_do_without(zone, stripe, place)
     }
 
     /// Puts a column together from the others because its drive is suspect or late;
@@ -329,11 +329,10 @@ impl<W: World> Store<W> {
                 continue;
             };
             if found {
-                self.world
-                    .reached(match zone.group.place(place).is_suspect() {
-                        true => "read around a suspect drive",
-                        false => "read around a late drive",
-                    });
+                self.world.reached(match zone.place(place).is_suspect() {
+                    true => "read around a suspect drive",
+                    false => "read around a late drive",
+                });
             }
             return found;
         }
@@ -396,7 +395,7 @@ impl<W: World> Store<W> {
             .enumerate()
             .filter(missing)
             .map(|(index, column)| {
-                let member = zone.group.place(zone.data_place(at.0, index));
+                let member = zone.place(zone.data_place(at.0, index));
                 let (sum, unknown) = (column.sum, column.unknown);
                 async move {
                     let read = self.read_block_or_leave(&member, zone, at, patience);
@@ -549,7 +548,7 @@ impl<W: World> Store<W> {
     pub(crate) async fn mend(&self, zone: &Rc<Zone<W>>, row: &Row) -> u64 {
         let mut mended = 0;
         for bad in &row.bad {
-            let member = zone.group.place(bad.place);
+            let member = zone.place(bad.place);
             // A drive that was not whole in this zone gets it by its rebuild, and may have it by
             // now: nothing was wrong with it.
             if row.unread.contains(&bad.place) || !member.is_readable(zone.shape.zone) {

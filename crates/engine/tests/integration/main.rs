@@ -31,6 +31,7 @@ mod shared_reads;
 mod shrink;
 mod snapshots;
 mod space;
+mod spread;
 mod stops;
 mod succession;
 mod sum_cuts;

@@ -29,6 +29,9 @@ const HEADER_CRC_OFFSET: usize = 8;
 const ZONE_BYTES: u64 = 1 + 4 + 1 + 4;
 const REBUILT_BYTES: u64 = 1 + 16 + 4;
 
+/// Bytes of the record of a place that stands elsewhere than at home.
+const MOVED_BYTES: u64 = 1 + 4 + 1 + 1;
+
 /// Bytes of the header, a block of its own.
 pub const HEADER_BYTES: usize = BLOCK_BYTES;
 
@@ -119,6 +122,13 @@ pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_byte
     let records = volumes + maps_bytes + zones + 5 + 5;
     let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);
     bytes.next_multiple_of(BLOCK_BYTES as u64)
+}
+
+/// How many zones take as much as so many of a spread group do, in which each of so many places
+/// stands elsewhere.
+pub fn zones_with_places(zones: u64, places: usize) -> u64 {
+    let of_zone = ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES;
+    zones + (zones * places as u64 * MOVED_BYTES).div_ceil(of_zone)
 }
 
 /// Bytes that records of `bytes` take in segments.

@@ -93,6 +93,7 @@ impl<L: InFlight> State<L> {
                 self.zone_on(*zone, ZoneState { level, incarnation })?;
             }
             Record::ZoneOff { zone } => self.zone_off(*zone)?,
+            Record::Moved { zone, place, drive } => self.place_moved(*zone, *place, *drive)?,
             Record::Rebuilt { member, zone } => {
                 self.rebuilt.entry(*member).or_default().insert(*zone);
             }
@@ -233,9 +234,20 @@ impl<L: InFlight> State<L> {
         if self.zones.remove(&zone).is_none() {
             return Err(format!("zone {zone} goes out of use and was not in it"));
         }
+        self.moved.remove(&zone);
         self.rebuilt.values_mut().for_each(|zones| {
             zones.remove(&zone);
         });
+        Ok(())
+    }
+
+    fn place_moved(&mut self, zone: u32, place: u8, drive: u8) -> Result<(), String> {
+        if !self.zones.contains_key(&zone) {
+            return Err(format!(
+                "place {place} of zone {zone} moves, which is not in use"
+            ));
+        }
+        self.moved.entry(zone).or_default().insert(place, drive);
         Ok(())
     }
 

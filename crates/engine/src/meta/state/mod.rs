@@ -105,6 +105,9 @@ pub struct State<L = ()> {
     pub volumes: BTreeMap<VolumeId, Rc<VolumeCore<L>>>,
     /// Zones in use, by their number in the pool.
     pub zones: BTreeMap<u32, ZoneState>,
+    /// Of zones in spread groups, the places that stand elsewhere than at home, or have: on which
+    /// drive of their group.
+    pub moved: BTreeMap<u32, BTreeMap<u8, u8>>,
     /// The incarnation that the next zone gets; none is given out twice.
     pub next_incarnation: u32,
     /// Of each drive that is being rebuilt, the zones that are whole.
@@ -339,6 +342,10 @@ impl<L: InFlight> State<L> {
                 incarnation: state.incarnation,
             })
         }));
+        for (&zone, places) in &self.moved {
+            let moved = |(&place, &drive)| Part::Record(Record::Moved { zone, place, drive });
+            parts.extend(places.iter().map(moved));
+        }
         for (&member, zones) in &self.rebuilt {
             let rebuilt = |&zone| Part::Record(Record::Rebuilt { member, zone });
             parts.extend(zones.iter().map(rebuilt));
@@ -458,6 +465,21 @@ mod tests {
                 member: Uuid::from_u128(2),
                 zone: 4,
             },
+            Record::Moved {
+                zone: 3,
+                place: 0,
+                drive: 5,
+            },
+            Record::Moved {
+                zone: 4,
+                place: 1,
+                drive: 6,
+            },
+            Record::Moved {
+                zone: 3,
+                place: 0,
+                drive: 7,
+            },
             Record::ZoneOff { zone: 4 },
         ];
         for record in &records {
@@ -469,6 +491,7 @@ mod tests {
         }
         assert_eq!(records_of(&again), records_of(&state));
         assert_eq!(again.zones[&3].incarnation, 4);
+        assert_eq!(again.moved, BTreeMap::from([(3, BTreeMap::from([(0, 7)]))]));
         assert_eq!(again.rebuilt[&Uuid::from_u128(2)], BTreeSet::from([3]));
         assert_eq!(
             again.volumes[&id].map.borrow().get(PageIndex(1)),

@@ -10,7 +10,6 @@ use super::redundancy::Redundancy;
 use crate::drives::Group;
 use crate::drives::Member;
 use crate::pool::{METADATA_COPIES, PoolError};
-use crate::raid::Geometry;
 use crate::space::LaneState;
 use crate::world::World;
 use std::rc::Rc;
@@ -72,10 +71,16 @@ impl<'a, W: World> Copies<'a, W> {
             .staying_groups()
             .into_iter()
             .flat_map(move |group| {
-                let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
+                let geometry = group.shape_at(group.level(), unit).ok();
+                let is_spread = group.spread.is_some();
                 let spans = geometry.map_or(0, |geometry| geometry.spans);
+                let spans = if is_spread { 1 } else { spans };
                 (0..spans).filter_map(move |span| {
-                    let places = geometry?.span_places(span);
+                    let places = match is_spread {
+                        // Any of its drives meet in some zone.
+                        true => 0..group.drives(),
+                        false => geometry?.span_places(span),
+                    };
                     let mut members: Vec<_> = places.map(|place| group.place(place)).collect();
                     members.retain(|member| member.is_whole());
                     let wanted = geometry?.redundancy() + 1;

@@ -15,7 +15,7 @@ use crate::drives::{EventKind, Group, Zone};
 use crate::label::GroupRole;
 use crate::pool::create::{check_log_level, invalid};
 use crate::pool::{Lane, Level, NamedDrive, PoolError, PoolErrorKind};
-use crate::raid::Geometry;
+use crate::raid::Protection;
 use crate::space::LaneState;
 use crate::world::World;
 use base::size::{counted, human_pair};
@@ -81,14 +81,15 @@ impl<W: World> Lane<W> {
     /// `TooSmall`; nothing has changed then.
     pub async fn add_group(
         &self,
-        (level, role): (Level, GroupRole),
+        (protection, role): (impl Into<Protection>, GroupRole),
         drives: Vec<NamedDrive<W>>,
     ) -> Result<u16, PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration().await;
+        let of = (protection.into(), role);
         let candidates: Vec<Candidate<'_, W>> = drives.iter().map(Candidate::from).collect();
-        NewGroups::of(inner).check_new_drives((level, role), &candidates)?;
+        NewGroups::of(inner).check_new_drives(of, &candidates)?;
         // Lanes after the first find the labels that the first has just given them; see
         // `new_uuids`.
         if inner.drives().lane().index == 0 {
@@ -98,7 +99,7 @@ impl<W: World> Lane<W> {
                     .await?;
             }
         }
-        let entry = NewGroups::of(inner).new_entry((level, role), &candidates)?;
+        let entry = NewGroups::of(inner).new_entry(of, &candidates)?;
         NewGroups::of(inner).check_lanes_agree(inner.drives().lane().index, &entry)?;
         let uuids = NewGroups::of(inner).new_uuids(&drives).await?;
         let index = inner.drives().groups().len() as u16;
@@ -114,7 +115,7 @@ impl<W: World> Lane<W> {
             GroupRole::Data => "group",
             GroupRole::Log => "log group",
         };
-        let text = format!("{what} {index} of level {level} has been added");
+        let text = format!("{what} {index} of level {} has been added", of.0);
         inner.drives().event(EventKind::Group, text);
         inner.world().reached("group added");
         inner.wake_background();
@@ -127,10 +128,10 @@ impl<W: World> Lane<W> {
     /// As [`Lane::add_group`].
     pub async fn check_add_group(
         &self,
-        of: (Level, GroupRole),
+        (protection, role): (impl Into<Protection>, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
-        let inner = &self.inner;
+        let (inner, of) = (&self.inner, (protection.into(), role));
         let planted = inner
             .world()
             .planted("group added without asking all lanes");
@@ -290,13 +291,18 @@ impl<'a, W: World> GroupChanges<'a, W> {
                 "group {index} of pool '{name}' is its log group, which keeps its level: remove it, and add one of level {level}"
             )));
         }
+        if group.spread.is_some() {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' has distributed spares and keeps its level: add a group of level {level}, and remove it"
+            )));
+        }
         if let Some(log) = self.lane.drives().log_group() {
             check_log_level(name, log.level(), [level])?;
         }
         check_levels(index, name, (from, level))?;
         self.check_settled(group)?;
         let unit = u64::from(self.lane.identity().stripe_unit_bytes);
-        let shape = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
+        let shape = group.shape_at(level, unit).map_err(|allowed| {
             invalid(format!(
                 "group {index} of pool '{name}' has {}: level {level} takes {allowed}",
                 counted(group.drives() as u64, "drive")

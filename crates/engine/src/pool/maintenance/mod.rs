@@ -11,6 +11,7 @@
 //! `groups` (converted, added, removed), `new_groups` (judged and made), `departures` (those that
 //! leave; the lanes together), [`remains`] (the space without a group). Of drives: `spares` (who stands
 //! in for whom, and the commands for it), `succession` (drives that are copied before they leave),
+//! `places` (of zones, which go to other drives of their group),
 //! `new_spares` (judged), [`candidates`] (labels judged before
 //! any lane takes drives), `redundancy` (what can still be lost), `rebuild`, `scrub` (by command),
 //! `scrub_rounds` (by themselves), `steps` (of all these), [`pace`]. Of copies: `copies` (of the
@@ -33,6 +34,7 @@ mod logs;
 mod new_groups;
 mod new_spares;
 mod placement;
+mod places;
 mod rebuild;
 mod redundancy;
 pub mod remains;
@@ -58,6 +60,7 @@ use crate::space::LaneState;
 use crate::world::World;
 use futures_util::future::select;
 use lend::Lending;
+use places::PlaceMoves;
 use rebuild::Rebuilds;
 use scrub::Scrubbing;
 use spares::Spares;
@@ -152,6 +155,7 @@ impl<'a, W: World> Round<'a, W> {
         }
         Lending::of(self.lane).lend().await?;
         Rebuilds::of(self.lane).rebuild_all().await?;
+        PlaceMoves::of(self.lane).bring_home().await?;
         let emptied = ZoneMoves::of(self.lane).empty_zones().await;
         self.lane.go_on()?;
         Departures::of(self.lane).part_with_groups().await?;

@@ -7,11 +7,13 @@
 use super::candidates::{Candidate, Candidates};
 use crate::drive::Drive;
 use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes};
-use crate::label::{GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry};
+use crate::label::{
+    GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry, Spacing,
+};
 use crate::meta::checkpoint;
 use crate::pool::create::{check_log_level, check_log_room, check_name, invalid};
 use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
-use crate::raid::Geometry;
+use crate::raid::{Geometry, Protection, Spread};
 use crate::space::LaneState;
 use crate::world::World;
 use base::Uuid;
@@ -38,18 +40,21 @@ impl<'a, W: World> NewGroups<'a, W> {
     /// That so many drives of these names make another group.
     pub(super) fn check_new_drives(
         &self,
-        (level, role): (Level, GroupRole),
+        (protection, role): (Protection, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<(), PoolError> {
         let name = self.lane.drives().name();
         let unit = u64::from(self.lane.identity().stripe_unit_bytes);
-        if let Err(allowed) = Geometry::of(level, drives.len(), unit) {
+        if let Err(allowed) = Geometry::of_group(protection, drives.len(), unit) {
             return Err(invalid(format!(
-                "{} for a group of level {level} in pool '{name}': allowed is {allowed}",
+                "{} for a group of level {protection} in pool '{name}': allowed is {allowed}",
                 counted(drives.len() as u64, "drive")
             )));
         }
-        self.check_roles(level, role)?;
+        if protection.spread.is_some() {
+            self.check_spread(role)?;
+        }
+        self.check_roles(protection.level, role)?;
         let spares = self.lane.drives().spares();
         let spares = spares.iter().filter(|spare| !spare.is_reserved());
         let members = self.lane.drives().members().len() + spares.count();
@@ -61,6 +66,22 @@ impl<'a, W: World> NewGroups<'a, W> {
         }
         let mut names = drives.iter().map(|drive| drive.name);
         names.try_for_each(|drive| check_name("drive", drive))
+    }
+
+    /// That a group of that role can have distributed spares in this pool.
+    fn check_spread(&self, role: GroupRole) -> Result<(), PoolError> {
+        let name = self.lane.drives().name();
+        if role == GroupRole::Log {
+            return Err(invalid(format!(
+                "the log group of pool '{name}' can't have distributed spares: the logs lie on a few of its drives"
+            )));
+        }
+        if self.lane.identity().spacing == Spacing::Widest {
+            return Err(invalid(format!(
+                "pool '{name}' can't have a group with distributed spares: an older version made it; make a new pool, and move the volumes"
+            )));
+        }
+        Ok(())
     }
 
     /// That the log is protected as well as data is when there is such a group, too.
@@ -109,11 +130,12 @@ impl<'a, W: World> NewGroups<'a, W> {
     /// A new group, with its zones and pages behind those of all others.
     pub(super) fn new_entry(
         &self,
-        (level, role): (Level, GroupRole),
+        (protection, role): (Protection, GroupRole),
         drives: &[Candidate<'_, W>],
     ) -> Result<GroupEntry, PoolError> {
+        let Protection { level, spread } = protection;
         let zones = match role {
-            GroupRole::Data => self.new_zones(drives)?,
+            GroupRole::Data => self.new_zones(spread, drives)?,
             GroupRole::Log => {
                 let capacities = drives.iter().map(|drive| drive.capacity_bytes);
                 check_log_room(self.lane.identity(), capacities.min().unwrap_or(0))?;
@@ -135,6 +157,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         })?;
         Ok(GroupEntry {
             level,
+            spread,
             role,
             leaving: false,
             drives: drives.len() as u16,
@@ -143,13 +166,20 @@ impl<'a, W: World> NewGroups<'a, W> {
     }
 
     /// How many zones a new group of these drives has.
-    fn new_zones(&self, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
+    fn new_zones(
+        &self,
+        spread: Option<Spread>,
+        drives: &[Candidate<'_, W>],
+    ) -> Result<u64, PoolError> {
         let identity = self.lane.identity();
         let name = &identity.name;
-        let zones = self.zones_on(drives)?;
+        let zones = self.zones_on(spread, drives)?;
         let groups = self.lane.drives().groups();
-        let ends = groups.iter().map(|group| group.numbers.zone_range().end);
-        let all_zones = u64::from(ends.max().unwrap_or(0)) + zones;
+        let all_zones = self.lane.metadata_room().zones_max()
+            + match spread {
+                None => zones,
+                Some(_) => checkpoint::zones_with_places(zones, drives.len()),
+            };
         // As at the creation: for whole drives of data, a little too much.
         let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
         let data = |group: &Rc<Group<W>>| {
@@ -170,7 +200,8 @@ impl<'a, W: World> NewGroups<'a, W> {
                 human(zone_bytes(zones, drives.len() as u64))
             )));
         }
-        let stripe = 8 * drives.len() as u64 * u64::from(identity.stripe_unit_bytes);
+        let width = spread.map_or(drives.len(), |spread| usize::from(spread.width));
+        let stripe = 8 * width as u64 * u64::from(identity.stripe_unit_bytes);
         if stripe > identity.intent_bytes {
             return Err(invalid(format!(
                 "a group of {} drives is too wide for the logs of pool '{name}': allowed are {}",
@@ -182,14 +213,18 @@ impl<'a, W: World> NewGroups<'a, W> {
     }
 
     /// How many zones the smallest of a new group's drives has room for.
-    fn zones_on(&self, drives: &[Candidate<'_, W>]) -> Result<u64, PoolError> {
+    fn zones_on(
+        &self,
+        spread: Option<Spread>,
+        drives: &[Candidate<'_, W>],
+    ) -> Result<u64, PoolError> {
         let identity = self.lane.identity();
         let name = &identity.name;
         let smallest = drives.iter().min_by_key(|drive| drive.capacity_bytes);
         let (smallest, drive) =
             smallest.map_or((0, ""), |drive| (drive.capacity_bytes, drive.name));
         let smallest = smallest.saturating_sub(identity.part().of_others_bytes());
-        let stride = stride_bytes(drives.len(), identity);
+        let stride = stride_bytes(drives.len(), spread, identity);
         let zones = smallest.saturating_sub(identity.data_start) / stride;
         if zones == 0 {
             let (there, needed) = human_pair(smallest, identity.data_start + stride);

@@ -138,7 +138,7 @@ impl<'a, W: World> NewSpares<'a, W> {
 
     /// Bytes that the drives of a group must have.
     pub(super) fn needed_of(&self, group: &Group<W>) -> u64 {
-        let stride = stride_bytes(group.drives(), self.drives.identity());
+        let stride = stride_bytes(group.drives(), group.spread, self.drives.identity());
         self.drives.identity().data_start + u64::from(group.numbers.zones) * stride
     }
 }

@@ -25,11 +25,10 @@ impl<'a, W: World> Placement<'a, W> {
     /// the logs on none that could not take them.
     pub(super) fn planned(&self, groups: &[Rc<Group<W>>]) -> Carriers {
         let identity = self.lane.identity();
-        let unit = u64::from(identity.stripe_unit_bytes);
         let mut spans = Spans::default();
         for group in groups {
             let index = usize::from(group.index);
-            let of_group = spans_of(index, group.level(), group.drives(), unit);
+            let of_group = spans_of(index, group.protection(), group.drives());
             spans.add(group.is_log(), of_group);
         }
         spans.retain(|at| self.member_at(at).is_whole());

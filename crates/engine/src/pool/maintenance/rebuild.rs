@@ -16,6 +16,7 @@
 use super::copies::Copies;
 use super::lend::Lending;
 use super::pace::{self, Bounds, Share};
+use super::places::{self, PlaceMoves};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
 use super::steps::Steps;
@@ -31,6 +32,7 @@ use base::Time;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A drive that is being rebuilt, and how far it is.
@@ -45,7 +47,11 @@ struct Progress<W: World> {
 }
 
 /// What is under way since the task looked around last.
-type UnderWay<W> = RefCell<Vec<Rc<Progress<W>>>>;
+struct UnderWay<W: World> {
+    drives: RefCell<Vec<Rc<Progress<W>>>>,
+    /// Of groups whose lost places move, by number.
+    places: RefCell<BTreeMap<u16, places::Progress>>,
+}
 
 /// A zone, and the drives that get what they should hold of it.
 struct Pass<W: World> {
@@ -59,7 +65,7 @@ impl<W: World> Pass<W> {
         let members = self.targets.iter().map(|target| &target.member);
         members
             .filter(|member| member.state() == MemberState::Rebuilding)
-            .map(|member| usize::from(member.place()))
+            .filter_map(|member| self.zone.place_of(member))
             .collect()
     }
 }
@@ -88,12 +94,24 @@ impl<'a, W: World> Rebuilds<'a, W> {
         places
     }
 
+    /// Whether there is anything to rebuild in a group.
+    fn has_work(&self, group: &Rc<Group<W>>) -> bool {
+        !self.to_rebuild(group).is_empty() || PlaceMoves::of(self.lane).has_lost(group)
+    }
+
     /// Rebuilds all drives that are to be.
     pub(super) async fn rebuild_all(&self) -> Result<(), PoolError> {
-        let progress = RefCell::default();
-        let outcome = self.rebuild_groups(&progress).await;
-        for progress in progress.take() {
+        let under_way = UnderWay {
+            drives: RefCell::default(),
+            places: RefCell::default(),
+        };
+        let outcome = self.rebuild_groups(&under_way).await;
+        for progress in under_way.drives.take() {
             self.lane.background().end(&progress.task);
+        }
+        for (group, progress) in under_way.places.take() {
+            let group = self.lane.drives().group(group);
+            PlaceMoves::of(self.lane).tell_end(&group, Some(progress));
         }
         outcome
     }
@@ -101,7 +119,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
     async fn rebuild_groups(&self, all: &UnderWay<W>) -> Result<(), PoolError> {
         loop {
             let mut groups = self.lane.drives().groups();
-            groups.retain(|group| !self.to_rebuild(group).is_empty());
+            groups.retain(|group| self.has_work(group));
             if groups.is_empty() {
                 return Ok(());
             }
@@ -136,8 +154,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
             let goes_on = is_first || !is_disturbed;
             is_first = false;
             let mut groups = self.lane.drives().groups();
-            groups
-                .retain(|group| !busy.contains(&group.index) && !self.to_rebuild(group).is_empty());
+            groups.retain(|group| !busy.contains(&group.index) && self.has_work(group));
             if !(goes_on && found.is_ok()) {
                 groups.clear();
             }
@@ -167,6 +184,10 @@ impl<'a, W: World> Rebuilds<'a, W> {
         group: &Rc<Group<W>>,
         all: &UnderWay<W>,
     ) -> Result<bool, PoolError> {
+        if self.move_lost(group, all).await? {
+            self.drop_failed(group, all).await?;
+            return Ok(false);
+        }
         let (whole, pass) = {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
@@ -187,19 +208,39 @@ impl<'a, W: World> Rebuilds<'a, W> {
         outcome.and(copied).map(|is_copied| has_ended || is_copied)
     }
 
+    /// Has lost places of a spread group move to its other drives. Whether one has.
+    async fn move_lost(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) -> Result<bool, PoolError> {
+        if group.spread.is_none() {
+            return Ok(false);
+        }
+        let mut progress = all.places.borrow_mut().remove(&group.index);
+        let moves = PlaceMoves::of(self.lane);
+        let moved = moves.move_lost(group, &mut progress).await;
+        if let Some(progress) = progress {
+            all.places.borrow_mut().insert(group.index, progress);
+        }
+        moved
+    }
+
     /// Begins the tasks of drives that are to be rebuilt and have none.
     fn follow_progress(&self, group: &Rc<Group<W>>, all: &UnderWay<W>) {
         let zone_bytes = self.lane.identity().zone_bytes;
-        let zones = self.lane.drives().zones_of(group).len() as u64;
+        let all_zones = self.lane.drives().zones_of(group);
         for member in self.to_rebuild(group) {
-            let known = all.borrow().iter().find_map(|progress| {
+            let zones = all_zones
+                .iter()
+                .filter(|zone| zone.place_of(&member).is_some());
+            let zones: Vec<u32> = zones.map(|zone| zone.shape.zone).collect();
+            let is_whole = |zone: &&u32| member.rebuilt().borrow().contains(zone);
+            let whole = zones.iter().filter(is_whole).count() as u64;
+            let zones = zones.len() as u64;
+            let known = all.drives.borrow().iter().find_map(|progress| {
                 Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
             });
             if let Some(progress) = known {
                 progress.task.set_total(zones * zone_bytes);
                 continue;
             }
-            let whole = member.rebuilt().borrow().len() as u64;
             let done = (whole * zone_bytes, zones * zone_bytes);
             let began = self.lane.world().now();
             let task = self
@@ -207,7 +248,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
                 .background()
                 .begin(TaskKind::Rebuild, &member.name, began, done);
             self.tell_rebuild(&member, whole);
-            all.borrow_mut().push(Rc::new(Progress {
+            all.drives.borrow_mut().push(Rc::new(Progress {
                 task,
                 began,
                 part: zones.saturating_sub(whole) as f64 / zones.max(1) as f64,
@@ -224,10 +265,11 @@ impl<'a, W: World> Rebuilds<'a, W> {
             let member = &progress.member;
             member.group() == group.index
                 && member.state() == MemberState::Rebuilding
+                && zone.place_of(member).is_some()
                 && !member.rebuilt().borrow().contains(&zone.shape.zone)
         };
         let targets = |zone: &Rc<Zone<W>>| -> Vec<Rc<Progress<W>>> {
-            let all = all.borrow();
+            let all = all.drives.borrow();
             let lacking = all.iter().filter(|progress| lacks(progress, zone));
             lacking.cloned().collect()
         };
@@ -340,7 +382,9 @@ impl<'a, W: World> Rebuilds<'a, W> {
         zone: &Rc<Zone<W>>,
         member: &Rc<Member<W>>,
     ) -> Result<(), PoolError> {
-        let place = usize::from(member.place());
+        let Some(place) = zone.place_of(member) else {
+            return Ok(());
+        };
         let integrity = &self.lane.store().integrity;
         let is_copy = self.lane.drives().predecessor(member).is_some();
         let copied = match is_copy {
@@ -384,7 +428,8 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let mut members = self.without_content(group);
         members.retain(|member| {
             let rebuilt = member.rebuilt().borrow();
-            zones.iter().all(|zone| rebuilt.contains(&zone.shape.zone))
+            let mut zones = zones.iter().filter(|zone| zone.place_of(member).is_some());
+            zones.all(|zone| rebuilt.contains(&zone.shape.zone))
         });
         for member in &members {
             member.set_state(MemberState::Healthy);
@@ -445,7 +490,10 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let is_over = |progress: &Rc<Progress<W>>| {
             progress.group == group.index && progress.member.state() != MemberState::Rebuilding
         };
-        let over: Vec<Rc<Progress<W>>> = all.borrow_mut().extract_if(.., |p| is_over(p)).collect();
+        let over = {
+            let mut drives = all.drives.borrow_mut();
+            drives.extract_if(.., |p| is_over(p)).collect::<Vec<_>>()
+        };
         for progress in over {
             self.lane.background().end(&progress.task);
             let member = &progress.member;

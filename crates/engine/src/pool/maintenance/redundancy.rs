@@ -5,7 +5,6 @@
 //! is. So they count by spans, as data does.
 
 use crate::drives::{Drives, Member, Zone};
-use crate::raid::Geometry;
 use crate::world::World;
 use std::rc::Rc;
 
@@ -46,8 +45,10 @@ impl<'a, W: World> Redundancy<'a, W> {
     /// As [`Redundancy::redundancy_left`], the worst of all zones, and of the logs.
     pub(super) fn redundancy_left_beside(&self, member: &Member<W>) -> usize {
         let zones = self.drives.zones_of(&self.drives.group(member.group()));
-        let places = [usize::from(member.place())];
-        let left = zones.iter().map(|zone| self.redundancy_left(zone, &places));
+        let left = zones.iter().filter_map(|zone| {
+            let place = zone.place_of(member)?;
+            Some(self.redundancy_left(zone, &[place]))
+        });
         left.chain(self.logs_left_beside(member))
             .min()
             .unwrap_or(usize::MAX)
@@ -58,7 +59,7 @@ impl<'a, W: World> Redundancy<'a, W> {
         let geometry = zone.shape.geometry;
         let left_of = |place: &usize| {
             let places = geometry.span_places(geometry.span_of(*place));
-            let is_lost = |place: &usize| !zone.group.place(*place).is_readable(zone.shape.zone);
+            let is_lost = |place: &usize| !zone.is_readable(*place);
             let lost = places.filter(is_lost).count();
             geometry.redundancy().saturating_sub(lost)
         };
@@ -81,9 +82,12 @@ impl<'a, W: World> Redundancy<'a, W> {
     fn span_around(&self, carrier: &Member<W>) -> Option<LogSpan<W>> {
         let group = self.drives.group(carrier.group());
         let unit = u64::from(self.drives.identity().stripe_unit_bytes);
-        let geometry = Geometry::of(group.level(), group.drives(), unit).ok()?;
-        let span = geometry.span_of(usize::from(carrier.place()));
-        let places = geometry.span_places(span);
+        let geometry = group.shape_at(group.level(), unit).ok()?;
+        let places = match group.spread {
+            // Any of its drives meet in some zone.
+            Some(_) => 0..group.drives(),
+            None => geometry.span_places(geometry.span_of(usize::from(carrier.place()))),
+        };
         Some(LogSpan {
             members: places.map(|place| group.place(place)).collect(),
             carriers: 1,

@@ -95,7 +95,7 @@ impl<'a, W: World> Scrubbing<'a, W> {
             let _settled = self.lane.zone_changes().settle().await;
             drives.zones()
         };
-        let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
+        let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.places() as u64;
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         task.set_total(total);
         drives.event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));

@@ -60,7 +60,7 @@ impl<W: World> Lane<W> {
 
 /// Bytes of drives that a zone has.
 fn bytes_of<W: World>(zone: &Zone<W>) -> u64 {
-    zone.zone_bytes() * zone.shape.geometry.drives() as u64
+    zone.zone_bytes() * zone.shape.geometry.places() as u64
 }
 
 /// Bytes of drives that a stripe has.

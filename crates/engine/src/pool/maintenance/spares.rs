@@ -7,6 +7,7 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::new_spares::{NewSpares, is_fit};
+use super::places::PlaceMoves;
 use super::redundancy::Redundancy;
 use super::succession::Successions;
 use crate::drive::Drive;
@@ -229,6 +230,12 @@ impl<'a, W: World> Spares<'a, W> {
         states.any(|state| state == MemberState::Rebuilding)
             || self.next_to_stand_in().is_some()
             || Successions::of(self.lane).has_work()
+            || self
+                .lane
+                .drives()
+                .groups()
+                .iter()
+                .any(|group| PlaceMoves::of(self.lane).has_lost(group))
     }
 }
 

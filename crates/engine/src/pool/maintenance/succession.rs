@@ -71,7 +71,7 @@ impl<'a, W: World> Successions<'a, W> {
         let whole = new.rebuilt().borrow();
         let lacking = zones
             .iter()
-            .filter(|zone| !whole.contains(&zone.shape.zone));
+            .filter(|zone| zone.place_of(new).is_some() && !whole.contains(&zone.shape.zone));
         let planted = "copied drive leaves before its last zone";
         lacking.count() <= usize::from(self.lane.world().planted(planted))
     }

@@ -43,6 +43,8 @@ pub(crate) struct Background {
     /// How often pages are looked for that lie over others.
     fill_pause: Cell<Option<Duration>>,
     no_carriers: NoCarriers,
+    /// Drives that could not take a place of a zone.
+    no_takers: NoCarriers,
     /// Why a zone that another lane wants could not be emptied, in this round.
     lending_failure: RefCell<Option<PoolError>>,
     /// Zones can't be emptied: there is no room.
@@ -85,6 +87,11 @@ impl Background {
     /// Drives that could not take the logs over.
     pub fn no_carriers(&self) -> &NoCarriers {
         &self.no_carriers
+    }
+
+    /// Drives that could not take a place of a zone over.
+    pub fn no_takers(&self) -> &NoCarriers {
+        &self.no_takers
     }
 
     /// The scrubs since the opening.

@@ -1,0 +1,431 @@
+//! Places of zones that go to other drives of their spread group: [`PlaceMoves`].
+//!
+//! A place whose drive holds nothing any more is put together on a drive that is spare in its zone.
+//! Zones differ in both, so a lost drive is rebuilt from all others, and to all of them, many zones at
+//! once. Later, when the lost drive has been replaced, the places go home, and the spare room is
+//! spread as before.
+//!
+//! Invariants:
+//! - A place moves to a drive that is whole, where no place of the zone is. [`PlaceMove`] has what holds
+//!   meanwhile.
+//! - It counts there once all stripes and sums are durable, and that is recorded. A move that is cut
+//!   short begins anew.
+//! - Zones with the least redundancy left are first. No place goes home while one of its group is lost.
+//!
+//! [`PlaceMove`]: crate::drives::PlaceMove
+
+use super::Task;
+use super::TaskKind;
+use super::lend::Lending;
+use super::pace::{self, Bounds, Share};
+use super::redundancy::Redundancy;
+use super::spares::Spares;
+use super::steps::Steps;
+use crate::drives::{DriveFault, EventKind, Group, Member, PlaceMove, Zone};
+use crate::meta::Record;
+use crate::pool::{PoolError, PoolErrorKind};
+use crate::space::LaneState;
+use crate::store::StripeRef;
+use crate::world::World;
+use base::Time;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Zones on their way at once, as many times as the group has spans. A zone keeps one span of drives
+/// and one more busy, and chance lays several on the same drives.
+const AT_ONCE_TIMES: usize = 2;
+
+/// A place of a zone that is to go to another drive.
+struct Wanted<W: World> {
+    zone: Rc<Zone<W>>,
+    place: usize,
+}
+
+/// How far the places of a group are, and since when.
+pub(super) struct Progress {
+    task: Rc<Task>,
+    began: Time,
+    /// The part of a drive's zones that is to be put together.
+    part: f64,
+}
+
+/// Why places move.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Their drives do not hold them any more.
+    Lost,
+    /// They do not stand at home.
+    Away,
+}
+
+/// Places on their way to other drives.
+pub(super) struct PlaceMoves<'a, W: World> {
+    lane: &'a Rc<LaneState<W>>,
+}
+
+impl<'a, W: World> PlaceMoves<'a, W> {
+    pub(super) fn of(lane: &'a Rc<LaneState<W>>) -> Self {
+        PlaceMoves { lane }
+    }
+
+    /// Whether a place of a group is lost that can be put together on another of its drives.
+    pub(super) fn has_lost(&self, group: &Rc<Group<W>>) -> bool {
+        let whole = group.whole();
+        if group.spread.is_none() || whole.iter().all(|is_whole| *is_whole) {
+            return false;
+        }
+        let zones = self.lane.drives().zones_of(group);
+        let mut zones = zones.iter();
+        zones.any(|zone| !zone.lost(&whole).is_empty() && self.target(zone).is_some())
+    }
+
+    /// The lost places of a group, in the order in which they are put together.
+    fn lost(&self, group: &Rc<Group<W>>) -> Vec<Wanted<W>> {
+        let redundancy = Redundancy::of(self.lane.drives());
+        let zones = self.lane.drives().zones_of(group).into_iter();
+        let whole = group.whole();
+        let of_zone = |zone: Rc<Zone<W>>| {
+            let lost = zone.lost(&whole).into_iter();
+            lost.map(move |place| Wanted {
+                zone: Rc::clone(&zone),
+                place,
+            })
+        };
+        let mut lost: Vec<Wanted<W>> = zones.flat_map(of_zone).collect();
+        lost.sort_by_key(|of| redundancy.redundancy_left(&of.zone, &[of.place]));
+        lost
+    }
+
+    /// The places of a group that could go home.
+    fn away(&self, group: &Rc<Group<W>>) -> Vec<Wanted<W>> {
+        let state = self.lane.state();
+        let away = self.lane.drives().away(group, &state.moved);
+        let away = away.map(|(zone, place)| Wanted { zone, place });
+        let mut away: Vec<Wanted<W>> = away.collect();
+        away.retain(|of| self.home(&of.zone, of.place).is_some());
+        away
+    }
+
+    /// Whether a drive takes places now.
+    fn takes(&self, member: &Member<W>) -> bool {
+        let left_out = self.lane.background().no_takers();
+        member.is_whole()
+            && member.successor().is_none()
+            && !left_out.has(member.uuid, self.lane.world().now())
+    }
+
+    /// The drive of a zone's group that a lost place goes to: one that is spare in the zone, and has
+    /// the least to do.
+    fn target(&self, zone: &Zone<W>) -> Option<Rc<Member<W>>> {
+        let spare = zone.spare_drives().into_iter();
+        let members = spare.map(|drive| zone.group.place(drive));
+        let turn = zone.shape.zone as usize;
+        members
+            .filter(|member| self.takes(member))
+            .min_by_key(|member| {
+                let turned = (usize::from(member.place()) + turn) % zone.group.drives();
+                (member.is_suspect(), member.outstanding(), turned)
+            })
+    }
+
+    /// The drive that is a place's home, if the place could go there.
+    fn home(&self, zone: &Zone<W>, place: usize) -> Option<Rc<Member<W>>> {
+        let home = zone.home_of(place);
+        if !zone.is_readable(place) || !zone.spare_drives().contains(&home) {
+            return None;
+        }
+        Some(zone.group.place(home)).filter(|member| self.takes(member))
+    }
+
+    /// Puts lost places of a group together on other drives, until something else is to be done.
+    /// Whether there was one that could be.
+    pub(super) async fn move_lost(
+        &self,
+        group: &Rc<Group<W>>,
+        progress: &mut Option<Progress>,
+    ) -> Result<bool, PoolError> {
+        let wanted = match self.has_lost(group) {
+            true => self.lost(group),
+            false => Vec::new(),
+        };
+        if wanted.is_empty() {
+            self.tell_end(group, progress.take());
+            return Ok(false);
+        }
+        let zone_bytes = self.lane.identity().zone_bytes;
+        let left = wanted.len() as u64 * zone_bytes;
+        let progress = progress.get_or_insert_with(|| self.begin(group, &wanted));
+        progress.task.set_left(left);
+        self.move_all(group, (Why::Lost, wanted), progress).await
+    }
+
+    /// Has places of all groups go home, until something else is to be done.
+    pub(super) async fn bring_home(&self) -> Result<(), PoolError> {
+        for group in self.lane.drives().groups() {
+            let is_quiet = group.spread.is_some()
+                && !group.leaves()
+                && !Spares::of(self.lane).is_drive_wanting();
+            let away = match is_quiet {
+                true => self.away(&group),
+                false => Vec::new(),
+            };
+            if away.is_empty() {
+                continue;
+            }
+            let now = self.lane.world().now();
+            let total = away.len() as u64 * self.lane.identity().zone_bytes;
+            let subject = format!("group {}", group.index);
+            let background = self.lane.background();
+            let task = background.begin(TaskKind::Move, &subject, now, (0, total));
+            let progress = Progress {
+                task,
+                began: now,
+                part: 0.0,
+            };
+            let moved = self.move_all(&group, (Why::Away, away), &progress).await;
+            background.end(&progress.task);
+            moved?;
+            Lending::of(self.lane).lend().await?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, group: &Rc<Group<W>>, wanted: &[Wanted<W>]) -> Progress {
+        let now = self.lane.world().now();
+        let subject = format!("group {}", group.index);
+        let task = self
+            .lane
+            .background()
+            .begin(TaskKind::Rebuild, &subject, now, (0, 0));
+        let zones = self.lane.drives().zones_of(group).len().max(1);
+        let lost = group
+            .places()
+            .into_iter()
+            .filter(|member| !member.is_whole());
+        let names: Vec<String> = lost.map(|member| format!("'{}'", member.name)).collect();
+        let text = format!(
+            "what group {} lacks of drive {} is rebuilt on its distributed spares",
+            group.index,
+            names.join(", ")
+        );
+        self.lane.drives().event(EventKind::Rebuild, text);
+        self.lane
+            .world()
+            .reached("lost places move to spare drives");
+        Progress {
+            task,
+            began: now,
+            part: (wanted.len() as f64 / zones as f64).min(1.0),
+        }
+    }
+
+    /// Ends the task of a group's places, if there was one.
+    pub(super) fn tell_end(&self, group: &Rc<Group<W>>, progress: Option<Progress>) {
+        let Some(progress) = progress else { return };
+        self.lane.background().end(&progress.task);
+        if self.lane.go_on().is_err() || self.has_lost(group) {
+            return;
+        }
+        let text = format!(
+            "rebuild of group {} on its distributed spares has ended",
+            group.index
+        );
+        self.lane.drives().event(EventKind::Rebuild, text);
+        self.lane.wake_background();
+    }
+
+    /// Whether what is under way has to wait, beside what it was begun with.
+    fn is_disturbed(&self, group: &Group<W>, whole: usize) -> bool {
+        let lane = self.lane.drives().lane();
+        lane.registry.is_wanted_of(lane.index)
+            || whole_drives(group) != whole
+            || Spares::of(self.lane).next_to_stand_in().is_some()
+            || self.lane.go_on().is_err()
+    }
+
+    /// Moves places, several at a time. Whether one has moved.
+    async fn move_all(
+        &self,
+        group: &Rc<Group<W>>,
+        (why, wanted): (Why, Vec<Wanted<W>>),
+        progress: &Progress,
+    ) -> Result<bool, PoolError> {
+        let mut wanted = VecDeque::from(wanted);
+        let whole = whole_drives(group);
+        let at_once = wanted.front().map_or(1, |first| {
+            (first.zone.shape.geometry.spans * AT_ONCE_TIMES).max(1)
+        });
+        let mut under_way = FuturesUnordered::new();
+        let (mut any, mut found) = (false, Ok(()));
+        let mut is_first = true;
+        loop {
+            while under_way.len() < at_once
+                && found.is_ok()
+                && (is_first || !self.is_disturbed(group, whole))
+                && let Some(next) = wanted.pop_front()
+            {
+                is_first = false;
+                under_way.push(self.move_one(next, why, (progress, at_once)));
+            }
+            // Also after an error: what has begun is never dropped.
+            match under_way.next().await {
+                None => return found.map(|()| any),
+                Some(Ok(moved)) => any |= moved,
+                Some(Err(error)) => found = found.and(Err(error)),
+            }
+        }
+    }
+
+    /// Has a place go to another drive, if it still is to. Whether it has.
+    async fn move_one(
+        &self,
+        wanted: Wanted<W>,
+        why: Why,
+        progress: (&Progress, usize),
+    ) -> Result<bool, PoolError> {
+        let Wanted { zone, place } = wanted;
+        let begun = {
+            // A zone that is being taken into use has its sums written.
+            let _settled = self.lane.zone_changes().settle().await;
+            let is_in_use = self.lane.drives().is_in_use(&zone);
+            let to = match why {
+                _ if !is_in_use || zone.move_of(place).is_some() => None,
+                Why::Lost if zone.is_readable(place) => None,
+                Why::Lost => self.target(&zone),
+                Why::Away => self.home(&zone, place),
+            };
+            to.map(|to| zone.begin_move(place, &to))
+        };
+        let Some(begun) = begun else {
+            return Ok(false);
+        };
+        let copied = self.copy(&zone, &begun, (why, progress)).await;
+        let outcome = match &copied {
+            Ok(()) => self.settle(&zone, &begun).await,
+            Err(_) => Ok(false),
+        };
+        let is_over = outcome.is_ok();
+        zone.end_move(&begun);
+        copied?;
+        if is_over && !matches!(outcome, Ok(true)) {
+            self.lane.world().reached("move of a place given up");
+            let now = self.lane.world().now();
+            self.lane.background().no_takers().add(begun.to.uuid, now);
+        }
+        outcome
+    }
+
+    /// Writes all that a place holds to the drive that it goes to.
+    async fn copy(
+        &self,
+        zone: &Rc<Zone<W>>,
+        begun: &Rc<PlaceMove<W>>,
+        (why, (progress, at_once)): (Why, (&Progress, usize)),
+    ) -> Result<(), PoolError> {
+        let (world, steps) = (self.lane.world(), Steps::of(self.lane));
+        let geometry = zone.shape.geometry;
+        let span = geometry.span_of(begun.place);
+        let stripes = self.lane.store().stripes(zone);
+        let mut stripes: Vec<StripeRef> = stripes
+            .filter(|stripe| usize::from(stripe.span) == span)
+            .collect();
+        if world.planted("move of a place skips the last stripe") {
+            stripes.pop();
+        }
+        let mut rest = &stripes[..];
+        while !rest.is_empty() && zone.is_moving(begun) {
+            let began = world.now();
+            let bounds = self.bounds(zone, begun.place, (why, progress, at_once));
+            let (taken, _) = steps.heal_some(zone, rest, &[begun.place], bounds).await?;
+            rest = &rest[taken..];
+            let bytes = taken as u64 * geometry.unit_bytes;
+            progress.task.advance(bytes);
+            steps.rest(bounds, bytes, began).await;
+            self.lane.go_on()?;
+        }
+        if !zone.is_moving(begun) || world.planted("move of a place copies no checksums") {
+            return Ok(());
+        }
+        let integrity = &self.lane.store().integrity;
+        let copied = integrity.copy_copies(zone, begun.place, &begun.to).await;
+        copied.map_err(|error| {
+            PoolError::new(
+                PoolErrorKind::Drive,
+                format!("checksums of zone {}: {error}", zone.shape.zone),
+            )
+        })?;
+        if world.planted("moved place not flushed") {
+            return Ok(());
+        }
+        if let Err(error) = begun.to.flush().await {
+            zone.gives_up_move(begun.place, &begun.to);
+            let member = Rc::clone(&begun.to);
+            let fault = DriveFault { member, error };
+            self.lane.drives().absorb_read(fault).await;
+        }
+        Ok(())
+    }
+
+    /// The bounds of the move of a place, as it is now.
+    fn bounds(
+        &self,
+        zone: &Zone<W>,
+        place: usize,
+        (why, progress, at_once): (Why, &Progress, usize),
+    ) -> Bounds {
+        let rates = self.lane.background().pace().rates();
+        let most = rates.rebuild_bytes_per_s;
+        // Each of several that go side by side.
+        let most = most.map(|most| (most / at_once as u64).max(1));
+        if why == Why::Away {
+            return Bounds::at_most(most);
+        }
+        let now = self.lane.world().now();
+        let within = rates.rebuild_within;
+        let due = within.map(|within| progress.began + within.mul_f64(progress.part));
+        progress.task.set_due(due);
+        let least = pace::rate_until(due, progress.task.left_bytes(), now);
+        let redundancy = Redundancy::of(self.lane.drives());
+        Bounds {
+            most,
+            least: least / at_once as f64,
+            share: match redundancy.redundancy_left(zone, &[place]) {
+                0 => Share::Half,
+                _ => Share::Small,
+            },
+        }
+    }
+
+    /// Records that a place stands on the drive that it went to. False when the move was given up.
+    async fn settle(
+        &self,
+        zone: &Rc<Zone<W>>,
+        begun: &Rc<PlaceMove<W>>,
+    ) -> Result<bool, PoolError> {
+        let (to, world) = (&begun.to, self.lane.world());
+        let drive = usize::from(to.place());
+        let is_there = to.is_whole() && Rc::ptr_eq(&zone.group.place(drive), to);
+        if !zone.is_moving(begun) || !is_there {
+            return self.lane.check().map(|()| false);
+        }
+        zone.settle(begun);
+        let moved = Record::Moved {
+            zone: zone.shape.zone,
+            place: begun.place as u8,
+            drive: drive as u8,
+        };
+        self.lane.journal().commit(vec![moved]).await?;
+        let stands = zone.stand(begun.place, drive);
+        assert!(stands.is_ok(), "{stands:?}");
+        world.reached("place moved to another drive");
+        Ok(true)
+    }
+}
+
+/// Drives of a group that hold all that they should.
+fn whole_drives<W: World>(group: &Group<W>) -> usize {
+    let places = group.places();
+    places.iter().filter(|member| member.is_whole()).count()
+}
