@@ -159,6 +159,14 @@ pub const MARKS: &[&str] = &[
 /// Bugs that the simulated world can plant; each breaks a rule that the
 /// simulator checks.
 pub const BUGS: &[&str] = &[
+    "place on its way gets no writes",
+    "fault of a place that settles hidden",
+    "loss of a spread group judged by its spares",
+    "move of a place skips the last stripe",
+    "move of a place copies no checksums",
+    "moved place not flushed",
+    "moves of places forgotten",
+    "place counts as moved before its record",
     "old record of sums taken",
     "record without sums on their way",
     "sums on their way taken for durable",

@@ -1,11 +1,13 @@
 //! Rebuilds of modelled hard disks under load: how long a disk of 20 TB takes, and what commands of
-//! hosts feel of it. One line for each load, each level and each number of lost drives.
+//! hosts feel of it. One line for each load, each level and each number of lost drives. The last rows
+//! compare one spare with distributed spares: the stripes are equally wide, and the disks equally full.
 //!
 //! The disks are models of 20 TB disks as to their rate and their seeks, and small: the bound of 48
 //! hours is scaled down alike. So the least rate is that of a disk of 20 TB which is in use as a whole.
 
 use base::{Prng, Time, VolumeOffset};
 use engine::pool::maintenance::Rates;
+use engine::raid::{Geometry, Protection, Spread};
 use engine::{
     Lane, Level, MemberState, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World,
 };
@@ -37,6 +39,10 @@ const WITHIN_HOURS: f64 = 48.0;
 
 /// What is in use of each disk, about.
 const USED_BYTES: u64 = 2 << 30;
+
+/// The same beside distributed spares: so many zones that chance spreads them evenly, as a disk of 20 TB
+/// has tens of thousands.
+const USED_SPREAD_BYTES: u64 = 8 << 30;
 
 /// How long commands are watched where nothing is rebuilt.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -76,8 +82,10 @@ struct Bench {
 
 #[derive(Clone, Copy)]
 struct Case {
-    level: Level,
+    protection: Protection,
     disks: usize,
+    used_bytes: u64,
+    zone_bytes: u64,
     spares: usize,
     lost: usize,
     /// Commands a second for each disk.
@@ -104,20 +112,20 @@ async fn bench(world: &RigWorld, case: Case) -> Result<Bench, String> {
     let members = (0..case.disks).map(drive).collect();
     let spares = (case.disks..case.disks + case.spares).map(drive).collect();
     let spec = PoolSpec {
-        zone_bytes: Some(256 << 20),
-        ..PoolSpec::new("tank", case.level)
+        zone_bytes: Some(case.zone_bytes),
+        ..PoolSpec::new("tank", case.protection.level)
     };
-    let groups = vec![(case.level, members)];
+    let groups = vec![(case.protection, members)];
     let pool = Lane::create_groups(world.clone(), spec, groups, spares).await;
     let pool = pool.map_err(said)?;
     // Of a disk, the sums would be in RAM after a while.
     pool.store().integrity.set_budget(usize::MAX / 4);
     pool.store().integrity.set_apart(false);
-    let data = case
-        .level
-        .data_drives(case.disks)
-        .ok_or("the level does not fit")? as u64;
-    let size_bytes = data * USED_BYTES;
+    let shape = Geometry::of_group(case.protection, case.disks, 64 << 10)?;
+    let data = (shape.data_columns() * shape.spans) as u64;
+    // What a place holds: distributed spares hold nothing.
+    let used_bytes = case.used_bytes * case.disks as u64 / shape.places() as u64;
+    let size_bytes = data * used_bytes;
     let spec = VolumeSpec {
         name: "v".to_owned(),
         size_bytes,
@@ -125,7 +133,7 @@ async fn bench(world: &RigWorld, case: Case) -> Result<Bench, String> {
     };
     let volume = pool.create_volume(spec).await.map_err(said)?;
     volume.lay_out(0..size_bytes).await.map_err(said)?;
-    let parts = USED_BYTES as f64 / WHOLE_BYTES;
+    let parts = case.used_bytes as f64 / WHOLE_BYTES;
     pool.set_rates(Rates {
         rebuild_within: Some(Duration::from_secs_f64(WITHIN_HOURS * 3600.0 * parts)),
         scrub_within: None,
@@ -195,8 +203,12 @@ impl Bench {
             self.world.sleep(Duration::from_millis(50)).await;
             total = total.max(bytes());
             let info = self.pool.info();
+            let group = &info.groups[0];
             let is_whole = |state: MemberState| state == MemberState::Healthy;
-            if info.members.iter().all(|member| is_whole(member.state)) {
+            if group.places.lost == 0
+                && (group.spread.is_some()
+                    || info.members.iter().all(|member| is_whole(member.state)))
+            {
                 return Ok((self.world.now().since(began), total, felt));
             }
         }
@@ -238,6 +250,20 @@ fn run(case: Case, name: &str) {
     world.power_off();
 }
 
+/// A group whose disks are this full, with as many spares as disks are lost.
+fn with_spares(level: Level, disks: usize, lost: usize, load: f64) -> Case {
+    Case {
+        protection: level.into(),
+        disks,
+        used_bytes: USED_BYTES,
+        zone_bytes: 256 << 20,
+        spares: lost,
+        lost,
+        load,
+        reads: 100,
+    }
+}
+
 fn main() {
     for load in [0.0, 20.0] {
         for (name, level, disks, lost) in [
@@ -246,16 +272,26 @@ fn main() {
             ("RAID 10 of 12", Level::Raid10 { copies: 2 }, 12, 1),
             ("RAID 6 of 24", Level::Raid6, 24, 1),
         ] {
-            let (spares, reads) = (lost, 100);
-            let case = Case {
-                level,
-                disks,
-                spares,
-                lost,
-                load,
-                reads,
+            run(with_spares(level, disks, lost, load), name);
+        }
+        for (width, disks, spares) in [(6, 60, 6), (8, 60, 4), (10, 62, 2)] {
+            let of_stripe = Case {
+                used_bytes: USED_SPREAD_BYTES,
+                zone_bytes: 64 << 20,
+                ..with_spares(Level::Raid6, usize::from(width), 1, load)
             };
-            run(case, name);
+            run(of_stripe, &format!("RAID 6 of {width}, to one spare"));
+            let protection = Protection {
+                level: Level::Raid6,
+                spread: Some(Spread { width, spares }),
+            };
+            let spread = Case {
+                protection,
+                disks,
+                spares: 0,
+                ..of_stripe
+            };
+            run(spread, &format!("RAID {protection}, {disks} disks"));
         }
     }
 }

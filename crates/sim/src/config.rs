@@ -8,6 +8,7 @@ use engine::layout::{Layout, Slots};
 use engine::pool::maintenance::Rates;
 use engine::pool::maintenance::fullness::Thresholds;
 use engine::pool::maintenance::health::Limits;
+use engine::raid::{Code, Geometry, Protection, Spread};
 use engine::{Level, PoolSpec};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub enum Theme {
     Scans,
     /// Lanes of a pool that is nearly full ask each other for zones.
     Lanes,
+    /// Groups with distributed spares; once what a failed drive held is on these, others fail.
+    Spread,
     /// The run of initiators, of every seed, and no other; its pools run full.
     Initiators,
     /// The run of hosts with paths, of every seed, and no other.
@@ -111,6 +114,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Rebuilds, 0),
     (Theme::Scans, 0),
     (Theme::Lanes, 0),
+    (Theme::Spread, 0),
     (Theme::Initiators, 0),
     (Theme::Paths, 0),
     (Theme::Operations, 0),
@@ -157,6 +161,8 @@ pub struct Config {
     pub groups: usize,
     /// Drives of each group.
     pub drives_of_group: usize,
+    /// Distributed spares of these groups.
+    pub spread: Option<Spread>,
     /// Drives that wait to stand in.
     pub spares: usize,
     /// Capacity of each drive, by its place; then of each spare.
@@ -296,6 +302,14 @@ impl Later {
         }
     }
 
+    /// What of it such groups can have: those with distributed spares keep their level.
+    fn beside(self, spread: Option<Spread>) -> Later {
+        Later {
+            level: self.level.filter(|_| spread.is_none()),
+            ..self
+        }
+    }
+
     fn is_nothing(&self) -> bool {
         self.level.is_none() && self.keeps_groups()
     }
@@ -313,8 +327,10 @@ impl Config {
         let of_seed = self::themes(seed);
         let kind = Kind::of(&of_seed);
         let (level, drives_of_group) = draw_shape(prng, &kind);
+        let (level, drives_of_group, spread) =
+            draw_spread(&mut seed.stream("spread"), (level, drives_of_group), &kind);
         let (pool, volumes) = draw_pool((prng, themes), seed, level, &kind);
-        let pool = suit_rests(pool, &of_seed);
+        let pool = suit_spread(suit_rests(pool, &of_seed), spread);
         let page_bytes = pool.page_bytes;
         let groups = draw_groups(prng, drives_of_group, &kind);
         let damage = level != Level::Simple && (prng.chance(1, 2) || kind.damage) && !kind.sound;
@@ -331,10 +347,10 @@ impl Config {
         };
         let drives = drives_of_group * groups;
         let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives);
-        let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
+        let drive_bytes = drive_sizes(prng, &pool, (drives, spread), (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
-        let later = later.of_kind(&kind);
+        let later = later.of_kind(&kind).beside(spread);
         let space = &mut seed.stream("space");
         let copies = &mut seed.stream("copies");
         let copies_of_8 = *copies.pick(&[0, 0, 1, 3]);
@@ -344,6 +360,7 @@ impl Config {
             lanes: lanes as u16,
             groups: groups as usize,
             drives_of_group: drives_of_group as usize,
+            spread,
             spares: spares as usize,
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
@@ -406,6 +423,7 @@ impl Config {
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans | Theme::Lanes => true,
+            Theme::Spread => self.spread.is_some() && self.damage && !self.turns,
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators | Theme::Paths => false,
             Theme::Operations | Theme::Drives | Theme::Pools | Theme::Sites => false,
@@ -448,6 +466,33 @@ impl Config {
     /// The same, while the pool has the usual limits: until it is open.
     pub fn patience_at_openings(&self) -> Duration {
         patience(&Limits::default(), self.is_struck())
+    }
+
+    /// How the drives of its groups protect each other.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            level: self.pool.level,
+            spread: self.spread,
+        }
+    }
+
+    /// The sets of a group's drives of which so many may fail at once, at that level. In a spread group
+    /// any drives meet in some zone.
+    pub fn spans(&self, level: Level) -> Option<Geometry> {
+        let (drives, unit) = (self.drives_of_group, BLOCK_BYTES as u64);
+        let code = match level.redundancy() {
+            1 => Code::P,
+            _ => Code::PQ,
+        };
+        match self.spread {
+            None => Geometry::of(level, drives, unit).ok(),
+            Some(_) => Some(Geometry {
+                spans: 1,
+                width: drives,
+                code,
+                unit_bytes: unit,
+            }),
+        }
     }
 
     /// Whether groups neither come nor go.
@@ -496,6 +541,47 @@ fn draw_shape(prng: &mut Prng, kind: &Kind) -> (Level, u64) {
         (Level::Raid6, 8),
     ]);
     kind.shape.unwrap_or(drawn)
+}
+
+/// Whether groups have distributed spares; with the theme of these a shape that can.
+fn draw_spread(
+    prng: &mut Prng,
+    (level, drives): (Level, u64),
+    kind: &Kind,
+) -> (Level, u64, Option<Spread>) {
+    let of = |(level, drives, width, spares)| (level, drives, Some(Spread { width, spares }));
+    let shapes = [
+        (Level::Raid10 { copies: 2 }, 4, 2, 2),
+        (Level::Raid10 { copies: 2 }, 6, 2, 2),
+        (Level::Raid10 { copies: 3 }, 7, 3, 1),
+        (Level::Raid5, 4, 3, 1),
+        (Level::Raid5, 7, 3, 1),
+        (Level::Raid5, 8, 3, 2),
+        (Level::Raid6, 6, 4, 2),
+        (Level::Raid6, 8, 5, 3),
+        (Level::Raid6, 9, 4, 1),
+    ];
+    if kind.spread {
+        return of(*prng.pick(&shapes));
+    }
+    let mut fitting = shapes.to_vec();
+    fitting.retain(|shape| (shape.0, shape.1) == (level, drives));
+    if fitting.is_empty() || kind.shape.is_some() || !prng.chance(1, 2) {
+        return (level, drives, None);
+    }
+    of(fitting[0])
+}
+
+/// The same pool, as groups with distributed spares need it.
+fn suit_spread(pool: PoolSpec, spread: Option<Spread>) -> PoolSpec {
+    match spread {
+        None => pool,
+        Some(_) => PoolSpec {
+            layout: Layout::Apart,
+            spacing: Spacing::Own,
+            ..pool
+        },
+    }
 }
 
 /// The pool to create, and how many volumes it has at a time.
@@ -687,7 +773,7 @@ fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {
 fn drive_sizes(
     prng: &mut Prng,
     pool: &PoolSpec,
-    drives: u64,
+    (drives, spread): (u64, Option<Spread>),
     (spares, lanes): (u64, u64),
 ) -> Vec<u64> {
     let zone = pool.zone_bytes.unwrap_or(1 << 20);
@@ -707,7 +793,10 @@ fn drive_sizes(
         + alignment
         + (1 << 18);
     let mut smallest = lanes * logs + zones * stride;
-    while lanes * (metadata_of(pool, drives, smallest) + logs) + zones * stride > smallest {
+    let of_moves = |bytes: u64| spread.map_or(0, |_| moves_of(pool, drives, bytes));
+    while lanes * (metadata_of(pool, drives, smallest) + of_moves(smallest) + logs) + zones * stride
+        > smallest
+    {
         smallest += unit;
     }
     let smallest = smallest.next_multiple_of(BLOCK_BYTES as u64);
@@ -720,6 +809,15 @@ fn drive_sizes(
     let largest = sizes.iter().copied().max().unwrap_or(smallest);
     sizes.extend((0..spares).map(|_| largest));
     sizes
+}
+
+/// At least the bytes that checkpoints have for places that have moved.
+fn moves_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
+    let groups = if drives > 4 { 1 } else { 3 };
+    let zones = groups * drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
+    // Two slots, laid out to grow to four times the size.
+    let payload = 4 * zones * (drives * 7 + 1);
+    2 * (payload + payload / 16 + 4096)
 }
 
 /// At least the bytes before the logs on drives of `drive_bytes`.

@@ -25,7 +25,8 @@ pub fn victims(media: &[Rc<Media>], config: &Config, prng: &mut Prng) -> Vec<Rc<
     let mut first = 0;
     for _ in 0..config.groups {
         let levels = std::iter::once(config.pool.level).chain(config.level_later);
-        let places = of_group(levels, config.drives_of_group, prng);
+        let shapes: Vec<Geometry> = levels.filter_map(|level| config.spans(level)).collect();
+        let places = of_shapes(&shapes, config.drives_of_group, prng);
         victims.extend(
             places
                 .into_iter()
@@ -55,6 +56,11 @@ pub(crate) fn of_group(
     let shapes: Vec<Geometry> = levels
         .filter_map(|level| Geometry::of(level, drives, BLOCK_BYTES as u64).ok())
         .collect();
+    of_shapes(&shapes, drives, prng)
+}
+
+/// Places of a group that it can lose in each of these shapes.
+fn of_shapes(shapes: &[Geometry], drives: usize, prng: &mut Prng) -> Vec<usize> {
     let mut places: Vec<usize> = (0..drives).collect();
     for last in (1..places.len()).rev() {
         places.swap(last, prng.below(last as u64 + 1) as usize);
@@ -336,7 +342,7 @@ fn one_slot(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
 pub fn is_beyond(media: &[Rc<Media>], config: &Config, layout: Layout) -> bool {
     let (block, stride) = (BLOCK_BYTES as u64, layout.zone_stride_bytes.max(1));
     let levels = std::iter::once(config.pool.level).chain(config.level_later);
-    let shapes = levels.filter_map(|level| Geometry::of(level, config.drives_of_group, block).ok());
+    let shapes = levels.filter_map(|level| config.spans(level));
     let covered = shapes.map(Geometry::redundancy).min().unwrap_or(0);
     let place = |at: u64| match at * block >= layout.data_start && layout.is_data(at * block) {
         true => at,
@@ -371,11 +377,7 @@ pub fn next_to_go(
     sound: &[bool],
     prng: &mut Prng,
 ) -> Vec<Rc<Media>> {
-    let Ok(geometry) = Geometry::of(
-        config.pool.level,
-        config.drives_of_group,
-        BLOCK_BYTES as u64,
-    ) else {
+    let Some(geometry) = config.spans(config.pool.level) else {
         return Vec::new();
     };
     let first = prng.below(config.groups as u64) as usize * config.drives_of_group;

@@ -5,8 +5,8 @@
 
 use crate::agreement;
 use crate::session::Session;
-use engine::pool::MemberInfo;
 use engine::pool::maintenance::Rates;
+use engine::pool::{MemberInfo, PlaceCounts};
 use engine::{Lane, MemberState, PoolInfo, World};
 use std::time::Duration;
 use world_sim::SimWorld;
@@ -57,6 +57,13 @@ pub async fn everything(session: &Session) -> LaneGroups {
     }
     wait(session, "the log does not empty", || {
         session.pool.info().log_used_bytes == 0
+    })
+    .await;
+    wait(session, "places do not go home", || {
+        let groups = session.pool.info().groups;
+        groups
+            .iter()
+            .all(|group| group.places == PlaceCounts::default())
     })
     .await;
     expected

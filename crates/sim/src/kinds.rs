@@ -36,6 +36,8 @@ pub(crate) struct Kind {
     pub volumes: Option<u64>,
     /// Level and drives of its groups.
     pub shape: Option<(Level, u64)>,
+    /// Its groups have distributed spares.
+    pub spread: bool,
 }
 
 impl Kind {
@@ -44,9 +46,10 @@ impl Kind {
         let losses = has(Theme::Losses) || has(Theme::Labels);
         let turns = has(Theme::Turns) || losses || has(Theme::Tails);
         Kind {
-            damage: turns || has(Theme::Departures),
+            damage: turns || has(Theme::Departures) || has(Theme::Spread),
             sound: has(Theme::Rebuilds) || has(Theme::Lanes),
             turns,
+            spread: has(Theme::Spread),
             leave: has(Theme::Departures),
             alone: losses || has(Theme::Tails) || has(Theme::Lanes),
             spares: if has(Theme::Rebuilds) { 2 } else { 0 },

@@ -13,9 +13,10 @@ use array::pool::{Pool, emptiest_lane};
 use array::shard::ShardState;
 use base::Uuid;
 use engine::pool::{AttributesChange, Event, Holdings, Taking, VolumeChange};
+use engine::raid::Protection;
 use engine::volume::VolumeProperties;
 use engine::{
-    Lane, Level, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
+    Lane, NamedDrive, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
 };
 use futures_util::future::join_all;
 use std::cell::RefCell;
@@ -124,14 +125,14 @@ impl Lanes {
     ) -> Result<Lanes, NotOpen> {
         let mut doors = drives.iter().map(Door::from);
         let mut group = || doors.by_ref().take(config.drives_of_group).collect();
-        let mut groups: Vec<(Level, Vec<Door>)> = (0..config.groups)
-            .map(|_| (config.pool.level, group()))
+        let mut groups: Vec<(Protection, Vec<Door>)> = (0..config.groups)
+            .map(|_| (config.protection(), group()))
             .collect();
         let spares: Vec<Door> = doors.by_ref().take(config.spares).collect();
         let mut spec = config.pool.clone();
         if let Some((level, drives, true)) = config.log_group {
             spec.log_group = Some(groups.len());
-            groups.push((level, doors.by_ref().take(drives).collect()));
+            groups.push((level.into(), doors.by_ref().take(drives).collect()));
         }
         let shards = OpeningShards::of(world, config);
         let created = in_one_task(&shards.states, async |handles| {

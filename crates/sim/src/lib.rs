@@ -38,6 +38,7 @@ pub mod initiators;
 mod kinds;
 pub mod lanes;
 pub mod moves;
+mod next_drives;
 mod opening;
 pub mod operations;
 pub mod oracle;

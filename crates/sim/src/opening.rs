@@ -5,7 +5,7 @@ use crate::config::Theme;
 use crate::damage;
 use crate::lanes::{Lanes, NamedMedia};
 use crate::scenario::OnMedia;
-use base::{BLOCK_BYTES, Prng};
+use base::Prng;
 use engine::pool::METADATA_COPIES;
 use engine::raid::Geometry;
 use engine::{PoolError, PoolErrorKind, World};
@@ -209,13 +209,16 @@ impl Boot {
     /// where there are several spans, perhaps all that carry metadata.
     fn may_be_refused(&self, away: &[Rc<Media>]) -> bool {
         let (books, config) = (&self.books, &self.books.config);
-        let unit = BLOCK_BYTES as u64;
-        let Ok(shape) = Geometry::of(config.pool.level, config.drives_of_group, unit) else {
+        let Some(shape) = config.spans(config.pool.level) else {
             return true;
         };
         let (media, struck) = (books.media.borrow(), books.struck.borrow());
+        let replaced = books.replaced.borrow();
         let is_out = |one: &Rc<Media>| {
-            struck.contains(&one.spec().name) || away.iter().any(|away| Rc::ptr_eq(away, one))
+            // What it held is on others.
+            let is_needed = !replaced.contains(&one.spec().name);
+            is_needed && struck.contains(&one.spec().name)
+                || away.iter().any(|away| Rc::ptr_eq(away, one))
         };
         let places = config.groups * config.drives_of_group;
         let out: Vec<bool> = media[..places].iter().map(is_out).collect();
@@ -317,7 +320,8 @@ impl Boot {
     fn too_few(&self, geometry: &Geometry) -> Vec<usize> {
         let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
         let mut missing: Vec<usize> = geometry.span_places(span).collect();
-        while missing.len() > geometry.redundancy() + 1 {
+        let spares = self.books.config.spread.map_or(0, |spread| spread.spares);
+        while missing.len() > geometry.redundancy() + usize::from(spares) + 1 {
             let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
             missing.swap_remove(at);
         }
@@ -326,9 +330,8 @@ impl Boot {
 
     /// Without more drives of a span than it can lose, a pool is not opened.
     async fn open_with_too_few(&self) {
-        let level = self.books.config.pool.level;
-        let drives = self.books.config.drives_of_group;
-        let Ok(geometry) = Geometry::of(level, drives, BLOCK_BYTES as u64) else {
+        let config = &self.books.config;
+        let Some(geometry) = config.spans(config.pool.level) else {
             return;
         };
         let missing = self.too_few(&geometry);

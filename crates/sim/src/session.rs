@@ -57,6 +57,8 @@ pub struct Books {
     pub later: RefCell<Vec<Rc<Media>>>,
     /// Whether the adding of the group in `later` has begun.
     pub later_begun: Cell<bool>,
+    /// Drives that have failed, and of which other drives of their groups hold everything.
+    pub replaced: RefCell<BTreeSet<String>>,
     /// Drives that were offered and refused.
     pub refused: RefCell<BTreeSet<String>>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
@@ -87,6 +89,7 @@ impl Books {
             logs: RefCell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),
+            replaced: RefCell::default(),
             refused: RefCell::default(),
             beyond: Cell::new(false),
             oracle: RefCell::default(),

@@ -5,11 +5,11 @@
 
 use crate::config::Theme;
 use crate::copied_drives;
+use crate::next_drives;
 use crate::regroup;
 use crate::session::Session;
 use array::error::ArrayErrorKind;
 use base::{BLOCK_BYTES, Prng};
-use engine::raid::Geometry;
 use engine::{MemberState, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -20,7 +20,7 @@ use world_sim::{Faults, Media};
 type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 
 /// The tasks of all themes that have one, by name.
-fn all() -> [(Theme, &'static str, Task); 12] {
+fn all() -> [(Theme, &'static str, Task); 13] {
     [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
@@ -51,6 +51,9 @@ fn all() -> [(Theme, &'static str, Task); 12] {
         }),
         (Theme::CopyCuts, "copied drives", |s, p| {
             copied_drives::copy(s, p).boxed_local()
+        }),
+        (Theme::Spread, "next drives", |s, p| {
+            next_drives::lose(s, p).boxed_local()
         }),
     ]
 }
@@ -351,9 +354,8 @@ fn to_lose(session: &Session, prng: &mut Prng) -> Vec<Rc<Media>> {
     for last in (1..media.len()).rev() {
         media.swap(last, prng.below(last as u64 + 1) as usize);
     }
-    let unit = BLOCK_BYTES as u64;
-    let shape = Geometry::of(config.pool.level, config.drives_of_group, unit);
-    let (Ok(shape), false) = (shape, prng.chance(1, 4)) else {
+    let shape = config.spans(config.pool.level);
+    let (Some(shape), false) = (shape, prng.chance(1, 4)) else {
         return media;
     };
     let all = session.books.media.borrow();

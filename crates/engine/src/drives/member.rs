@@ -589,7 +589,7 @@ impl<W: World> Member<W> {
     }
 
     /// Whether its world has this bug.
-    pub(super) fn planted(&self, bug: &'static str) -> bool {
+    pub(crate) fn planted(&self, bug: &'static str) -> bool {
         self.world.planted(bug)
     }
 

@@ -131,11 +131,20 @@ impl<W: World> Group<W> {
         let is_gone = |place: usize| places.contains(&place) || !self.place(place).is_whole();
         let gone: Vec<bool> = (0..self.drives()).map(is_gone).collect();
         let count = gone.iter().filter(|gone| **gone).count();
+        if self.is_planted("loss of a spread group judged by its spares") {
+            return true;
+        }
         let (mut zones, settles) = (zones, self.settling.get() > 0);
         zones.all(|zone| {
             let few = count <= zone.shape.geometry.redundancy() && !settles;
             few || zone.survives_without(&gone)
         })
+    }
+
+    /// Whether its world has this bug.
+    fn is_planted(&self, bug: &'static str) -> bool {
+        let places = self.places.borrow();
+        places.first().is_some_and(|member| member.planted(bug))
     }
 
     /// Which of its drives hold all that they should, by place.
@@ -457,7 +466,8 @@ impl<W: World> Zone<W> {
     /// The drives that get what is written to a place: the one that it stands on, and the one that it
     /// goes to, those of them that are in use.
     pub fn takers(&self, place: usize) -> impl Iterator<Item = Rc<Member<W>>> + use<W> {
-        let to = match self.moves.borrow().is_empty() {
+        let is_alone = self.moves.borrow().is_empty();
+        let to = match is_alone || self.group.is_planted("place on its way gets no writes") {
             true => None,
             false => self.move_of(place).map(|to| Rc::clone(&to.to)),
         };
@@ -472,7 +482,10 @@ impl<W: World> Zone<W> {
     /// move is given up then, and the drive has missed nothing of its own.
     pub fn gives_up_move(&self, place: usize, member: &Rc<Member<W>>) -> bool {
         let found = self.move_of(place);
-        let found = found.filter(|to| Rc::ptr_eq(&to.to, member) && !to.is_settling());
+        let is_hidden = |to: &PlaceMove<W>| {
+            !to.is_settling() || member.planted("fault of a place that settles hidden")
+        };
+        let found = found.filter(|to| Rc::ptr_eq(&to.to, member) && is_hidden(to));
         if let Some(found) = &found {
             self.end_move(found);
         }
