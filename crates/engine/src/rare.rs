@@ -160,6 +160,7 @@ pub const MARKS: &[&str] = &[
 /// simulator checks.
 pub const BUGS: &[&str] = &[
     "place on its way gets no writes",
+    "parity on its way left as it was",
     "fault of a place that settles hidden",
     "loss of a spread group judged by its spares",
     "move of a place skips the last stripe",

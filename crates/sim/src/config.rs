@@ -68,6 +68,8 @@ pub enum Theme {
     Lanes,
     /// Groups with distributed spares; once what a failed drive held is on these, others fail.
     Spread,
+    /// As `Spread`, and the power goes soon after a place came to stand on another drive.
+    SpreadCuts,
     /// The run of initiators, of every seed, and no other; its pools run full.
     Initiators,
     /// The run of hosts with paths, of every seed, and no other.
@@ -115,6 +117,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Scans, 0),
     (Theme::Lanes, 0),
     (Theme::Spread, 0),
+    (Theme::SpreadCuts, 0),
     (Theme::Initiators, 0),
     (Theme::Paths, 0),
     (Theme::Operations, 0),
@@ -423,7 +426,9 @@ impl Config {
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans | Theme::Lanes => true,
-            Theme::Spread => self.spread.is_some() && self.damage && !self.turns,
+            Theme::Spread | Theme::SpreadCuts => {
+                self.spread.is_some() && self.damage && !self.turns
+            }
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators | Theme::Paths => false,
             Theme::Operations | Theme::Drives | Theme::Pools | Theme::Sites => false,

@@ -44,12 +44,13 @@ impl Kind {
     pub(crate) fn of(themes: &BTreeSet<Theme>) -> Kind {
         let has = |theme| themes.contains(&theme);
         let losses = has(Theme::Losses) || has(Theme::Labels);
+        let spread = has(Theme::Spread) || has(Theme::SpreadCuts);
         let turns = has(Theme::Turns) || losses || has(Theme::Tails);
         Kind {
-            damage: turns || has(Theme::Departures) || has(Theme::Spread),
+            damage: turns || has(Theme::Departures) || spread,
             sound: has(Theme::Rebuilds) || has(Theme::Lanes),
             turns,
-            spread: has(Theme::Spread),
+            spread,
             leave: has(Theme::Departures),
             alone: losses || has(Theme::Tails) || has(Theme::Lanes),
             spares: if has(Theme::Rebuilds) { 2 } else { 0 },
@@ -168,11 +169,13 @@ impl Config {
     pub(crate) fn cuts(&self) -> Option<(&'static [&'static str], u64, u64)> {
         let lost: &[&str] = &["drive expelled", "drive given up"];
         let copied: &[&str] = &["copy of a drive begins", "copy of a drive ends"];
+        let moved: &[&str] = &["place moved to another drive"];
         match () {
             () if self.has(Theme::Losses) => Some((lost, 1, 7)),
             () if self.has(Theme::Labels) => Some((lost, 1, 9)),
             () if self.has(Theme::Tails) => Some((&["log tail moves"], 8, 9)),
             () if self.has(Theme::CopyCuts) => Some((copied, 2, 10)),
+            () if self.has(Theme::SpreadCuts) => Some((moved, 3, 9)),
             () if self.has(Theme::LogMoves) => Some((&["log moves to another group"], 2, 9)),
             () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
             () => None,

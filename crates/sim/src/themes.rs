@@ -20,7 +20,7 @@ use world_sim::{Faults, Media};
 type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 
 /// The tasks of all themes that have one, by name.
-fn all() -> [(Theme, &'static str, Task); 13] {
+fn all() -> [(Theme, &'static str, Task); 14] {
     [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
@@ -53,6 +53,9 @@ fn all() -> [(Theme, &'static str, Task); 13] {
             copied_drives::copy(s, p).boxed_local()
         }),
         (Theme::Spread, "next drives", |s, p| {
+            next_drives::lose(s, p).boxed_local()
+        }),
+        (Theme::SpreadCuts, "next drives", |s, p| {
             next_drives::lose(s, p).boxed_local()
         }),
     ]

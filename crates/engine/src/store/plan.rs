@@ -253,11 +253,15 @@ impl<W: World> Store<W> {
         };
         let changes = |fate: Fate| matches!(fate, Fate::Over | Fate::Cleared);
         let parities: Vec<usize> = self.parities(job).into_iter().flatten().collect();
-        // A parity drive that takes writes and can't be read (it is being rebuilt)
-        // must get parity reckoned anew.
+        // A parity drive that takes writes and can't be read (it is being rebuilt, or the place of one
+        // that is lost goes there) must get parity reckoned anew.
+        let takes = |place: usize| match self.world.planted("parity on its way left as it was") {
+            true => zone.place(place).is_writable(),
+            false => zone.takers(place).next().is_some(),
+        };
         let steady = parities
             .iter()
-            .all(|place| readable(*place) || !zone.place(*place).is_writable());
+            .all(|place| readable(*place) || !takes(*place));
         let modify = !unknown && steady && !fates.contains(&Fate::Dropped) && all(&changes);
         let readable_parities = parities.iter().filter(|place| readable(**place)).count();
         let modify_reads = fates.iter().filter(|fate| changes(**fate)).count() + readable_parities;
