@@ -353,6 +353,7 @@ fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String> {
     let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
         index: group.index,
         level: group.level,
+        spread: group.spread,
         role: group.role,
         drives: names(&group.members),
         leaves: group.leaving,

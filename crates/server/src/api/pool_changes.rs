@@ -88,12 +88,14 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
     let of_pool = level(&create.level)?;
     let mut groups = vec![Group {
         level: of_pool,
+        spread: None,
         role: GroupRole::Data,
         drives: take(create.drives)?,
     }];
     for group in create.groups {
         groups.push(Group {
             level: group.level.as_deref().map_or(Ok(of_pool), level)?,
+            spread: None,
             role: role(group.role.as_deref())?,
             drives: take(group.drives)?,
         });

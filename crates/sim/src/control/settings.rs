@@ -44,6 +44,7 @@ pub(crate) fn settings(
             groups: vec![Group {
                 role: engine::GroupRole::Data,
                 level: spec.level,
+                spread: None,
                 drives: names,
             }],
             cache_bytes: 0,
