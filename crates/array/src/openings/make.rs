@@ -150,7 +150,7 @@ impl<W: World> Openings<W> {
         let mut groups = Vec::new();
         for group in &pool.groups {
             let rest = drives.split_off(group.drives.len().min(drives.len()));
-            groups.push((group.level, std::mem::replace(&mut drives, rest)));
+            groups.push((group.protection(), std::mem::replace(&mut drives, rest)));
         }
         let (groups, spares) = (groups, drives);
         let created = lanes.create(spec, &groups, &spares).await;

@@ -36,7 +36,9 @@ fn absent<W: World>(
             what,
             how: format!(
                 "level {}; drives {}",
-                pool.groups.first().map_or("", |group| group.level.as_str()),
+                pool.groups
+                    .first()
+                    .map_or_else(String::new, |group| group.protection().to_string()),
                 pool.drives().cloned().collect::<Vec<_>>().join(", ")
             ),
         },

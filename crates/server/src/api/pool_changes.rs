@@ -10,7 +10,7 @@ use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use site::{Background, DriveSource, Group, GroupRole, Level};
+use site::{Background, DriveSource, Group, GroupRole, Level, Spread, SpreadKeys};
 use std::sync::Arc;
 
 /// Makes a pool of drives that hold nothing. Drives are files or devices in the directories that the
@@ -86,17 +86,21 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
         Ok(names)
     };
     let of_pool = level(&create.level)?;
+    let keys = (create.stripe_width, create.distributed_spares);
     let mut groups = vec![Group {
         level: of_pool,
-        spread: None,
+        spread: spread(keys, of_pool, GroupRole::Data)?,
         role: GroupRole::Data,
         drives: take(create.drives)?,
     }];
     for group in create.groups {
+        let level = group.level.as_deref().map_or(Ok(of_pool), level)?;
+        let role = role(group.role.as_deref())?;
+        let keys = (group.stripe_width, group.distributed_spares);
         groups.push(Group {
-            level: group.level.as_deref().map_or(Ok(of_pool), level)?,
-            spread: None,
-            role: role(group.role.as_deref())?,
+            level,
+            spread: spread(keys, level, role)?,
+            role,
             drives: take(group.drives)?,
         });
     }
@@ -159,6 +163,20 @@ pub(super) fn level(text: &str) -> Result<Level, Refusal> {
             .join(", ");
         Refusal::invalid(format!("level: found {text:?}; allowed: {known}"))
     })
+}
+
+/// How a group is wider than its stripes, by its two keys.
+fn spread(
+    (stripe_width, distributed_spares): (Option<u8>, Option<u8>),
+    level: Level,
+    role: GroupRole,
+) -> Result<Option<Spread>, Refusal> {
+    let keys = SpreadKeys {
+        stripe_width,
+        distributed_spares,
+    };
+    let spread = keys.spread(level, role);
+    spread.map_err(|wrong| Refusal::invalid(wrong.to_string()))
 }
 
 /// What a group is for; data unless said otherwise.

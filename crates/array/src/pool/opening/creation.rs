@@ -9,7 +9,8 @@ use super::{NotOpened, Opening, PoolDrive, bring_home, doors};
 use crate::shard::ShardState;
 use engine::lane::LaneSlot;
 use engine::pool::{PoolInfo, PoolSpec};
-use engine::{Lane, Level, World};
+use engine::raid::Protection;
+use engine::{Lane, World};
 use std::rc::Rc;
 
 impl<W: World> Opening<W> {
@@ -21,10 +22,14 @@ impl<W: World> Opening<W> {
     pub async fn create<D: PoolDrive<W>>(
         &self,
         spec: &PoolSpec,
-        groups: &[(Level, Vec<D>)],
+        groups: &[(impl Into<Protection> + Copy, Vec<D>)],
         spares: &[D],
     ) -> Result<PoolInfo, NotOpened> {
-        let created = self.create_lanes(spec, groups, spares).await;
+        let groups = groups.iter();
+        let groups: Vec<(Protection, Vec<D>)> = groups
+            .map(|(of, drives)| ((*of).into(), drives.clone()))
+            .collect();
+        let created = self.create_lanes(spec, &groups, spares).await;
         if created.is_err() {
             // The failure says why there is no pool.
             let _ = self.close().await;
@@ -35,7 +40,7 @@ impl<W: World> Opening<W> {
     async fn create_lanes<D: PoolDrive<W>>(
         &self,
         spec: &PoolSpec,
-        groups: &[(Level, Vec<D>)],
+        groups: &[(Protection, Vec<D>)],
         spares: &[D],
     ) -> Result<Vec<PoolInfo>, NotOpened> {
         let slots = LaneSlot::all(self.shards.len() as u16);
@@ -44,7 +49,7 @@ impl<W: World> Opening<W> {
             let (spec, paces) = (spec.clone(), self.paces);
             let (groups, spares) = (groups.to_vec(), spares.to_vec());
             let visit = move |state: Rc<ShardState<W>>| async move {
-                let group = |(level, drives): &(Level, Vec<D>)| (*level, doors(&state, drives));
+                let group = |(of, drives): &(Protection, Vec<D>)| (*of, doors(&state, drives));
                 let groups = groups.iter().map(group).collect();
                 let (world, spares) = (state.world().clone(), doors(&state, &spares));
                 let create = Lane::create_lane(world, slot, spec, groups, spares);
