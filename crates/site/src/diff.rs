@@ -134,10 +134,7 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
                 group.index,
                 other.level.as_str()
             )),
-            Some(other) => {
-                lines.extend(other_role(other, group));
-                lines.extend(other_spread(other, group));
-            }
+            Some(other) => lines.extend(other_keys(other, group)),
             None => {
                 lines.push(not_described(group));
                 continue;
@@ -180,6 +177,11 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
         )
     }));
     lines
+}
+
+fn other_keys(site: &Group, group: &ExistingGroup) -> impl Iterator<Item = String> {
+    let role = other_role(site, group).into_iter();
+    role.chain(other_spread(site, group))
 }
 
 fn other_role(site: &Group, group: &ExistingGroup) -> Option<String> {

@@ -34,7 +34,7 @@ pub struct SpreadKeys {
 /// A key that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongKey {
-    /// `stripe_width` or `distributed_spares`.
+    /// One of the two keys, as the site file and requests have it.
     pub key: &'static str,
     /// What is wrong with it.
     pub found: String,
@@ -74,15 +74,7 @@ impl SpreadKeys {
             }
             (width, Some(spares)) => (width, spares),
         };
-        let of = |what: String| format!("distributed spares of a group of {what}");
-        if matches!(level, Level::Simple | Level::Raid50) {
-            let rule = "level \"10\", \"10x3\", \"5\" or \"6\" with distributed spares";
-            let found = of(format!("level \"{level}\""));
-            return Err(wrong(SPARES, found, rule.to_owned()));
-        }
-        if role == GroupRole::Log {
-            let rule = "a log group without: the logs lie on a few of its drives";
-            let found = of("role \"log\"".to_owned());
+        if let Some((found, rule)) = bare(level, role) {
             return Err(wrong(SPARES, found, rule.to_owned()));
         }
         let width = match (level, width) {
@@ -103,6 +95,17 @@ impl SpreadKeys {
             Some(rule) => Err(wrong(WIDTH, number(width), rule)),
         }
     }
+}
+
+/// What is wrong with distributed spares of a group that can't have any, and what is right.
+fn bare(level: Level, role: GroupRole) -> Option<(String, &'static str)> {
+    let of = |what: String| format!("distributed spares of a group of {what}");
+    if matches!(level, Level::Simple | Level::Raid50) {
+        let rule = "level \"10\", \"10x3\", \"5\" or \"6\" with distributed spares";
+        return Some((of(format!("level \"{level}\"")), rule));
+    }
+    let rule = "a log group without: the logs lie on a few of its drives";
+    (role == GroupRole::Log).then(|| (of("role \"log\"".to_owned()), rule))
 }
 
 fn number(number: u8) -> String {

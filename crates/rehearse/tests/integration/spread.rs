@@ -14,7 +14,7 @@ fn a_drive_that_fails_is_rebuilt_without_a_spare() {
     let fails = "event=[{ at = \"600 ms\", what = \"drive-fails\", drive = \"sas-02\" }]";
     let outcome = run(&plan(&[GROUP, NO_SPARES, fails]), 1).unwrap();
     assert_eq!(outcome.load.total.failed, 0);
-    assert!(outcome.load.total.iops > 0.0);
+    assert!(outcome.load.total.reads_per_s > 0.0);
     let rebuilt = "what group 0 lacks of drive";
     let told = outcome.told.iter().map(|told| told.text.as_str());
     let told: Vec<&str> = told.collect();
@@ -23,9 +23,10 @@ fn a_drive_that_fails_is_rebuilt_without_a_spare() {
 
 #[test]
 fn a_comparison_changes_the_keys() {
-    let wider = plan(&[GROUP, NO_SPARES, "pool.data.groups.0.stripe_width=3"]);
-    let refused = wider.pools[0].groups[0].spread;
-    assert_eq!(refused.map(|spread| spread.width), Some(3));
+    let settings = ["drives=4", "stripe_width=3"].map(|key| format!("pool.data.groups.0.{key}"));
+    let narrower = plan(&[GROUP, NO_SPARES, &settings[0], &settings[1]]);
+    let spread = narrower.pools[0].groups[0].spread;
+    assert_eq!(spread.map(|spread| spread.width), Some(3));
 }
 
 #[test]

@@ -85,12 +85,7 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
             }
             _ => format!("drive {} {word}", member.name),
         };
-        // With its data redundant elsewhere, a drive can wait.
-        let health_of = |member: &MemberInfo| match distributed_spares::make_up_for(info, member) {
-            true => health.min(Health::Attention),
-            false => health,
-        };
-        members.for_each(|member| found.add(health_of(member), named(member)));
+        members.for_each(|member| found.add(weighed(info, member, health), named(member)));
     }
     for spare in &info.spares {
         if let Some(why) = &spare.trouble {
@@ -100,6 +95,14 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
             );
             found.add(Health::Attention, why);
         }
+    }
+}
+
+/// How bad it is that a drive is out of use: with its data redundant elsewhere, it can wait.
+fn weighed(info: &PoolInfo, member: &MemberInfo, health: Health) -> Health {
+    match distributed_spares::make_up_for(info, member) {
+        true => health.min(Health::Attention),
+        false => health,
     }
 }
 
