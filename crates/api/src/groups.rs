@@ -16,6 +16,20 @@ pub struct Group {
     pub role: String,
     /// How it protects what is written to new zones, and a log group the logs.
     pub level: String,
+    /// Drives of a stripe, copies or parity included, if the group has distributed spares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_width: Option<u8>,
+    /// Drives' worth of spare room on all drives of the group, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distributed_spares: Option<u8>,
+    /// Places of zones in use whose drive does not hold what it should: their stripes lack
+    /// redundancy.
+    #[serde(default)]
+    pub lost_places: u64,
+    /// Places of a group with distributed spares that stand on another drive than where they
+    /// belong, while drives are out of use and until they come back.
+    #[serde(default)]
+    pub away_places: u64,
     /// Names of its drives, by place.
     pub drives: Vec<String>,
     /// Zones that it has.
@@ -46,6 +60,16 @@ pub struct GroupAdd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(data|log)$")]
     pub role: Option<String>,
+    /// Drives of a stripe, copies or parity included, in a group with distributed spares: 2 to 32.
+    /// Of levels `10` and `10x3` their copies unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 2, maximum = 32)]
+    pub stripe_width: Option<u8>,
+    /// Drives' worth of spare room on all drives of the group, 1 to 8. The group has a multiple of
+    /// `stripe_width` drives and these more, 64 at most. None unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 8)]
+    pub distributed_spares: Option<u8>,
     /// Its drives, by place.
     pub drives: Vec<DriveAdd>,
     /// It may survive fewer lost drives than the groups of the pool do.

@@ -198,6 +198,16 @@ pub struct PoolCreate {
     pub name: String,
     /// `10`, `10x3`, `5`, `50`, `6` or `simple`.
     pub level: String,
+    /// Drives of a stripe, copies or parity included, in a first group with distributed spares: 2 to 32.
+    /// Of levels `10` and `10x3` their copies unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 2, maximum = 32)]
+    pub stripe_width: Option<u8>,
+    /// Drives' worth of spare room on all drives of the group, 1 to 8. The group has a multiple of
+    /// `stripe_width` drives and these more, 64 at most. None unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 8)]
+    pub distributed_spares: Option<u8>,
     /// The drives of its first group, by place. Files that are not there are made, and need a
     /// size.
     pub drives: Vec<DriveAdd>,

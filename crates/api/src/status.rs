@@ -51,7 +51,7 @@ pub enum Health {
     /// Served with all redundancy; nothing needs attention.
     Ok,
     /// Served, and somebody has to look: a drive is suspect or warns, a pool gets full, blocks were lost,
-    /// a target is withheld.
+    /// a target is withheld, or distributed spares make up for a failed drive.
     Attention,
     /// Served, with less redundancy than it should have: a drive is missing, failed or
     /// being rebuilt.

@@ -29,6 +29,7 @@ mod overcommitment;
 mod pool;
 mod pool_create;
 mod portal;
+mod raid_group;
 mod rehearse;
 mod salvage;
 mod serve;

@@ -5,10 +5,11 @@ use crate::events;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, pairs, percent, span};
 use crate::pool_create;
+use crate::raid_group::{self, SpreadArgs};
 use crate::salvage;
 use crate::status::{closed_lines, word};
 use api::{
-    Background, Cache, CacheChange, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io,
+    Background, Cache, CacheChange, DriveAdd, Event, Fullness, GroupAdd, GroupChange, Io,
     Operations, Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
 };
 use site::{counted, human};
@@ -134,6 +135,8 @@ pub struct GrowArgs {
     /// data [default: data]
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
+    #[command(flatten)]
+    spread: SpreadArgs,
     /// Size of new files [default: that of the pool's largest drive]
     #[arg(long, value_parser = crate::drive::new_size)]
     size: Option<u64>,
@@ -256,6 +259,7 @@ fn grow_pool(client: &Client, args: GrowArgs) -> Result<(), Failure> {
         name,
         level,
         role,
+        spread,
         size,
         force,
         drives,
@@ -265,6 +269,8 @@ fn grow_pool(client: &Client, args: GrowArgs) -> Result<(), Failure> {
     let add = GroupAdd {
         level,
         role,
+        stripe_width: spread.stripe_width,
+        distributed_spares: spread.distributed_spares,
         drives: drives.collect(),
         force,
     };
@@ -384,7 +390,7 @@ fn only_group(pool: &Pool) -> Result<u16, Failure> {
     match pool.groups.as_slice() {
         [group] => Ok(group.index),
         groups => {
-            let lines: Vec<String> = groups.iter().map(group_line).collect();
+            let lines: Vec<String> = groups.iter().map(raid_group::line).collect();
             Err(Failure::Wrong(format!(
                 "--group is missing: give the number of a group of pool {}\n{}",
                 pool.name,
@@ -414,7 +420,7 @@ fn grow(client: &Client, name: &str, add: &GroupAdd, format: Format) -> Result<(
     format.print_text(&pool, |pool| {
         let group = pool.groups.last();
         group.map_or(String::new(), |group| {
-            format!("pool {name} has group {}\n", group_line(group))
+            format!("pool {name} has group {}\n", raid_group::line(group))
         })
     })
 }
@@ -473,7 +479,11 @@ fn show(pool: &Pool, events: &[Event], verbose: bool) -> String {
     ];
     lines.extend(pool.why.iter().map(|why| ("", why.clone())));
     lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
-    lines.extend(pool.groups.iter().map(|group| ("group", group_line(group))));
+    lines.extend(
+        pool.groups
+            .iter()
+            .map(|group| ("group", raid_group::line(group))),
+    );
     lines.extend(drives_out_of_line(pool));
     lines.extend(room(pool));
     lines.push(("scrub", scrub_line(pool)));
@@ -618,30 +628,6 @@ fn last_scrub(pool: &Pool) -> String {
     };
     let ago = span(age_s(last.ended_unix_s));
     format!("the last ended {ago} ago: {found}")
-}
-
-fn group_line(group: &Group) -> String {
-    let level = match group.level.as_str() {
-        "simple" => "simple".to_owned(),
-        level => format!("RAID {level}"),
-    };
-    if group.role == "log" {
-        let leaves = if group.leaving { "; it leaves" } else { "" };
-        let drives = group.drives.join(", ");
-        return format!("{}: {level} of {drives}, for the logs{leaves}", group.index);
-    }
-    let left = match (group.zones_to_move, group.leaving) {
-        (0, false) => String::new(),
-        (left, true) => format!("; it leaves, {left} of them to be emptied first"),
-        (left, false) => format!("; {left} of them of another level, to be emptied"),
-    };
-    format!(
-        "{}: {level} of {}; {} of {} zones in use{left}",
-        group.index,
-        group.drives.join(", "),
-        group.zones_in_use,
-        group.zones
-    )
 }
 
 fn task_line(task: &Task) -> String {

@@ -5,6 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::pool::new_drive;
+use crate::raid_group::SpreadArgs;
 use api::{Pool, PoolCreate, Trashed};
 use site::human;
 
@@ -16,6 +17,8 @@ pub struct CreateArgs {
     /// RAID level: 10, 10x3, 5, 50, 6 or simple
     #[arg(long)]
     level: String,
+    #[command(flatten)]
+    spread: SpreadArgs,
     /// Drives, in order of their places: files, or block devices below /dev
     ///
     /// A file is relative to the data directory or absolute. Ashlar creates it if it does not
@@ -92,6 +95,8 @@ pub fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
         spares: drives(&args.spare),
         name: args.name,
         level: args.level,
+        stripe_width: args.spread.stripe_width,
+        distributed_spares: args.spread.distributed_spares,
         groups: Vec::new(),
         lanes: args.lanes,
         stripe_unit_bytes: args.stripe_unit,

@@ -206,7 +206,8 @@ impl Lanes {
         unfit: Option<Unfit>,
     ) -> Result<(), ArrayError> {
         let new = self.offered(drives, unfit);
-        self.pool.add_group((Some(level), role), &new, true).await
+        let of = (Some(level), site::SpreadKeys::default(), role);
+        self.pool.add_group(of, &new, true).await
     }
 
     /// Gives a group another level, in every lane that can.

@@ -134,11 +134,7 @@ pub(crate) async fn open_lanes(
     in_one_task(&homes, async |handles| {
         let opening = Opening::new(spec.name.clone(), handles).paced(paces);
         match first {
-            true => {
-                opening
-                    .create(spec, &[(spec.level.into(), drives)], &[])
-                    .await
-            }
+            true => opening.create(spec, &[(spec.level, drives)], &[]).await,
             false => opening.open(&drives).await,
         }
     })

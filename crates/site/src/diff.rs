@@ -7,6 +7,7 @@
 //! the like lose nothing and are applied without being compared here.
 
 use crate::types::{Group, Pool, Provisioning, Site};
+use engine::raid::Spread;
 use engine::{GroupRole, Level};
 
 /// A volume that exists.
@@ -105,6 +106,8 @@ pub struct ExistingGroup {
     pub index: u16,
     /// How it protects new zones.
     pub level: Level,
+    /// How it is wider than its stripes, if it is: with distributed spares.
+    pub spread: Option<Spread>,
     /// Whether it is for data or for the logs.
     pub role: GroupRole,
     /// Names of its drives.
@@ -131,7 +134,7 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
                 group.index,
                 other.level.as_str()
             )),
-            Some(other) => lines.extend(other_role(other, group)),
+            Some(other) => lines.extend(other_keys(other, group)),
             None => {
                 lines.push(not_described(group));
                 continue;
@@ -176,11 +179,44 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
     lines
 }
 
+fn other_keys(site: &Group, group: &ExistingGroup) -> impl Iterator<Item = String> {
+    let role = other_role(site, group).into_iter();
+    role.chain(other_spread(site, group))
+}
+
 fn other_role(site: &Group, group: &ExistingGroup) -> Option<String> {
     let (index, role) = (group.index, group.role.as_str());
     let differs = site.role != group.role;
     differs
         .then(|| format!("group {index} is for {role}: write role = \"{role}\" in the site file"))
+}
+
+fn other_spread(site: &Group, group: &ExistingGroup) -> Option<String> {
+    let index = group.index;
+    let (there, wanted) = (keys_of(group.spread), keys_of(site.spread));
+    match (group.spread, site.spread) {
+        (there, wanted) if there == wanted => None,
+        (None, _) => Some(format!(
+            "group {index} has no distributed spares, the site file says {wanted}: remove both \
+             there (what is on the drives counts)"
+        )),
+        (Some(_), None) => Some(format!(
+            "group {index} has distributed spares, and the site file says nothing of them: write \
+             {there} there (what is on the drives counts)"
+        )),
+        (Some(_), Some(_)) => Some(format!(
+            "group {index} has {there}, the site file says {wanted}: write the former there (what \
+             is on the drives counts)"
+        )),
+    }
+}
+
+/// The keys of a group with distributed spares, as the site file has them.
+fn keys_of(spread: Option<Spread>) -> String {
+    let keys = spread.map(|Spread { width, spares }| {
+        format!("stripe_width = {width} and distributed_spares = {spares}")
+    });
+    keys.unwrap_or_default()
 }
 
 fn not_described(group: &ExistingGroup) -> String {
@@ -189,9 +225,13 @@ fn not_described(group: &ExistingGroup) -> String {
         GroupRole::Data => "",
         GroupRole::Log => " and role \"log\"",
     };
+    let spread = match group.spread {
+        None => String::new(),
+        spread => format!(" with {}", keys_of(spread)),
+    };
     format!(
         "group {} of {drives} is not in the site file: describe its drives there, and the group as \
-         [[pool.group]] of level \"{level}\"{role}",
+         [[pool.group]] of level \"{level}\"{role}{spread}",
         group.index
     )
 }

@@ -12,9 +12,11 @@ use crate::plan::{
 use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use crate::read::{LEVEL_RULE, level_of, name, role, size_of, tables, whole};
 use crate::size::SIZE_RULE;
+use crate::spread;
 use crate::table::{Row, TableReader};
 use crate::types::Provisioning;
 use engine::Level;
+use engine::raid::spread::SPREAD_DRIVES_MAX;
 use std::time::Duration;
 use toml::de::DeValue;
 
@@ -331,13 +333,16 @@ pub(crate) fn pool(reader: &mut TableReader<'_, '_>) -> PoolHardware {
 
 fn groups(mut reader: TableReader<'_, '_>) -> Row<Groups> {
     let level = reader.required("level", LEVEL_RULE, level_of);
-    let rule = "a whole number from 1 to 32";
-    let drives = reader.required("drives", rule, |value| between(value, 1, 32));
+    let rule = format!("a whole number from 1 to {SPREAD_DRIVES_MAX}");
+    let most = SPREAD_DRIVES_MAX as u16;
+    let drives = reader.required("drives", &rule, |value| between(value, 1, most));
     let count = count(&mut reader, 1_000);
     let from = word(&mut reader, "from", "the name of a lot of drives");
     let role = role(&mut reader);
+    let spread = spread::spread(&mut reader, level, role);
     let groups = Groups {
         level: level.unwrap_or(Level::Simple),
+        spread,
         role,
         drives: drives.unwrap_or(1),
         count,

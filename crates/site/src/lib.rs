@@ -28,6 +28,7 @@ mod secret;
 mod settings;
 mod size;
 mod span;
+mod spread;
 mod table;
 mod types;
 mod volumes;
@@ -43,6 +44,8 @@ pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
 pub use engine::GroupRole;
 /// How a RAID group protects data.
 pub use engine::Level;
+/// How a RAID group is wider than its stripes.
+pub use engine::raid::Spread;
 pub use limits::CONNECTION_MEMORY_BYTES_MIN;
 pub use loads::{CAPTURE_VERSION, RATE_MAX, RATE_MIN};
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
@@ -54,6 +57,7 @@ pub use size::{
     human, human_pair, is_volume_size, parse as parse_size, parse_offset,
 };
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
+pub use spread::{SpreadKeys, WrongKey};
 pub use types::{
     Api, Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group,
     Host, HostGroup, Images, Initiators, LUNS_MAX, Limits, Pool, Portal, Provisioning,

@@ -10,6 +10,7 @@ use crate::limits;
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 use crate::size::{self, DRIVE_SIZES, SIZE_RULE, SizeLimits};
 use crate::span::{self, SPAN_RULE};
+use crate::spread::{self, SPREAD_KEYS};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Chap, ConsistencyGroup, Drive, DriveSource, Export, Group, Host, HostGroup,
@@ -17,6 +18,7 @@ use crate::types::{
     SCRUB_DAYS_MAX, Site, TimeLimit, Vm, Volume,
 };
 use crate::volumes;
+use engine::raid::Protection;
 use engine::{GroupRole, Level};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Component, Path, PathBuf};
@@ -371,7 +373,7 @@ pub(crate) fn level_of(value: &DeValue<'_>) -> Option<Level> {
 fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let name = name(&mut reader, "name");
     let modelled = hardware::pool(&mut reader);
-    let (level, drives, spares) = pool_drives(&mut reader);
+    let (first, drives, spares) = pool_drives(&mut reader);
     let stripe_unit_bytes = power_of_two(&mut reader, "stripe_unit", 4 << 10, 1 << 20);
     let page_bytes = power_of_two(&mut reader, "page", 4 << 10, 16 << 20);
     let cache_rule = format!("\"none\", or {SIZE_RULE}, up to \"1 TiB\"");
@@ -396,8 +398,8 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let alarm_at = reader.optional("alarm_at", &alarm_rule, |value| {
         percent(value).filter(|percent| *percent >= least)
     });
-    let more = more_groups(&mut reader, level);
-    let first = Group::of_data(level, drives);
+    let more = more_groups(&mut reader);
+    let first = Group::of_data(first, drives);
     let usual = Pool::usual();
     let pool = Pool {
         name,
@@ -445,19 +447,22 @@ fn background_limits(
     (rates, (rebuild_hours, scrub_days), background)
 }
 
-/// The groups of a pool after the first, whose level is `level`.
-fn more_groups(reader: &mut TableReader<'_, '_>, level: Level) -> Vec<Row<Group>> {
+/// The groups of a pool after the first.
+fn more_groups(reader: &mut TableReader<'_, '_>) -> Vec<Row<Group>> {
     // Groups out of lots have no level of the pool beside them.
-    let of_pool = reader.line_of("groups").is_none().then_some(level);
+    let of_pool = match reader.line_of("groups") {
+        Some(_) => None,
+        None => Some(reader.text("level").and_then(Level::parse)),
+    };
     let tables = reader.tables("group").into_iter();
     tables
         .map(|table| group(reader.nested("pool.group", table), of_pool))
         .collect()
 }
 
-/// Level and drives of the first group, and spares, of a pool that names its drives; nothing of
+/// Protection and drives of the first group, and spares, of a pool that names its drives; nothing of
 /// one that takes them from lots.
-fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<String>) {
+fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Protection, Vec<String>, Vec<String>) {
     let rule = drives_rule();
     let is_of_lots = reader.line_of("groups").is_some();
     let level = match is_of_lots {
@@ -478,7 +483,12 @@ fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<Str
         }
         false => reader.list_if_there("spares", &format!("{rule}; {of_lots}"), is_name),
     };
-    for key in ["level", "drives"] {
+    let spread = match is_of_lots {
+        true => spread::not_here(reader),
+        false => spread::spread(reader, level, GroupRole::Data),
+    };
+    let of_first = ["level", "drives"].into_iter().chain(SPREAD_KEYS);
+    for key in of_first {
         if let Some(line) = reader.line_of(key).filter(|_| is_of_lots) {
             let rule = "level and drives by their names, or groups out of lots";
             reader.report(line, key, format!("{key} beside groups"), rule);
@@ -486,7 +496,7 @@ fn pool_drives(reader: &mut TableReader<'_, '_>) -> (Level, Vec<String>, Vec<Str
     }
     let level = level.unwrap_or(Level::Simple);
     (
-        level,
+        Protection { level, spread },
         drives.unwrap_or_default(),
         spares.unwrap_or_default(),
     )
@@ -527,16 +537,22 @@ fn time_limit(
     })
 }
 
-/// A group after the first; its level is the pool's unless it has its own.
-fn group(mut reader: TableReader<'_, '_>, of_pool: Option<Level>) -> Row<Group> {
+/// A group after the first; its level is the pool's, where that could be read, unless it has its own.
+fn group(mut reader: TableReader<'_, '_>, of_pool: Option<Option<Level>>) -> Row<Group> {
     let own = match of_pool {
         Some(_) => reader.optional("level", LEVEL_RULE, level_of),
         None => reader.required("level", LEVEL_RULE, level_of),
     };
     let role = role(&mut reader);
+    let level = match reader.line_of("level") {
+        Some(_) => own,
+        None => of_pool.flatten(),
+    };
+    let spread = spread::spread(&mut reader, level, role);
     let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
     reader.finish(Group {
-        level: own.or(of_pool).unwrap_or(Level::Simple),
+        level: own.or(of_pool.flatten()).unwrap_or(Level::Simple),
+        spread,
         role,
         drives: drives.unwrap_or_default(),
     })

@@ -6,10 +6,12 @@ use crate::diagnostic::Diagnostic;
 use crate::logs;
 use crate::read::{PoolRow, Rows};
 use crate::size;
+use crate::spread;
 use crate::table::Row;
 use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
 use crate::volumes;
 use engine::pool::{PoolError, PoolErrorKind, PoolSpec, planned_capacity_bytes};
+use engine::raid::Protection;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -157,7 +159,7 @@ struct Described<'a> {
     key: &'static str,
     /// The line of its list of drives, when that was read well.
     line: Option<usize>,
-    /// Whether its level was read well.
+    /// Whether its level was read well, and what says how it is wider than its stripes.
     level_known: bool,
     /// The line of each drive.
     lines: Vec<usize>,
@@ -174,14 +176,15 @@ fn described(pool: &Row<PoolRow>) -> Vec<Described<'_>> {
         group: &groups[0],
         key: "pool.drives",
         line: pool.line("drives"),
-        level_known,
+        level_known: level_known && spread::is_known(pool, groups[0].spread),
         lines: lines(&groups[0], &|index| pool.element_line("drives", index)),
     }];
     all.extend(pool.item.more.iter().map(|row| Described {
         group: &row.item,
         key: "pool.group.drives",
         line: row.line("drives"),
-        level_known: level_known || row.line("level").is_some(),
+        level_known: (level_known || row.line("level").is_some())
+            && spread::is_known(row, row.item.spread),
         lines: lines(&row.item, &|index| row.element_line("drives", index)),
     }));
     all
@@ -257,12 +260,12 @@ fn members<'a>(
 fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
     for pool in &rows.pools {
         for group in described(pool) {
-            let (level, count) = (group.group.level, group.group.drives.len());
+            let (of, count) = (group.group.protection(), group.group.drives.len());
             if let Some(line) = group.line
                 && group.level_known
-                && level.data_drives(count).is_none()
+                && of.data_drives(count).is_none()
             {
-                let allowed = level.drives_rule().to_owned();
+                let allowed = of.drives_rule();
                 push(found, line, group.key, plural(count, "drive"), allowed);
             }
         }
@@ -388,8 +391,8 @@ pub(crate) fn planned(
         groups.push(shape(rows, &group)?);
     }
     let item = &pool.item.pool;
-    let (level, ..) = *groups.first()?;
-    let mut spec = PoolSpec::new(&item.name, level);
+    let (first, ..) = *groups.first()?;
+    let mut spec = PoolSpec::new(&item.name, first.level);
     spec.stripe_unit_bytes = item.stripe_unit_bytes;
     spec.page_bytes = item.page_bytes;
     spec.log_bytes = log_bytes;
@@ -404,10 +407,10 @@ pub(crate) fn planned(
     Some(before.map(|before| before.max(*bytes)).or(planned))
 }
 
-/// Level, number of drives and capacity of the smallest.
-fn shape(rows: &Rows, group: &Described<'_>) -> Option<(engine::pool::Level, usize, u64)> {
+/// Protection, number of drives and capacity of the smallest.
+fn shape(rows: &Rows, group: &Described<'_>) -> Option<(Protection, usize, u64)> {
     group.line.filter(|_| group.level_known)?;
-    let level = group.group.level;
+    let of = group.group.protection();
     let mut smallest = u64::MAX;
     for name in &group.group.drives {
         let drive = rows
@@ -420,7 +423,7 @@ fn shape(rows: &Rows, group: &Described<'_>) -> Option<(engine::pool::Level, usi
             DriveSource::Device { .. } => return None,
         }
     }
-    Some((level, group.group.drives.len(), smallest))
+    Some((of, group.group.drives.len(), smallest))
 }
 
 fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {

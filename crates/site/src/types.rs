@@ -3,6 +3,7 @@
 use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
+use engine::raid::{Protection, Spread};
 use engine::{GroupRole, Level};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -230,6 +231,8 @@ impl DriveSource {
 pub struct Group {
     /// How it protects data against failing drives.
     pub level: Level,
+    /// How it is wider than its stripes, if it is: with distributed spares.
+    pub spread: Option<Spread>,
     /// Whether it is for data or for the logs.
     pub role: GroupRole,
     /// Names of its drives.
@@ -238,11 +241,21 @@ pub struct Group {
 
 impl Group {
     /// A group for data.
-    pub fn of_data(level: Level, drives: Vec<String>) -> Self {
+    pub fn of_data(protection: impl Into<Protection>, drives: Vec<String>) -> Self {
+        let Protection { level, spread } = protection.into();
         Group {
             level,
+            spread,
             role: GroupRole::Data,
             drives,
+        }
+    }
+
+    /// Its level, and how it is wider than its stripes.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            level: self.level,
+            spread: self.spread,
         }
     }
 }

@@ -177,6 +177,11 @@ fn pool(pool: &Pool, file: &mut Writer) {
 
 fn group(group: &Group, file: &mut Writer) {
     file.text("level", group.level.as_str());
+    file.number("stripe_width", group.spread.map(|spread| spread.width));
+    file.number(
+        "distributed_spares",
+        group.spread.map(|spread| spread.spares),
+    );
     if group.role != GroupRole::Data {
         file.text("role", group.role.as_str());
     }

@@ -228,7 +228,7 @@ cases! {
         ["t.toml:25: pool.group.drives: found \"d7\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)",
          "t.toml:25: pool.group.drives: found 1 drive; allowed: an even number of drives, 2 to 32, for level \"10\""];
     group_with_a_name: "page = \"256 KiB\"\n" => "[[pool.group]]\nname = \"g\"\ndrives = [\"d0\", \"d1\"]\n",
-        ["t.toml:25: pool.group.name: found a key that isn't known; allowed: level, role, drives",
+        ["t.toml:25: pool.group.name: found a key that isn't known; allowed: level, role, stripe_width, distributed_spares, drives",
          "t.toml:26: pool.group.drives: found \"d0\", which this pool lists already; allowed: each drive once",
          "t.toml:26: pool.group.drives: found \"d1\", which this pool lists already; allowed: each drive once"];
     cache_as_number: "page = \"256 KiB\"" => "cache = 5",

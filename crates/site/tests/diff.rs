@@ -116,6 +116,7 @@ fn group(index: u16, level: Level, drives: &[&str]) -> ExistingGroup {
     ExistingGroup {
         index,
         level,
+        spread: None,
         role: site::GroupRole::Data,
         drives: names(drives),
         leaves: false,
@@ -124,11 +125,7 @@ fn group(index: u16, level: Level, drives: &[&str]) -> ExistingGroup {
 
 /// A pool of two groups and a spare, as the site file describes it.
 fn described() -> site::Pool {
-    let group = |level, drives: &[&str]| Group {
-        level,
-        role: site::GroupRole::Data,
-        drives: names(drives),
-    };
+    let group = |level: Level, drives: &[&str]| Group::of_data(level, names(drives));
     let mut pool = parse("t", SITE).unwrap().pools.remove(0);
     pool.groups = vec![
         group(Level::Raid10 { copies: 2 }, &["a", "b", "c", "d"]),
@@ -207,11 +204,8 @@ fn a_group_for_the_logs_is_named_as_one() {
         "{lines:?}"
     );
     let mut site = described();
-    site.groups.push(Group {
-        level: Level::Raid10 { copies: 2 },
-        role: site::GroupRole::Data,
-        drives: names(&["x", "y"]),
-    });
+    let level = Level::Raid10 { copies: 2 };
+    site.groups.push(Group::of_data(level, names(&["x", "y"])));
     let lines = pool(&site, &there, &names(&["s"]));
     let says = "group 2 is for log: write role = \"log\" in the site file";
     assert_eq!(lines, names(&[says]));

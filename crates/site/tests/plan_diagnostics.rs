@@ -270,11 +270,11 @@ mod values {
         pool_level_as_number: "level = \"5\"" => "level = 5",
             ["t.toml:27: pool.groups.level: found the number 5; allowed: \"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)"];
         pool_group_of_nothing: "drives = 5," => "drives = 0,",
-            ["t.toml:27: pool.groups.drives: found the number 0; allowed: a whole number from 1 to 32"];
+            ["t.toml:27: pool.groups.drives: found the number 0; allowed: a whole number from 1 to 64"];
         pool_groups_none: "from = \"sas\", count = 2 }]\nspares" => "from = \"sas\", count = 0 }]\nspares",
             ["t.toml:27: pool.groups.count: found the number 0; allowed: a whole number from 1 to 1000"];
         pool_group_key: "drives = 5," => "drives = 5, raid = 5,",
-            ["t.toml:27: pool.groups.raid: found a key that isn't known; allowed: level, drives, count, from, role"];
+            ["t.toml:27: pool.groups.raid: found a key that isn't known; allowed: level, drives, count, from, role, stripe_width, distributed_spares"];
         pool_spares_none: "spares = [{ from = \"sas\", count = 2 }]" => "spares = [{ from = \"sas\", count = 0 }]",
             ["t.toml:28: pool.spares.count: found the number 0; allowed: a whole number from 1 to 1000"];
         pool_spares_no_list: "spares = [{ from = \"sas\", count = 2 }]" => "spares = 2",

@@ -53,6 +53,18 @@ device = "/dev/sdd"
 [[drive]]
 name = "e"
 device = "/dev/sde"
+[[drive]]
+name = "f0"
+device = "/dev/f0"
+[[drive]]
+name = "f1"
+device = "/dev/f1"
+[[drive]]
+name = "f2"
+device = "/dev/f2"
+[[drive]]
+name = "f3"
+device = "/dev/f3"
 [[pool]]
 name = "p"
 level = "10"
@@ -78,6 +90,11 @@ name = "q"
 level = "simple"
 drives = ["e"]
 cache = "3 MiB"
+[[pool.group]]
+level = "5"
+stripe_width = 3
+distributed_spares = 1
+drives = ["f0", "f1", "f2", "f3"]
 [[volume]]
 name = "v"
 pool = "p"

@@ -6,6 +6,7 @@ use super::{ArrayError, ControlPlane, NewDrive};
 use crate::bays::DriveBays;
 use engine::World;
 use engine::pool::{GroupRole, Level};
+use site::SpreadKeys;
 use std::sync::Arc;
 
 /// A group to add to a pool.
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub struct NewGroup {
     /// Its level; that of the pool's first group unless said otherwise.
     pub level: Option<Level>,
+    /// Whether it has distributed spares, and which stripes then.
+    pub spread: SpreadKeys,
     /// Whether it is for data or for the logs.
     pub role: GroupRole,
     /// Its drives, by place.
@@ -40,9 +43,10 @@ impl<W: World> ControlPlane<W> {
             array.check_new_drives(&group.drives).await?;
             let drives = group.drives.clone();
             let new = array.place(&bays, &info, drives, None).await?;
+            let of = (group.level, group.spread, group.role);
             array
                 .pool_of(&pool)?
-                .add_group((group.level, group.role), &new, group.by_force)
+                .add_group(of, &new, group.by_force)
                 .await?;
             for drive in &group.drives {
                 array.forget_other_places(&pool, drive).await;

@@ -9,10 +9,11 @@
 //! - LUNs are shown the volume's new place before the old pool lets go of it.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
+use crate::pool::distributed_spares;
 use crate::shard::remote_volume::RemoteVolume;
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
-use engine::pool::{EventKind, OtherPool, PoolInfo, Settling, There};
+use engine::pool::{EventKind, MemberInfo, OtherPool, PoolInfo, Settling, There};
 use engine::volume::{MoveProgress, Stage, Transit, VolumeIo, VolumeProperties};
 use engine::{Lane, MemberState, PoolError, PoolErrorKind, Provisioning, VolumeInfo, World};
 use std::collections::BTreeSet;
@@ -522,8 +523,10 @@ fn check_pool(pool: &PoolInfo, there: &PlacedVolume, force: bool) -> Result<(), 
         return no(ArrayErrorKind::Unavailable, why);
     }
     let is_whole = |state| matches!(state, MemberState::Healthy | MemberState::Suspect);
-    let is_degraded =
-        pool.copies_are_short || pool.members.iter().any(|member| !is_whole(member.state));
+    let is_missed = |member: &MemberInfo| {
+        !is_whole(member.state) && !distributed_spares::make_up_for(pool, member)
+    };
+    let is_degraded = pool.copies_are_short || pool.members.iter().any(is_missed);
     if is_degraded && !force {
         let why = format!(
             "pool {name} is degraded: wait until it is whole again, or move there all the same \

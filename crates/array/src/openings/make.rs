@@ -18,7 +18,6 @@ use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::World;
 use engine::pool::{Lane, PoolSpec, draw_uuid};
-use engine::raid::Protection;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -151,10 +150,7 @@ impl<W: World> Openings<W> {
         let mut groups = Vec::new();
         for group in &pool.groups {
             let rest = drives.split_off(group.drives.len().min(drives.len()));
-            groups.push((
-                Protection::from(group.level),
-                std::mem::replace(&mut drives, rest),
-            ));
+            groups.push((group.protection(), std::mem::replace(&mut drives, rest)));
         }
         let (groups, spares) = (groups, drives);
         let created = lanes.create(spec, &groups, &spares).await;

@@ -7,28 +7,36 @@ use super::new_drives::NewDrives;
 use super::purpose::Purpose;
 use crate::error::{ArrayError, ArrayErrorKind};
 use engine::pool::{GroupInfo, GroupRole, PoolInfo};
+use engine::raid::Protection;
 use engine::{Lane, Level, World};
+use site::SpreadKeys;
 
 impl<W: World> Pool<W> {
     /// Adds a group of new drives, of this level; without one, of that of the pool's first group.
-    /// The logs go to a log group in the background.
+    /// It has distributed spares where the keys say so. The logs go to a log group in the
+    /// background.
     ///
     /// # Errors
     /// A name or a drive is taken; drives that don't make a group of that level, or are too small;
     /// without force, a level that is weaker than the pool's. No lane has the group then.
     pub async fn add_group<N: NewDrives<W>>(
         &self,
-        (level, role): (Option<Level>, GroupRole),
+        (level, spread, role): (Option<Level>, SpreadKeys, GroupRole),
         new: &N,
         by_force: bool,
     ) -> Result<(), ArrayError> {
         let info = self.info().await?;
         let level = level.unwrap_or_else(|| usual_level(&info, role));
-        check_count(&info, level, new.drives().len())?;
+        let spread = spread.spread(level, role).map_err(|wrong| {
+            let context = format!("pool {}: {wrong}", info.name);
+            ArrayError::new(ArrayErrorKind::Invalid, context)
+        })?;
+        let protection = Protection { level, spread };
+        check_count(&info, protection, new.drives().len())?;
         if !by_force && role == GroupRole::Data {
             check_strength(&info, level)?;
         }
-        self.take_in(Purpose::Group(level, role), new).await
+        self.take_in(Purpose::Group(protection, role), new).await
     }
 
     /// Gives a group another level, in the background.
@@ -94,15 +102,15 @@ fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
 }
 
 /// That so many drives make a group, before files are made for them.
-fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
-    if level.data_drives(drives).is_some() {
+fn check_count(info: &PoolInfo, protection: Protection, drives: usize) -> Result<(), ArrayError> {
+    if protection.data_drives(drives).is_some() {
         return Ok(());
     }
     let context = format!(
         "pool {}: found {} for a new group; allowed: {}",
         info.name,
         site::counted(drives as u64, "drive"),
-        level.drives_rule()
+        protection.drives_rule()
     );
     Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

@@ -16,6 +16,7 @@
 //! - [`new_drives`]: what a pool has to know of drives that it is to have.
 //! - [`paces`]: rates, thresholds and cache.
 
+pub mod distributed_spares;
 mod drives;
 mod groups;
 pub mod new_drives;

@@ -5,14 +5,15 @@ use crate::error::ArrayError;
 use crate::shard::ShardState;
 use engine::pool::GroupRole;
 use engine::pool::maintenance::candidates::Candidate;
-use engine::{Lane, Level, World};
+use engine::raid::Protection;
+use engine::{Lane, World};
 use std::rc::Rc;
 
 /// What new drives are for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
-    /// A group of this level, for data or for the logs.
-    Group(Level, GroupRole),
+    /// A group that protects data so, for data or for the logs.
+    Group(Protection, GroupRole),
     /// To stand in, in the group of this number or in any.
     Spare(Option<u16>),
 }
@@ -37,9 +38,11 @@ impl Purpose {
                 drive: drive.as_ref().map(|named| &named.drive),
             });
         let group = match self {
-            Purpose::Group(level, role) => {
+            Purpose::Group(protection, role) => {
                 let candidates: Vec<_> = candidates.collect();
-                return Ok(lane.check_add_group((level, role), &candidates).await?);
+                return Ok(lane
+                    .check_add_group((protection, role), &candidates)
+                    .await?);
             }
             Purpose::Spare(group) => group,
         };
@@ -57,12 +60,12 @@ impl Purpose {
         drives: Vec<D>,
     ) -> Result<(), ArrayError> {
         match self {
-            Purpose::Group(level, role) => {
+            Purpose::Group(protection, role) => {
                 let mut opened = Vec::new();
                 for drive in drives {
                     opened.push(drive.open(&state, &lane).await?);
                 }
-                lane.add_group((level, role), opened).await?;
+                lane.add_group((protection, role), opened).await?;
             }
             Purpose::Spare(group) => {
                 for drive in drives {

@@ -36,7 +36,9 @@ fn absent<W: World>(
             what,
             how: format!(
                 "level {}; drives {}",
-                pool.groups.first().map_or("", |group| group.level.as_str()),
+                pool.groups
+                    .first()
+                    .map_or_else(String::new, |group| group.protection().to_string()),
                 pool.drives().cloned().collect::<Vec<_>>().join(", ")
             ),
         },
@@ -353,6 +355,7 @@ fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String> {
     let groups = info.groups.iter().map(|group| site::diff::ExistingGroup {
         index: group.index,
         level: group.level,
+        spread: group.spread,
         role: group.role,
         drives: names(&group.members),
         leaves: group.leaving,

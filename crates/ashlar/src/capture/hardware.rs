@@ -18,9 +18,11 @@ const FAST_DISK_BYTES_MAX: u64 = 1_000_000_000_000;
 const DISK_US_MIN: u64 = 2000;
 
 /// Keys of a pool that say how it is laid out; the others are of background work.
-const POOL_KEYS: [&str; 11] = [
+const POOL_KEYS: [&str; 13] = [
     "name",
     "level",
+    "stripe_width",
+    "distributed_spares",
     "role",
     "drives",
     "group",
@@ -312,7 +314,8 @@ mod tests {
     fn pools_keep_their_layout_and_nothing_else() {
         let site = "[[pool]]\nname = \"p\"\nlevel = \"10\"\ndrives = [\"a\"]\n\
                     rebuild_rate = \"1 MB/s\"\n[[pool.group]]\nlevel = \"10\"\nrole = \"log\"\n\
-                    drives = [\"b\"]\n";
+                    drives = [\"b\"]\n[[pool.group]]\nlevel = \"5\"\nstripe_width = 3\n\
+                    distributed_spares = 1\ndrives = [\"c\"]\n";
         let text = pools(&site.parse().unwrap());
         assert!(!text.contains("rebuild_rate"), "{text}");
         let mut again: Table = text.parse().unwrap();

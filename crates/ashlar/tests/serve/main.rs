@@ -48,6 +48,7 @@ mod settings;
 mod site_attributes;
 mod snapshots;
 mod space;
+mod spread;
 mod stats;
 mod strangers;
 mod trash;

@@ -1,7 +1,12 @@
 //! How the drives of a group protect each other: [`Protection`].
 
-use super::{Level, Spread};
+use super::spread::SPREAD_DRIVES_MAX;
+use super::{Geometry, Level, Spread};
+use base::BLOCK_BYTES;
 use std::fmt;
+
+/// The most numbers of drives that a message lists.
+const COUNTS_TOLD: usize = 6;
 
 /// The level of a group, and how it is wider than its stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,36 @@ impl Protection {
     pub fn stripe_drives(&self, drives: usize) -> usize {
         self.spread
             .map_or(drives, |spread| usize::from(spread.width))
+    }
+
+    /// How many of `drives` hold data, the others copies, parity or spare room. None when a group
+    /// can't have so many drives.
+    pub fn data_drives(self, drives: usize) -> Option<usize> {
+        let shape = Geometry::of_group(self, drives, BLOCK_BYTES as u64).ok()?;
+        Some(shape.spans * shape.data_columns())
+    }
+
+    /// How many drives a group can have, for messages.
+    pub fn drives_rule(self) -> String {
+        if self.spread.is_none() {
+            return self.level.drives_rule().to_owned();
+        }
+        // No group has no drives.
+        let rule = Geometry::of_group(self, 0, BLOCK_BYTES as u64).err();
+        let rule = rule.unwrap_or_default();
+        let fitting: Vec<String> = (1..=SPREAD_DRIVES_MAX)
+            .filter(|drives| self.data_drives(*drives).is_some())
+            .map(|drives| drives.to_string())
+            .collect();
+        let fitting = match &fitting[..] {
+            [] => String::new(),
+            [first @ .., last] if fitting.len() <= COUNTS_TOLD && !first.is_empty() => {
+                format!(" ({} or {last})", first.join(", "))
+            }
+            [only] => format!(" ({only})"),
+            all => format!(" ({}, …)", all[..COUNTS_TOLD].join(", ")),
+        };
+        format!("{rule}{fitting}, for level \"{}\"", self.level)
     }
 }
 

@@ -162,6 +162,20 @@ fn spares(pool: &Layout) -> u32 {
         .sum()
 }
 
+/// Drives' worth of spare room on the drives of its groups.
+fn distributed_spares(pool: &Layout) -> u32 {
+    let of_group = |groups: &Groups| groups.spread.map_or(0, |spread| u32::from(spread.spares));
+    let groups = pool.groups.iter();
+    groups
+        .map(|groups| of_group(groups) * u32::from(groups.count))
+        .sum()
+}
+
+/// Whether each group of a pool has spare room of its own.
+fn all_have_room(pool: &Layout) -> bool {
+    pool.groups.iter().all(|groups| groups.spread.is_some())
+}
+
 fn is_redundant(pool: &Layout) -> bool {
     pool.groups
         .iter()
@@ -178,7 +192,8 @@ fn no_redundancy(scene: &Scene<'_>, seen: &mut CheckFindings) {
 }
 
 fn no_spare(scene: &Scene<'_>, seen: &mut CheckFindings) {
-    for pool in pools(scene).filter(|pool| is_redundant(pool) && spares(pool) == 0) {
+    let lacks = |pool: &&Layout| is_redundant(pool) && spares(pool) == 0 && !all_have_room(pool);
+    for pool in pools(scene).filter(lacks) {
         seen.add(
             pool.line,
             format!(
@@ -192,7 +207,8 @@ fn no_spare(scene: &Scene<'_>, seen: &mut CheckFindings) {
 
 fn few_spares(scene: &Scene<'_>, seen: &mut CheckFindings) {
     for pool in pools(scene) {
-        let (drives, spares) = (drives(pool), spares(pool));
+        let room = distributed_spares(pool);
+        let (drives, spares) = (drives(pool) - room, spares(pool) + room);
         let wanted = drives.div_ceil(DRIVES_PER_SPARE);
         if spares > 0 && spares < wanted {
             seen.add(
@@ -295,9 +311,13 @@ fn each_group(scene: &Scene<'_>, mut look: impl FnMut(&Layout, &Groups)) {
     }
 }
 
-/// Drives that share their parity: of RAID 50 a set, else the group.
+/// Drives that share their parity: of RAID 50 a set, with distributed spares a stripe, else the
+/// group.
 fn span(groups: &Groups) -> usize {
     let drives = usize::from(groups.drives);
+    if let Some(spread) = groups.spread {
+        return usize::from(spread.width);
+    }
     match (groups.level, groups.level.data_drives(drives)) {
         (Level::Raid50, Some(data)) if data < drives => drives / (drives - data),
         _ => drives,
@@ -326,8 +346,10 @@ fn wide_raid6(scene: &Scene<'_>, seen: &mut CheckFindings) {
             seen.add(
                 pool.line,
                 format!(
-                    "pool {:?} has a RAID 6 group of {} drives",
-                    pool.name, groups.drives
+                    "pool {:?} has a RAID 6 {} of {} drives",
+                    pool.name,
+                    groups.spread.map_or("group", |_| "stripe"),
+                    span(groups)
                 ),
             );
         }

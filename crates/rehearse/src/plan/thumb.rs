@@ -16,6 +16,7 @@
 use super::catalog;
 use super::demand::{Demand, Flow};
 use crate::parts::drive::DriveKind;
+use engine::raid::Protection;
 use model::flash::Flash;
 use site::Level;
 use site::plan::{Layout, Lot, Plan};
@@ -77,11 +78,15 @@ pub fn back_end_per_s(level: Level, reads_per_s: f64, writes_per_s: f64) -> f64 
 }
 
 /// Bytes that drives write for a byte of a large write, which fills whole stripes.
-fn large_penalty(level: Level, drives: u16) -> f64 {
+fn large_penalty(protection: Protection, drives: u16) -> f64 {
     let drives = usize::from(drives);
-    level
+    // Nobody writes spare room.
+    let spares = protection
+        .spread
+        .map_or(0, |spread| usize::from(spread.spares));
+    protection
         .data_drives(drives)
-        .map_or(1.0, |data| drives as f64 / data as f64)
+        .map_or(1.0, |data| (drives - spares) as f64 / data as f64)
 }
 
 /// Small random I/Os a second of one drive; none for one that the rules don't know.
@@ -144,7 +149,9 @@ pub(crate) fn has_names(plan: &Plan, pool: &Layout) -> bool {
 pub fn group_bytes(plan: &Plan, pool: &Layout) -> Vec<u64> {
     let bytes = |groups: &site::plan::Groups| -> Option<u64> {
         let kind = catalog::drive(lot(plan, &groups.from)?).ok()?;
-        let data = groups.level.data_drives(usize::from(groups.drives))?;
+        let data = groups
+            .protection()
+            .data_drives(usize::from(groups.drives))?;
         Some(
             catalog::capacity_bytes(lot(plan, &groups.from)?, &kind)
                 * data as u64
@@ -170,7 +177,7 @@ fn of_pool(plan: &Plan, demand: &Demand, place: usize, pool: &Layout) -> PoolThu
             bytes as f64 / all as f64
         };
         for flow in demand.disks_in(place).flat_map(|(_, disk)| &disk.flows) {
-            sum.add(flow, share, (groups.level, groups.drives));
+            sum.add(flow, share, (groups.protection(), groups.drives));
         }
         if let Some(Ok(kind)) = lot(plan, &groups.from).map(catalog::drive) {
             let drives = f64::from(groups.drives) * f64::from(groups.count);
@@ -213,7 +220,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, flow: &Flow, share: f64, (level, drives): (Level, u16)) {
+    fn add(&mut self, flow: &Flow, share: f64, (protection, drives): (Protection, u16)) {
         self.closed |= flow.outstanding.is_some();
         let per_size = flow.per_s * share / flow.sizes.len() as f64;
         let (reads, writes) = (per_size * flow.reads, per_size * (1.0 - flow.reads));
@@ -222,7 +229,7 @@ impl Sum {
             self.reads_per_s += reads;
             self.writes_per_s += writes;
             if bytes > LARGE_ABOVE_BYTES {
-                let of_drives = reads + writes * large_penalty(level, drives);
+                let of_drives = reads + writes * large_penalty(protection, drives);
                 self.large_bytes_per_s += of_drives * bytes;
             } else {
                 let factor = if bytes > MEDIUM_ABOVE_BYTES {
@@ -230,7 +237,7 @@ impl Sum {
                 } else {
                     1.0
                 };
-                self.back_end_per_s += back_end_per_s(level, reads, writes) * factor;
+                self.back_end_per_s += back_end_per_s(protection.level, reads, writes) * factor;
             }
         }
     }

@@ -9,7 +9,8 @@ use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
-use engine::{GroupRole, Lane, Level, NamedDrive, PoolSpec};
+use engine::raid::Protection;
+use engine::{GroupRole, Lane, NamedDrive, PoolSpec};
 use model::controller::Controller;
 use site::plan::{Lot, Placement, Plan};
 use std::cell::OnceCell;
@@ -80,7 +81,7 @@ fn controller_of<'a>(
 
 /// The drives of a pool.
 struct MadeOf {
-    groups: Vec<(Level, Vec<Rc<DriveRig>>)>,
+    groups: Vec<(Protection, Vec<Rc<DriveRig>>)>,
     /// Which of them carries the logs.
     log_group: Option<usize>,
     spares: Vec<Rc<DriveRig>>,
@@ -115,7 +116,7 @@ impl<'a> Builder<'a> {
                 if alike.role == GroupRole::Log {
                     log_group = Some(groups.len());
                 }
-                groups.push((alike.level, drives));
+                groups.push((alike.protection(), drives));
             }
         }
         let mut spares = Vec::new();
@@ -168,13 +169,13 @@ impl<'a> Builder<'a> {
         let groups: Vec<_> = made_of
             .groups
             .iter()
-            .map(|(level, drives)| (*level, drives.iter().map(named).collect()))
+            .map(|(of, drives)| (*of, drives.iter().map(named).collect()))
             .collect();
         let spares = made_of.spares.iter().map(named).collect();
         let Some((first, _)) = made_of.groups.first() else {
             unreachable!("a pool has a group")
         };
-        let mut spec = PoolSpec::new(&pool.name, *first);
+        let mut spec = PoolSpec::new(&pool.name, first.level);
         spec.stripe_unit_bytes = pool.stripe_unit_bytes;
         spec.page_bytes = pool.page_bytes;
         spec.log_bytes = pool.log_bytes;

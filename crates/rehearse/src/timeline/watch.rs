@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
     sequence: u64,
-    /// Rebuilds under way by drive: when they began, and the drive's bytes to be gone through.
+    /// Rebuilds under way by drive, those on distributed spares by group: when they began, and the drive's bytes to be gone through.
     rebuilds: BTreeMap<String, (Time, u64)>,
 }
 
@@ -64,17 +64,33 @@ pub(super) fn hear(scene: &Scene) {
     }
 }
 
+/// The group that is rebuilt on its distributed spares, as its task is called. A drive more that is
+/// lost meanwhile begins it again.
+fn of_group(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("group ")?;
+    let (number, rest) = rest.split_once(' ')?;
+    rest.contains("distributed spares")
+        .then(|| format!("group {number}"))
+}
+
 impl Heard {
     /// What there is to say beside an event of a rebuild.
     fn rebuild(&mut self, text: &str, at: Time) -> String {
-        let Some(drive) = text.split('\'').nth(1) else {
-            return String::new();
-        };
-        match self.rebuilds.remove(drive) {
+        let (subject, begins) = match of_group(text) {
+            Some(group) => (group, text.starts_with("what ")),
             None => {
-                self.rebuilds.insert(drive.to_owned(), (at, 0));
-                String::new()
+                let Some(drive) = text.split('\'').nth(1) else {
+                    return String::new();
+                };
+                (drive.to_owned(), !self.rebuilds.contains_key(drive))
             }
+        };
+        if begins {
+            self.rebuilds.entry(subject).or_insert((at, 0));
+            return String::new();
+        }
+        match self.rebuilds.remove(&subject) {
+            None => String::new(),
             Some((began, bytes)) => {
                 let took = at.since(began);
                 let gone_through = match bytes {
@@ -84,5 +100,26 @@ impl Heard {
                 format!(", after {}{gone_through}", seconds(took))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rebuild_on_distributed_spares_is_timed_by_its_group() {
+        let mut heard = Heard::default();
+        let mut at =
+            |text: &str, seconds: u64| heard.rebuild(text, Time(0) + Duration::from_secs(seconds));
+        for seconds in [1, 3] {
+            let text = "what group 0 lacks of drive 'a' is rebuilt on its distributed spares";
+            assert_eq!(at(text, seconds), "");
+        }
+        let ended = at("rebuild of group 0 on its distributed spares has ended", 11);
+        assert_eq!(ended, ", after 10.0 s");
+        // The drive that was lost is another matter.
+        assert_eq!(at("rebuild of 'a' has begun", 12), "");
+        assert_eq!(at("rebuild of 'a' has ended", 14), ", after 2.0 s");
     }
 }

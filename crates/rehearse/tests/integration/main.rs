@@ -20,5 +20,6 @@ mod runs;
 mod settling;
 mod shipped;
 mod sizing;
+mod spread;
 mod thumb;
 mod timeline;

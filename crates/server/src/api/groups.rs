@@ -11,6 +11,7 @@ use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
 use serde::Deserialize;
+use site::SpreadKeys;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
@@ -31,6 +32,10 @@ pub(super) async fn add_group(
     let drives = add.drives.into_iter().map(new_drive);
     let group = NewGroup {
         level: add.level.as_deref().map(pool_changes::level).transpose()?,
+        spread: SpreadKeys {
+            stripe_width: add.stripe_width,
+            distributed_spares: add.distributed_spares,
+        },
         role: pool_changes::role(add.role.as_deref())?,
         drives: drives.collect::<Result<_, _>>()?,
         by_force: add.force,

@@ -2,11 +2,15 @@
 
 use crate::array::{Array, Glance, KnownDrive, Loss, WaitingReplacement, in_brief};
 use crate::calendar::utc;
+use ::array::pool::distributed_spares;
 use api::{ClosedPool, Health};
 use engine::pool::maintenance::ScrubInfo;
 use engine::pool::maintenance::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use site::human;
+
+/// What is to be said of a drive for which distributed spares make up.
+const REDUNDANT: &str = "its data is redundant on distributed spares";
 
 /// A word, and a line for each reason of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +80,12 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
                 let then = copied(member).unwrap_or_else(replace);
                 format!("drive {name} {word}{why}; {then}")
             }
+            _ if distributed_spares::make_up_for(info, member) => {
+                format!("drive {} {word}, and {REDUNDANT}", member.name)
+            }
             _ => format!("drive {} {word}", member.name),
         };
-        members.for_each(|member| found.add(health, named(member)));
+        members.for_each(|member| found.add(weighed(info, member, health), named(member)));
     }
     for spare in &info.spares {
         if let Some(why) = &spare.trouble {
@@ -88,6 +95,14 @@ fn of_drives(info: &PoolInfo, found: &mut Condition) {
             );
             found.add(Health::Attention, why);
         }
+    }
+}
+
+/// How bad it is that a drive is out of use: with its data redundant elsewhere, it can wait.
+fn weighed(info: &PoolInfo, member: &MemberInfo, health: Health) -> Health {
+    match distributed_spares::make_up_for(info, member) {
+        true => health.min(Health::Attention),
+        false => health,
     }
 }
 
@@ -161,7 +176,28 @@ fn failed(info: &PoolInfo, member: &MemberInfo) -> String {
                  rebuilt"
             )
         }
-        None => format!("drive {name} is out of use: `ashlar drive replace {name}`"),
+        None => format!(
+            "drive {name} is out of use{}: `ashlar drive replace {name}`",
+            on_distributed_spares(info, member)
+        ),
+    }
+}
+
+/// How the group of a failed drive stands, if it has distributed spares.
+fn on_distributed_spares(info: &PoolInfo, member: &MemberInfo) -> String {
+    match distributed_spares::group_of(info, member) {
+        None => String::new(),
+        Some(group) if group.places.lost == 0 => format!(", and {REDUNDANT}"),
+        Some(group) => format!(
+            ", and {} of group {} {} redundancy",
+            site::counted(group.places.lost, "place"),
+            group.index,
+            if group.places.lost == 1 {
+                "lacks"
+            } else {
+                "lack"
+            }
+        ),
     }
 }
 

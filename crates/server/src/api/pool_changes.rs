@@ -6,11 +6,11 @@ use super::problem::Refusal;
 use super::problem::{Body, Segment};
 use crate::array::Array;
 use ::array::openings::NewPool;
-use api::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
+use api::{CacheChange, DriveAdd, GroupAdd, Pool, PoolCreate, Problem};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use site::{Background, DriveSource, Group, GroupRole, Level};
+use site::{Background, DriveSource, Group, GroupRole, Level, SpreadKeys};
 use std::sync::Arc;
 
 /// Makes a pool of drives that hold nothing. Drives are files or devices in the directories that the
@@ -85,18 +85,19 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
         }
         Ok(names)
     };
+    let first = GroupAdd {
+        level: None,
+        role: None,
+        stripe_width: create.stripe_width,
+        distributed_spares: create.distributed_spares,
+        drives: create.drives,
+        force: false,
+    };
     let of_pool = level(&create.level)?;
-    let mut groups = vec![Group {
-        level: of_pool,
-        role: GroupRole::Data,
-        drives: take(create.drives)?,
-    }];
-    for group in create.groups {
-        groups.push(Group {
-            level: group.level.as_deref().map_or(Ok(of_pool), level)?,
-            role: role(group.role.as_deref())?,
-            drives: take(group.drives)?,
-        });
+    let mut groups = Vec::new();
+    for mut add in std::iter::once(first).chain(create.groups) {
+        let drives = take(std::mem::take(&mut add.drives))?;
+        groups.push(group(&add, of_pool, drives)?);
     }
     let pool = site::Pool {
         name: create.name,
@@ -111,6 +112,23 @@ fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Refusal> {
         ..usual
     };
     Ok(NewPool { pool, drives })
+}
+
+/// A group as the settings have it; its level is that of the pool unless it has its own.
+fn group(add: &GroupAdd, of_pool: Level, drives: Vec<String>) -> Result<Group, Refusal> {
+    let level = add.level.as_deref().map_or(Ok(of_pool), level)?;
+    let role = role(add.role.as_deref())?;
+    let keys = SpreadKeys {
+        stripe_width: add.stripe_width,
+        distributed_spares: add.distributed_spares,
+    };
+    let spread = keys.spread(level, role);
+    Ok(Group {
+        level,
+        spread: spread.map_err(|wrong| Refusal::invalid(wrong.to_string()))?,
+        role,
+        drives,
+    })
 }
 
 /// A drive as the settings have it. A file that is there has the size that it has.

@@ -41,11 +41,7 @@ pub(crate) fn settings(
         }));
         site.pools.push(Pool {
             name: spec.name.clone(),
-            groups: vec![Group {
-                role: engine::GroupRole::Data,
-                level: spec.level,
-                drives: names,
-            }],
+            groups: vec![Group::of_data(spec.level, names)],
             cache_bytes: 0,
             ..Pool::usual()
         });

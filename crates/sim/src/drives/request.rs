@@ -245,6 +245,7 @@ async fn of_groups(
         Request::AddGroup { level, new } => {
             let group = NewGroup {
                 level: Some(level),
+                spread: site::SpreadKeys::default(),
                 role: GroupRole::Data,
                 drives: new.into_iter().map(|new| new.drive).collect(),
                 by_force: true,

@@ -44,9 +44,7 @@ pub(crate) async fn make_others(world: &SimWorld, shelf: &Shelf, name: &str) -> 
         };
         let lanes = range.len();
         let opening = Opening::new(name.to_owned(), shards.handles[..lanes].to_vec());
-        let made = opening
-            .create(&spec, &[(level.into(), doors(range))], &[])
-            .await;
+        let made = opening.create(&spec, &[(level, doors(range))], &[]).await;
         made.map_err(|error| format!("the pool of others: {error}"))?;
         let closed = opening.close().await;
         closed.map_err(|error| format!("the pool of others: {error}"))?;

@@ -164,9 +164,9 @@ fn pools(rows: &Resolved, found: &mut Vec<Diagnostic>) {
             // Of drives by their names, the pool's own rules have said it.
             let is_named = |lot: &&Lot| lot.name == groups.from && !lot.names.is_empty();
             if !plan.lots.iter().any(|lot| is_named(&lot))
-                && groups.level.data_drives(drives).is_none()
+                && groups.protection().data_drives(drives).is_none()
             {
-                let allowed = groups.level.drives_rule().to_owned();
+                let allowed = groups.protection().drives_rule();
                 push(
                     found,
                     *line,

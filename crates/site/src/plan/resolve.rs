@@ -158,6 +158,7 @@ impl<'a> Drives<'a> {
         let (from, drives) = self.lot(name, line, &group.drives);
         Groups {
             level: group.level,
+            spread: group.spread,
             role: group.role,
             drives,
             count: 1,

@@ -2,6 +2,7 @@
 
 use super::profile::{Capture, Measured, Profile};
 use crate::types::Provisioning;
+use engine::raid::{Protection, Spread};
 use engine::{GroupRole, Level};
 use std::time::Duration;
 
@@ -185,14 +186,26 @@ pub struct Layout {
 pub struct Groups {
     /// How each group protects data.
     pub level: Level,
+    /// How each is wider than its stripes, if it is: with distributed spares.
+    pub spread: Option<Spread>,
     /// Whether it is for data or for the logs.
     pub role: GroupRole,
-    /// Number of drives in each group, 1 to 32.
+    /// Number of drives in each group, 1 to 32; with distributed spares, to 64.
     pub drives: u16,
     /// How many groups; at least one.
     pub count: u16,
     /// The lot that they are taken from.
     pub from: String,
+}
+
+impl Groups {
+    /// Level of each, and how it is wider than its stripes.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            level: self.level,
+            spread: self.spread,
+        }
+    }
 }
 
 /// Drives out of a lot.

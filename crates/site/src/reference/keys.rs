@@ -129,6 +129,12 @@ const POOL: &[Key] = &[
         "required; not with `groups`",
     ),
     key(
+        "stripe_width",
+        STRIPE_WIDTH,
+        "the copies of levels `10` and `10x3`; else required with `distributed_spares`",
+    ),
+    key("distributed_spares", DISTRIBUTED_SPARES, "none"),
+    key(
         "drives",
         "Drives of the first group, in order.",
         "required to serve",
@@ -202,6 +208,14 @@ const POOL: &[Key] = &[
     ),
 ];
 
+/// The keys of a group with distributed spares.
+pub(super) const STRIPE_WIDTH: &str = "Drives of a stripe, copies or parity included, in a group \
+     with distributed spares: narrower than the group.";
+
+pub(super) const DISTRIBUTED_SPARES: &str = "Spare drives' worth of room, spread over all drives of \
+     the group. It has a multiple of `stripe_width` drives and these more, 64 at most; level `10`, \
+     `10x3`, `5` or `6`.";
+
 /// What a group may be for.
 pub(super) const ROLE: &str = "`data`, or `log`: a group of levels `10`, `10x3` or `simple` that carries the logs of the pool, \
      and no data. It survives as many lost drives as every other group, or more.";
@@ -213,6 +227,12 @@ const POOL_GROUP: &[Key] = &[
         "RAID level of the group. Required beside `groups` out of lots.",
         "the pool's level",
     ),
+    key(
+        "stripe_width",
+        STRIPE_WIDTH,
+        "the copies of levels `10` and `10x3`; else required with `distributed_spares`",
+    ),
+    key("distributed_spares", DISTRIBUTED_SPARES, "none"),
     key("role", ROLE, "data"),
 ];
 

@@ -1,6 +1,6 @@
 //! The tables that are only modelled, and their keys.
 
-use super::keys::{Key, REQUIRED, ROLE, Section, key, table};
+use super::keys::{DISTRIBUTED_SPARES, Key, REQUIRED, ROLE, STRIPE_WIDTH, Section, key, table};
 
 const RUN: &[Key] = &[
     key(
@@ -118,6 +118,12 @@ const GROUPS: &[Key] = &[
     key("from", "The lot of drives.", REQUIRED),
     key("count", "Groups that are alike.", "1"),
     key("role", ROLE, "data"),
+    key(
+        "stripe_width",
+        STRIPE_WIDTH,
+        "the copies of levels `10` and `10x3`; else required with `distributed_spares`",
+    ),
+    key("distributed_spares", DISTRIBUTED_SPARES, "none"),
 ];
 
 const SPARES: &[Key] = &[

@@ -120,6 +120,7 @@ fn regroup(settings: &mut Site, info: &PoolInfo) {
         let drives = group.members.iter().map(|member| member.name.clone());
         Group {
             level: group.level,
+            spread: group.spread,
             role: group.role,
             drives: drives.collect(),
         }

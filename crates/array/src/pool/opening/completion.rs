@@ -12,6 +12,7 @@
 use super::{Opening, PoolDrive, doors};
 use crate::shard::{ShardGone, ShardState};
 use engine::pool::{GroupInfo, PoolInfo};
+use engine::raid::Protection;
 use engine::{Lane, World};
 use std::fmt::Display;
 use std::rc::Rc;
@@ -62,7 +63,11 @@ async fn add_groups<W: World, D: PoolDrive<W>>(
         };
         let added = match of_group(group, drives) {
             Some(members) => {
-                let added = lane.add_group((group.level, group.role), doors(state, &members));
+                let of = Protection {
+                    level: group.level,
+                    spread: group.spread,
+                };
+                let added = lane.add_group((of, group.role), doors(state, &members));
                 added.await.map(drop).map_err(|error| error.to_string())
             }
             None => Err("a drive of it is away".to_owned()),

@@ -22,10 +22,14 @@ impl<W: World> Opening<W> {
     pub async fn create<D: PoolDrive<W>>(
         &self,
         spec: &PoolSpec,
-        groups: &[(Protection, Vec<D>)],
+        groups: &[(impl Into<Protection> + Copy, Vec<D>)],
         spares: &[D],
     ) -> Result<PoolInfo, NotOpened> {
-        let created = self.create_lanes(spec, groups, spares).await;
+        let groups = groups.iter();
+        let groups: Vec<(Protection, Vec<D>)> = groups
+            .map(|(of, drives)| ((*of).into(), drives.clone()))
+            .collect();
+        let created = self.create_lanes(spec, &groups, spares).await;
         if created.is_err() {
             // The failure says why there is no pool.
             let _ = self.close().await;

@@ -108,7 +108,7 @@ impl Bench {
 
     /// The pool, of the first two drives.
     async fn create(&self) -> Result<PoolInfo, NotOpened> {
-        let groups = [(LEVEL.into(), self.drives[..2].to_vec())];
+        let groups = [(LEVEL, self.drives[..2].to_vec())];
         self.opening.create(&small_pool(), &groups, &[]).await
     }
 
@@ -263,7 +263,7 @@ fn a_shard_that_has_closed_takes_no_lane() {
         let opened = bench.opening.open(&bench.drives[..2]).await;
         assert!(matches!(opened.unwrap_err(), NotOpened::Shard(_)));
         assert!(bench.label().await.unwrap().is_clean);
-        let groups = [(LEVEL.into(), bench.drives[2..4].to_vec())];
+        let groups = [(LEVEL, bench.drives[2..4].to_vec())];
         let created = bench.opening.create(&small_pool(), &groups, &[]).await;
         assert!(matches!(created.unwrap_err(), NotOpened::Shard(_)));
         assert!(bench.is_closed());

@@ -9,6 +9,7 @@ use bench::{Bench, Fit, New};
 use engine::pool::maintenance::Rates;
 use engine::pool::{GroupRole, MemberState};
 use engine::{Provisioning, VolumeSpec};
+use site::SpreadKeys;
 use std::time::Duration;
 use world_sim::SimWorld;
 
@@ -43,7 +44,7 @@ fn a_refused_group_is_nothing(bug: Option<&str>) -> bool {
         let new = New::of(&["n0", "n1"], Fit::NotInLane(1));
         let refused = bench
             .pool
-            .add_group((None, GroupRole::Data), &new, false)
+            .add_group((None, SpreadKeys::default(), GroupRole::Data), &new, false)
             .await
             .unwrap_err();
         assert_eq!(refused.kind, ArrayErrorKind::Invalid);
@@ -210,15 +211,23 @@ fn no_group_weakens_a_pool_or_leaves_it_full_unless_by_force() {
     bench::run(None, async |bench| {
         let pool = &bench.pool;
         let new = New::of(&["n0"], Fit::Everywhere);
-        let weak = pool.add_group((Some(engine::Level::Simple), GroupRole::Data), &new, false);
+        let weak = pool.add_group(
+            (
+                Some(engine::Level::Simple),
+                SpreadKeys::default(),
+                GroupRole::Data,
+            ),
+            &new,
+            false,
+        );
         assert_eq!(weak.await.unwrap_err().kind, ArrayErrorKind::Invalid);
         let odd = pool
-            .add_group((None, GroupRole::Data), &new, true)
+            .add_group((None, SpreadKeys::default(), GroupRole::Data), &new, true)
             .await
             .unwrap_err();
         assert!(odd.context.contains("1 drive"), "{odd}");
         let new = New::of(&["n0", "n1"], Fit::Everywhere);
-        pool.add_group((None, GroupRole::Data), &new, false)
+        pool.add_group((None, SpreadKeys::default(), GroupRole::Data), &new, false)
             .await
             .unwrap();
         bench.promise_a_quarter().await;

@@ -205,6 +205,7 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
     built.pools[place].groups = vec![Groups {
         role: engine::GroupRole::Data,
         level: candidate.level,
+        spread: None,
         drives: candidate.group_drives,
         count: groups,
         from: LOT.to_owned(),
