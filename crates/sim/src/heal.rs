@@ -59,13 +59,7 @@ pub async fn everything(session: &Session) -> LaneGroups {
         session.pool.info().log_used_bytes == 0
     })
     .await;
-    wait(session, "places do not go home", || {
-        let groups = session.pool.info().groups;
-        groups
-            .iter()
-            .all(|group| group.places == PlaceCounts::default())
-    })
-    .await;
+    places(session).await;
     expected
 }
 
@@ -80,6 +74,16 @@ fn expected_groups(session: &Session) -> LaneGroups {
         true => LaneGroups::MayDiffer,
         false => LaneGroups::Agree,
     }
+}
+
+/// All places stand at home again.
+async fn places(session: &Session) {
+    wait(session, "places do not go home", || {
+        let groups = session.pool.info().groups;
+        let mut places = groups.iter().map(|group| group.places);
+        places.all(|places| places == PlaceCounts::default())
+    })
+    .await;
 }
 
 /// Pages that lie over others are made whole, and nothing is kept for them any more.

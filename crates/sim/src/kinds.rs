@@ -70,6 +70,16 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// How many spares there are, of so many drawn.
+    pub(crate) fn spares_of(&self, drawn: u64) -> u64 {
+        match self.alone {
+            true => 0,
+            false => drawn.max(self.spares),
+        }
+    }
+}
+
 /// Where slow drives are to be copied: a boot is too short for the usual limits.
 const HASTY_HEALTH: Limits = Limits {
     window: Duration::from_millis(20),

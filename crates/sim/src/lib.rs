@@ -53,6 +53,7 @@ pub mod scenario;
 pub mod seed;
 pub mod seeds;
 pub mod session;
+mod shapes;
 mod shards;
 pub mod sites;
 mod small_pool;

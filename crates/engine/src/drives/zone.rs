@@ -463,6 +463,11 @@ impl<W: World> Zone<W> {
         moves.iter().find(|to| to.place == place).cloned()
     }
 
+    /// Whether another drive gets what a place holds: the place goes there, or its drive is copied.
+    pub fn is_copied(&self, place: usize) -> bool {
+        self.move_of(place).is_some() || self.place(place).successor().is_some()
+    }
+
     /// The drives that get what is written to a place: the one that it stands on, and the one that it
     /// goes to, those of them that are in use.
     pub fn takers(&self, place: usize) -> impl Iterator<Item = Rc<Member<W>>> + use<W> {

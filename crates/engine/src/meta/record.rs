@@ -278,25 +278,8 @@ impl Record {
                 let thick = u8::from(*provisioning == Provisioning::Thick);
                 w.u8(thick | u8::from(*detects_zeroes) << 1);
             }
-            Record::ZoneOn {
-                zone,
-                level,
-                incarnation,
-            } => {
-                w.u8(ZONE_ON);
-                w.u32(*zone);
-                w.u8(level.code());
-                w.u32(*incarnation);
-            }
-            Record::ZoneOff { zone } => {
-                w.u8(ZONE_OFF);
-                w.u32(*zone);
-            }
-            Record::Moved { zone, place, drive } => {
-                w.u8(MOVED);
-                w.u32(*zone);
-                w.u8(*place);
-                w.u8(*drive);
+            Record::ZoneOn { .. } | Record::ZoneOff { .. } | Record::Moved { .. } => {
+                self.encode_zone(w);
             }
             Record::Rebuilt { member, zone } => {
                 w.u8(REBUILT);
@@ -323,25 +306,56 @@ impl Record {
         }
     }
 
+    /// Appends the bytes of a record about a zone.
+    fn encode_zone(&self, w: &mut Writer) {
+        match *self {
+            Record::ZoneOn {
+                zone,
+                level,
+                incarnation,
+            } => {
+                w.u8(ZONE_ON);
+                w.u32(zone);
+                w.u8(level.code());
+                w.u32(incarnation);
+            }
+            Record::ZoneOff { zone } => {
+                w.u8(ZONE_OFF);
+                w.u32(zone);
+            }
+            Record::Moved { zone, place, drive } => {
+                w.u8(MOVED);
+                w.u32(zone);
+                w.u8(place);
+                w.u8(drive);
+            }
+            _ => unreachable!("{self:?} is about no zone"),
+        }
+    }
+
+    /// Takes one record about a zone, of this code, off `r`.
+    fn decode_zone(code: u8, r: &mut Reader<'_>) -> Option<Record> {
+        let zone = r.u32()?;
+        Some(match code {
+            ZONE_ON => Record::ZoneOn {
+                zone,
+                level: Level::from_code(r.u8()?)?,
+                incarnation: r.u32()?,
+            },
+            MOVED => Record::Moved {
+                zone,
+                place: r.u8()?,
+                drive: r.u8()?,
+            },
+            _ => Record::ZoneOff { zone },
+        })
+    }
+
     /// Takes one record off `r`; `None` when it is not one.
     pub fn decode(r: &mut Reader<'_>) -> Option<Record> {
         let code = r.u8()?;
         match code {
-            ZONE_ON => {
-                let zone = r.u32()?;
-                let level = Level::from_code(r.u8()?)?;
-                let incarnation = r.u32()?;
-                return Some(Record::ZoneOn {
-                    zone,
-                    level,
-                    incarnation,
-                });
-            }
-            MOVED => {
-                let (zone, place, drive) = (r.u32()?, r.u8()?, r.u8()?);
-                return Some(Record::Moved { zone, place, drive });
-            }
-            ZONE_OFF => return Some(Record::ZoneOff { zone: r.u32()? }),
+            ZONE_ON | ZONE_OFF | MOVED => return Self::decode_zone(code, r),
             REBUILT => {
                 let (member, zone) = (r.uuid()?, r.u32()?);
                 return Some(Record::Rebuilt { member, zone });

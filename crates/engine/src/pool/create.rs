@@ -352,15 +352,11 @@ fn identity_of(
     let smallest = capacities.min().unwrap_or(0);
     let widths = groups
         .iter()
-        .map(|(of, drives, _)| of.stripe_drives(*drives) as u64);
+        .map(|(of, drives, _)| of.stripe_drives(*drives));
     let stripe_bytes = widths.max().unwrap_or(1) * u64::from(spec.stripe_unit_bytes);
     let zone_bytes = zone_bytes(spec, smallest)?;
     let pages = pages_most(spec, groups);
-    let zones = groups.iter().map(|(of, drives, capacity)| match of.spread {
-        None => capacity / zone_bytes,
-        Some(_) => checkpoint::zones_with_places(capacity / zone_bytes, *drives),
-    });
-    let zones: u64 = zones.sum();
+    let zones = zones_most(zone_bytes, groups);
     let share = smallest / u64::from(lanes);
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
     let mut identity = PoolIdentity {
@@ -396,6 +392,14 @@ fn pages_most(spec: &PoolSpec, groups: &[Planned]) -> u64 {
         .iter()
         .map(|(_, drives, capacity)| *drives as u64 * capacity);
     raw.sum::<u64>() / u64::from(spec.page_bytes)
+}
+
+/// Zones of whole drives; of spread groups as many as their places take.
+fn zones_most(zone_bytes: u64, groups: &[Planned]) -> u64 {
+    let zones = groups.iter().map(|(of, drives, capacity)| {
+        checkpoint::zones_of(of.spread.is_some(), capacity / zone_bytes, *drives)
+    });
+    zones.sum()
 }
 
 /// Bytes of a checkpoint slot, for a pool that grows, with properties.

@@ -19,9 +19,9 @@ pub struct Protection {
 
 impl Protection {
     /// Drives that a stripe is on at most, in a group of so many.
-    pub fn stripe_drives(&self, drives: usize) -> usize {
+    pub fn stripe_drives(&self, drives: usize) -> u64 {
         self.spread
-            .map_or(drives, |spread| usize::from(spread.width))
+            .map_or(drives as u64, |spread| u64::from(spread.width))
     }
 
     /// How many of `drives` hold data, the others copies, parity or spare room. None when a group

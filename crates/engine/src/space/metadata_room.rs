@@ -121,10 +121,7 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         let groups = self.lane.drives.groups();
         let zones = groups.iter().map(|group| {
             let zones = u64::from(group.numbers.zones);
-            match group.spread {
-                None => zones,
-                Some(_) => checkpoint::zones_with_places(zones, group.drives()),
-            }
+            checkpoint::zones_of(group.spread.is_some(), zones, group.drives())
         });
         zones.sum()
     }

@@ -84,16 +84,12 @@ impl<'a, W: World> ZonesInUse<'a, W> {
             PoolError::new(PoolErrorKind::Drive, context)
         })?;
         // Rebuilds under way have nothing to do here: a new zone is written whole.
-        let mut records = vec![Record::ZoneOn {
+        let zone_on = Record::ZoneOn {
             zone: number,
             level,
             incarnation,
-        }];
-        records.extend(moved.into_iter().map(|(place, drive)| Record::Moved {
-            zone: number,
-            place: place as u8,
-            drive: drive as u8,
-        }));
+        };
+        let mut records: Vec<Record> = std::iter::once(zone_on).chain(moved).collect();
         // One that has changed its part meanwhile may lack some.
         for member in written_whole(group) {
             let is_same = |other: &Part<W>| (other.0.uuid, other.1) == (member.0.uuid, member.1);
@@ -115,8 +111,8 @@ impl<'a, W: World> ZonesInUse<'a, W> {
 }
 
 /// Has the places of a new zone stand on drives that are whole, as far as some are spare in it. Gives
-/// those that do not stand at home then, and on which drives they do.
-fn stand_on_whole<W: World>(zone: &Zone<W>) -> Vec<(usize, usize)> {
+/// the records of those that do not stand at home then.
+fn stand_on_whole<W: World>(zone: &Zone<W>) -> impl Iterator<Item = Record> + use<W> {
     for place in 0..zone.shape.geometry.places() {
         if zone.place(place).is_whole() {
             continue;
@@ -128,7 +124,12 @@ fn stand_on_whole<W: World>(zone: &Zone<W>) -> Vec<(usize, usize)> {
             assert!(stands.is_ok(), "{stands:?}");
         }
     }
-    zone.away()
+    let (number, away) = (zone.shape.zone, zone.away().into_iter());
+    away.map(move |(place, drive)| Record::Moved {
+        zone: number,
+        place: place as u8,
+        drive: drive as u8,
+    })
 }
 
 /// A drive that is being rebuilt, and whether another is copied to it.

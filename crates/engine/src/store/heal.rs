@@ -468,9 +468,7 @@ impl<W: World> Store<W> {
         targets: &[usize],
     ) -> Result<Healed, PoolError> {
         // One whose old drive goes out of use meanwhile has its place, and lacks the row still.
-        let is_copied = |place: &&usize| {
-            zone.move_of(**place).is_some() || zone.place(**place).successor().is_some()
-        };
+        let is_copied = |place: &&usize| zone.is_copied(**place);
         let copied: Vec<usize> = targets.iter().filter(is_copied).copied().collect();
         let (loaded, silent) = self
             .look_at_row(zone, (stripe, row), pinned, Want::Everything)

@@ -124,11 +124,14 @@ pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_byte
     bytes.next_multiple_of(BLOCK_BYTES as u64)
 }
 
-/// How many zones take as much as so many of a spread group do, in which each of so many places
-/// stands elsewhere.
-pub fn zones_with_places(zones: u64, places: usize) -> u64 {
-    let of_zone = ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES;
-    zones + (zones * places as u64 * MOVED_BYTES).div_ceil(of_zone)
+/// How many zones of a usual group take as much as so many zones on so many drives do. In a spread group
+/// each place of them may stand elsewhere than at home.
+pub fn zones_of(is_spread: bool, zones: u64, drives: usize) -> u64 {
+    let moved = match is_spread {
+        true => zones * drives as u64 * MOVED_BYTES,
+        false => 0,
+    };
+    zones + moved.div_ceil(ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES)
 }
 
 /// Bytes that records of `bytes` take in segments.

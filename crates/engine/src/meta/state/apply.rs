@@ -6,7 +6,7 @@ use super::{Provisioning, State, VolumeCore, ZoneState, mapped_twice};
 use crate::meta::page_map::{MapRun, UNMAPPED};
 use crate::meta::properties::{LiveProperties, Name, Property};
 use crate::meta::{InFlight, Record, VolumeId};
-use base::{PageIndex, PhysPage};
+use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -94,9 +94,7 @@ impl<L: InFlight> State<L> {
             }
             Record::ZoneOff { zone } => self.zone_off(*zone)?,
             Record::Moved { zone, place, drive } => self.place_moved(*zone, *place, *drive)?,
-            Record::Rebuilt { member, zone } => {
-                self.rebuilt.entry(*member).or_default().insert(*zone);
-            }
+            Record::Rebuilt { member, zone } => self.rebuilt_in(*member, *zone),
             Record::NextIncarnation { incarnation } => {
                 self.next_incarnation = self.next_incarnation.max(*incarnation);
             }
@@ -239,6 +237,10 @@ impl<L: InFlight> State<L> {
             zones.remove(&zone);
         });
         Ok(())
+    }
+
+    fn rebuilt_in(&mut self, member: Uuid, zone: u32) {
+        self.rebuilt.entry(member).or_default().insert(zone);
     }
 
     fn place_moved(&mut self, zone: u32, place: u8, drive: u8) -> Result<(), String> {

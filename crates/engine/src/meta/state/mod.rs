@@ -335,6 +335,16 @@ impl<L: InFlight> State<L> {
         if !self.backings.is_empty() {
             parts.push(Part::Backings(self.backings.clone()));
         }
+        self.add_zones(&mut parts);
+        let incarnation = self.next_incarnation;
+        parts.push(Part::Record(Record::NextIncarnation { incarnation }));
+        let id = VolumeId(self.next_id);
+        parts.push(Part::Record(Record::NextId { id }));
+        parts
+    }
+
+    /// Adds what a snapshot has of zones.
+    fn add_zones(&self, parts: &mut Vec<Part>) {
         parts.extend(self.zones.iter().map(|(zone, state)| {
             Part::Record(Record::ZoneOn {
                 zone: *zone,
@@ -350,11 +360,6 @@ impl<L: InFlight> State<L> {
             let rebuilt = |&zone| Part::Record(Record::Rebuilt { member, zone });
             parts.extend(zones.iter().map(rebuilt));
         }
-        let incarnation = self.next_incarnation;
-        parts.push(Part::Record(Record::NextIncarnation { incarnation }));
-        let id = VolumeId(self.next_id);
-        parts.push(Part::Record(Record::NextId { id }));
-        parts
     }
 
     /// Does what may give a volume's map other tables than it has, and counts them.

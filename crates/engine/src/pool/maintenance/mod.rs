@@ -11,7 +11,8 @@
 //! `groups` (converted, added, removed), `new_groups` (judged and made), `departures` (those that
 //! leave; the lanes together), [`remains`] (the space without a group). Of drives: `spares` (who stands
 //! in for whom, and the commands for it), `succession` (drives that are copied before they leave),
-//! `places` (of zones, which go to other drives of their group),
+//! `place_choice` (which places of zones go to which
+//! other drives of their group), `places` (how),
 //! `new_spares` (judged), [`candidates`] (labels judged before
 //! any lane takes drives), `redundancy` (what can still be lost), `rebuild`, `scrub` (by command),
 //! `scrub_rounds` (by themselves), `steps` (of all these), [`pace`]. Of copies: `copies` (of the
@@ -33,6 +34,7 @@ pub(super) mod lend;
 mod logs;
 mod new_groups;
 mod new_spares;
+mod place_choice;
 mod placement;
 mod places;
 mod rebuild;

@@ -176,10 +176,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         let zones = self.zones_on(spread, drives)?;
         let groups = self.lane.drives().groups();
         let all_zones = self.lane.metadata_room().zones_max()
-            + match spread {
-                None => zones,
-                Some(_) => checkpoint::zones_with_places(zones, drives.len()),
-            };
+            + checkpoint::zones_of(spread.is_some(), zones, drives.len());
         // As at the creation: for whole drives of data, a little too much.
         let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
         let data = |group: &Rc<Group<W>>| {

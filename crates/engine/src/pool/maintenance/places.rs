@@ -18,10 +18,11 @@ use super::Task;
 use super::TaskKind;
 use super::lend::Lending;
 use super::pace::{self, Bounds, Share};
+use super::place_choice::{PlaceChoice, Wanted};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
 use super::steps::Steps;
-use crate::drives::{DriveFault, EventKind, Group, Member, PlaceMove, Zone};
+use crate::drives::{DriveFault, EventKind, Group, PlaceMove, Zone};
 use crate::meta::Record;
 use crate::pool::{PoolError, PoolErrorKind};
 use crate::space::LaneState;
@@ -36,12 +37,6 @@ use std::rc::Rc;
 /// Zones on their way at once, as many times as the group has spans. A zone keeps one span of drives
 /// and one more busy, and chance lays several on the same drives.
 const AT_ONCE_TIMES: usize = 2;
-
-/// A place of a zone that is to go to another drive.
-struct Wanted<W: World> {
-    zone: Rc<Zone<W>>,
-    place: usize,
-}
 
 /// How far the places of a group are, and since when.
 pub(super) struct Progress {
@@ -70,83 +65,8 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         PlaceMoves { lane }
     }
 
-    /// Whether a place of a group is lost that can be put together on another of its drives.
-    pub(super) fn has_lost(&self, group: &Rc<Group<W>>) -> bool {
-        let whole = group.whole();
-        if group.spread.is_none() || whole.iter().all(|is_whole| *is_whole) {
-            return false;
-        }
-        let zones = self.lane.drives().zones_of(group);
-        let mut zones = zones.iter();
-        zones.any(|zone| !zone.lost(&whole).is_empty() && self.target(zone).is_some())
-    }
-
-    /// The lost places of a group, in the order in which they are put together.
-    fn lost(&self, group: &Rc<Group<W>>) -> Vec<Wanted<W>> {
-        let redundancy = Redundancy::of(self.lane.drives());
-        let zones = self.lane.drives().zones_of(group).into_iter();
-        let whole = group.whole();
-        let of_zone = |zone: Rc<Zone<W>>| {
-            let lost = zone.lost(&whole).into_iter();
-            lost.map(move |place| Wanted {
-                zone: Rc::clone(&zone),
-                place,
-            })
-        };
-        let mut lost: Vec<Wanted<W>> = zones.flat_map(of_zone).collect();
-        lost.sort_by_key(|of| redundancy.redundancy_left(&of.zone, &[of.place]));
-        lost
-    }
-
-    /// The places of a group that could go home, or nearer.
-    fn away(&self, group: &Rc<Group<W>>) -> Vec<Wanted<W>> {
-        let state = self.lane.state();
-        let away = self.lane.drives().away(group, &state.moved);
-        let away = away.map(|(zone, place)| Wanted { zone, place });
-        let mut away: Vec<Wanted<W>> = away.collect();
-        away.retain(|of| self.towards_home(&of.zone, of.place).is_some());
-        away
-    }
-
-    /// Whether a drive takes places now.
-    fn takes(&self, member: &Member<W>) -> bool {
-        let left_out = self.lane.background().no_takers();
-        member.is_whole()
-            && member.successor().is_none()
-            && !left_out.has(member.uuid, self.lane.world().now())
-    }
-
-    /// The drive of a zone's group that a lost place goes to: one that is spare in the zone, and has
-    /// the least to do.
-    fn target(&self, zone: &Zone<W>) -> Option<Rc<Member<W>>> {
-        let spare = zone.spare_drives().into_iter();
-        let members = spare.map(|drive| zone.group.place(drive));
-        let turn = zone.shape.zone as usize;
-        members
-            .filter(|member| self.takes(member))
-            .min_by_key(|member| {
-                let turned = (usize::from(member.place()) + turn) % zone.group.drives();
-                (member.is_suspect(), member.outstanding(), turned)
-            })
-    }
-
-    /// The drive that a place goes to on its way home, if it can now: its home, or, where places
-    /// stand on the homes of each other, one that is spare.
-    fn towards_home(&self, zone: &Zone<W>, place: usize) -> Option<Rc<Member<W>>> {
-        if !zone.is_readable(place) {
-            return None;
-        }
-        let (home, spare) = (zone.home_of(place), zone.spare_drives());
-        if spare.contains(&home) {
-            return Some(zone.group.place(home)).filter(|member| self.takes(member));
-        }
-        let mut away = zone.away().into_iter();
-        let is_circle = away.all(|(place, _)| !spare.contains(&zone.home_of(place)));
-        let is_still = (0..zone.shape.geometry.places()).all(|at| zone.move_of(at).is_none());
-        match is_circle && is_still {
-            true => self.target(zone),
-            false => None,
-        }
+    fn choice(&self) -> PlaceChoice<'a, W> {
+        PlaceChoice::of(self.lane)
     }
 
     /// Puts lost places of a group together on other drives, until something else is to be done.
@@ -156,8 +76,8 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         group: &Rc<Group<W>>,
         progress: &mut Option<Progress>,
     ) -> Result<bool, PoolError> {
-        let wanted = match self.has_lost(group) {
-            true => self.lost(group),
+        let wanted = match self.choice().has_lost(group) {
+            true => self.choice().lost(group),
             false => Vec::new(),
         };
         if wanted.is_empty() {
@@ -178,7 +98,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
                 && !group.leaves()
                 && !Spares::of(self.lane).is_drive_wanting();
             let away = match is_quiet {
-                true => self.away(&group),
+                true => self.choice().away(&group),
                 false => Vec::new(),
             };
             if away.is_empty() {
@@ -235,7 +155,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     pub(super) fn tell_end(&self, group: &Rc<Group<W>>, progress: Option<Progress>) {
         let Some(progress) = progress else { return };
         self.lane.background().end(&progress.task);
-        if self.lane.go_on().is_err() || self.has_lost(group) {
+        if self.lane.go_on().is_err() || self.choice().has_lost(group) {
             return;
         }
         let text = format!(
@@ -303,8 +223,8 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             let to = match why {
                 _ if !is_in_use || zone.move_of(place).is_some() => None,
                 Why::Lost if zone.is_readable(place) => None,
-                Why::Lost => self.target(&zone),
-                Why::Away => self.towards_home(&zone, place),
+                Why::Lost => self.choice().target(&zone),
+                Why::Away => self.choice().towards_home(&zone, place),
             };
             to.map(|to| zone.begin_move(place, &to))
         };
@@ -355,7 +275,20 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             steps.rest(bounds, bytes, began).await;
             self.lane.go_on()?;
         }
-        if !zone.is_moving(begun) || world.planted("move of a place copies no checksums") {
+        match zone.is_moving(begun) {
+            true => self.complete(zone, begun).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Copies the checksums of a place whose stripes have been written, and makes all durable.
+    async fn complete(
+        &self,
+        zone: &Rc<Zone<W>>,
+        begun: &Rc<PlaceMove<W>>,
+    ) -> Result<(), PoolError> {
+        let world = self.lane.world();
+        if world.planted("move of a place copies no checksums") {
             return Ok(());
         }
         let integrity = &self.lane.store().integrity;

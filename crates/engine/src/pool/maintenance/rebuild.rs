@@ -16,6 +16,7 @@
 use super::copies::Copies;
 use super::lend::Lending;
 use super::pace::{self, Bounds, Share};
+use super::place_choice::PlaceChoice;
 use super::places::{self, PlaceMoves};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
@@ -96,7 +97,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
 
     /// Whether there is anything to rebuild in a group.
     fn has_work(&self, group: &Rc<Group<W>>) -> bool {
-        !self.to_rebuild(group).is_empty() || PlaceMoves::of(self.lane).has_lost(group)
+        !self.to_rebuild(group).is_empty() || PlaceChoice::of(self.lane).has_lost(group)
     }
 
     /// Rebuilds all drives that are to be.
@@ -227,13 +228,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let zone_bytes = self.lane.identity().zone_bytes;
         let all_zones = self.lane.drives().zones_of(group);
         for member in self.to_rebuild(group) {
-            let zones = all_zones
-                .iter()
-                .filter(|zone| zone.place_of(&member).is_some());
-            let zones: Vec<u32> = zones.map(|zone| zone.shape.zone).collect();
-            let is_whole = |zone: &&u32| member.rebuilt().borrow().contains(zone);
-            let whole = zones.iter().filter(is_whole).count() as u64;
-            let zones = zones.len() as u64;
+            let (whole, zones) = zones_of(&member, &all_zones);
             let known = all.drives.borrow().iter().find_map(|progress| {
                 Rc::ptr_eq(&progress.member, &member).then(|| Rc::clone(progress))
             });
@@ -410,14 +405,13 @@ impl<'a, W: World> Rebuilds<'a, W> {
         if member.state() != MemberState::Rebuilding {
             return Ok(());
         }
-        self.lane
-            .journal()
-            .commit(vec![Record::Rebuilt {
-                member: member.uuid,
-                zone: zone.shape.zone,
-            }])
-            .await?;
-        member.rebuilt().borrow_mut().insert(zone.shape.zone);
+        let (member_uuid, zone) = (member.uuid, zone.shape.zone);
+        let rebuilt = Record::Rebuilt {
+            member: member_uuid,
+            zone,
+        };
+        self.lane.journal().commit(vec![rebuilt]).await?;
+        member.rebuilt().borrow_mut().insert(zone);
         Ok(())
     }
 
@@ -534,4 +528,14 @@ impl<'a, W: World> Rebuilds<'a, W> {
         self.lane.background().resume(task, self.lane.world().now());
         Ok(())
     }
+}
+
+/// How many of a group's zones are whole on a drive that is being rebuilt, and how many it has a part
+/// of.
+fn zones_of<W: World>(member: &Member<W>, zones: &[Rc<Zone<W>>]) -> (u64, u64) {
+    let of_it = zones.iter().filter(|zone| zone.place_of(member).is_some());
+    let rebuilt = member.rebuilt().borrow();
+    let is_whole = |zone: &&Rc<Zone<W>>| rebuilt.contains(&zone.shape.zone);
+    let whole = of_it.clone().filter(is_whole).count();
+    (whole as u64, of_it.count() as u64)
 }

@@ -7,7 +7,7 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::new_spares::{NewSpares, is_fit};
-use super::places::PlaceMoves;
+use super::place_choice::PlaceChoice;
 use super::redundancy::Redundancy;
 use super::succession::Successions;
 use crate::drive::Drive;
@@ -235,7 +235,7 @@ impl<'a, W: World> Spares<'a, W> {
                 .drives()
                 .groups()
                 .iter()
-                .any(|group| PlaceMoves::of(self.lane).has_lost(group))
+                .any(|group| PlaceChoice::of(self.lane).has_lost(group))
     }
 }
 
