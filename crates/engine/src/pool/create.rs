@@ -348,15 +348,13 @@ fn identity_of(
     groups: &[Planned],
     log_most: u64,
 ) -> Result<PoolIdentity, PoolError> {
-    let capacities = groups.iter().map(|(_, _, capacity)| *capacity);
-    let smallest = capacities.min().unwrap_or(0);
+    let smallest = groups.iter().map(|group| group.2).min().unwrap_or(0);
     let widths = groups
         .iter()
         .map(|(of, drives, _)| of.stripe_drives(*drives));
     let stripe_bytes = widths.max().unwrap_or(1) * u64::from(spec.stripe_unit_bytes);
     let zone_bytes = zone_bytes(spec, smallest)?;
-    let pages = pages_most(spec, groups);
-    let zones = zones_most(zone_bytes, groups);
+    let (pages, zones) = (pages_most(spec, groups), zones_most(zone_bytes, groups));
     let share = smallest / u64::from(lanes);
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
     let mut identity = PoolIdentity {
