@@ -9,7 +9,8 @@
 //!   waits is answered. So the next opening finds the logs as they were.
 //!
 //! Rooms: [`member`] (a drive in its pool), [`vitals`] (how it fares), [`doubt`] (what its errors
-//! mean), `hung` (what waits for it), `zone` (zones and groups), `numbers` (of their pages),
+//! mean), `hung` (what waits for it), `zone` (zones and groups), `place_move` (places of zones
+//! on their way to other drives), `numbers` (of their pages),
 //! `labels`, `losses`, `succession` (drives that are copied before they leave), `departed` (drives that
 //! are free again), `heartbeat` (who has the pool),
 //! `roster` (which there are), [`events`].
@@ -25,6 +26,7 @@ pub(crate) mod limits;
 mod losses;
 pub mod member;
 mod numbers;
+mod place_move;
 mod roster;
 mod succession;
 pub mod vitals;
@@ -38,7 +40,8 @@ pub use fault::{DriveFault, flush_each};
 pub use limits::Limits;
 pub use member::{Member, MemberInfo};
 pub use numbers::PageNumbers;
-pub use zone::{Group, PlaceMove, Zone, stride_bytes, zone_capacity};
+pub use place_move::{PlaceMove, Taker};
+pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
 use crate::error::{PoolError, PoolErrorKind};
 use crate::label::{Label, LabelSummary, MemberState, PoolIdentity};

@@ -1,6 +1,6 @@
 //! Groups and zones: their places on drives, and the levels that they can have.
 
-use crate::drives::Member;
+use crate::drives::{Member, PlaceMove};
 use crate::label::{GroupEntry, GroupNumbers, GroupRole, PoolIdentity};
 use crate::layout::{ZoneShape, sum_area::area_bytes};
 use crate::raid::spread::homes;
@@ -23,11 +23,13 @@ pub struct Group<W: World> {
     level: Cell<Level>,
     leaving: Cell<bool>,
     /// Moves of its zones' places that an opening may find done.
-    settling: Cell<usize>,
+    pub(super) settling: Cell<usize>,
     places: RefCell<Vec<Rc<Member<W>>>>,
     /// Of a group that has left: drives with labels that nobody needs any more.
     departed: RefCell<Vec<Rc<Member<W>>>>,
     stride_bytes: u64,
+    /// Of a spread group: how many places of its zones stand on each drive.
+    held: RefCell<Vec<usize>>,
 }
 
 /// A zone in use.
@@ -46,30 +48,7 @@ pub struct Zone<W: World> {
     /// Of a spread group: the drive that each place stands on. Without it each place stands on its own.
     standing: Option<Box<[Cell<u8>]>>,
     /// Places that are on their way to another drive.
-    moves: RefCell<Vec<Rc<PlaceMove<W>>>>,
-}
-
-/// A place of a zone on its way to another drive of the group, which gets all that is written to the
-/// place meanwhile. What it has counts once the metadata says so.
-///
-/// Invariants:
-/// - Whoever writes to the place under the lock of a stripe, or of the checksums, writes to both
-///   drives. So what was copied stays what the place holds.
-/// - A drive that missed something gets no place: the move is given up. Once the record is on its
-///   way, the drive has failed instead, for an opening may find it in the place.
-pub struct PlaceMove<W: World> {
-    /// The place of the zone.
-    pub place: usize,
-    /// The drive that it goes to, where no place of the zone is.
-    pub to: Rc<Member<W>>,
-    is_settling: Cell<bool>,
-}
-
-impl<W: World> PlaceMove<W> {
-    /// Whether an opening may find the place there.
-    pub fn is_settling(&self) -> bool {
-        self.is_settling.get()
-    }
+    pub(super) moves: RefCell<Vec<Rc<PlaceMove<W>>>>,
 }
 
 /// The shapes that `drives` drives can have.
@@ -128,7 +107,11 @@ impl<W: World> Group<W> {
         zones: impl Iterator<Item = Rc<Zone<W>>>,
         places: &[usize],
     ) -> bool {
-        let is_gone = |place: usize| places.contains(&place) || !self.place(place).is_whole();
+        // One that holds nothing of any zone is no loss.
+        let is_gone = |place: usize| {
+            let is_needed = self.holds(place) || self.settling.get() > 0;
+            is_needed && (places.contains(&place) || !self.place(place).is_whole())
+        };
         let gone: Vec<bool> = (0..self.drives()).map(is_gone).collect();
         let count = gone.iter().filter(|gone| **gone).count();
         if self.is_planted("loss of a spread group judged by its spares") {
@@ -142,9 +125,32 @@ impl<W: World> Group<W> {
     }
 
     /// Whether its world has this bug.
-    fn is_planted(&self, bug: &'static str) -> bool {
+    pub(super) fn is_planted(&self, bug: &'static str) -> bool {
         let places = self.places.borrow();
         places.first().is_some_and(|member| member.planted(bug))
+    }
+
+    /// Where so many places of a zone stand at first; none where each is on its own drive.
+    fn at_home(&self, zone: u32, places: usize) -> Option<Box<[Cell<u8>]>> {
+        let homes = self
+            .spread
+            .map(|_| homes(zone - self.numbers.first_zone, self.drives()));
+        homes.map(|homes| homes.take(places).map(Cell::new).collect())
+    }
+
+    /// Whether a place of any zone stands on the drive at this place.
+    pub fn holds(&self, place: usize) -> bool {
+        self.held.borrow().get(place).is_some_and(|held| *held > 0)
+    }
+
+    /// Counts the places of a zone among those that stand on the drives, or no longer.
+    fn count_held(&self, standing: &[Cell<u8>], change: impl Fn(&mut usize)) {
+        let mut held = self.held.borrow_mut();
+        for on in standing {
+            if let Some(held) = held.get_mut(usize::from(on.get())) {
+                change(held);
+            }
+        }
     }
 
     /// Which of its drives hold all that they should, by place.
@@ -185,6 +191,7 @@ impl<W: World> Group<W> {
             leaving: Cell::new(entry.leaving),
             settling: Cell::new(0),
             stride_bytes: stride_bytes(members.len(), entry.spread, identity),
+            held: RefCell::new(vec![0; members.len()]),
             places: RefCell::new(members),
             departed: RefCell::default(),
         }
@@ -282,7 +289,7 @@ impl<W: World> Zone<W> {
         let local = u64::from(zone - group.numbers.first_zone);
         let area = DriveOffset(identity.data_start + local * group.stride_bytes);
         let data = area + (group.stride_bytes - identity.zone_bytes);
-        Ok(Zone {
+        let zone = Zone {
             shape: ZoneShape {
                 zone,
                 incarnation,
@@ -297,12 +304,13 @@ impl<W: World> Zone<W> {
             data,
             first_page,
             zone_bytes: identity.zone_bytes,
-            standing: group.spread.map(|_| {
-                let homes = homes(zone - group.numbers.first_zone, group.drives());
-                homes.take(geometry.places()).map(Cell::new).collect()
-            }),
+            standing: group.at_home(zone, geometry.places()),
             moves: RefCell::default(),
-        })
+        };
+        if let Some(standing) = &zone.standing {
+            group.count_held(standing, |held| *held += 1);
+        }
+        Ok(zone)
     }
 
     /// The drive's place in the group that a place of the zone stands on.
@@ -404,6 +412,18 @@ impl<W: World> Zone<W> {
         let Some(standing) = &self.standing else {
             return Err(format!("the places of zone {number} can't move"));
         };
+        self.group.count_held(standing, |held| *held -= 1);
+        let stood = self.set_standing(standing, places);
+        self.group.count_held(standing, |held| *held += 1);
+        stood
+    }
+
+    fn set_standing(
+        &self,
+        standing: &[Cell<u8>],
+        places: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<(), String> {
+        let number = self.shape.zone;
         for (place, drive) in places {
             let on = standing.get(place).filter(|_| drive < self.group.drives());
             let Some(on) = on else {
@@ -422,79 +442,6 @@ impl<W: World> Zone<W> {
                 pair[0]
             )),
         }
-    }
-
-    /// Has a drive get all that is written to a place from now on.
-    pub fn begin_move(&self, place: usize, to: &Rc<Member<W>>) -> Rc<PlaceMove<W>> {
-        let begun = Rc::new(PlaceMove {
-            place,
-            to: Rc::clone(to),
-            is_settling: Cell::new(false),
-        });
-        self.moves.borrow_mut().push(Rc::clone(&begun));
-        begun
-    }
-
-    /// The record that a place stands on the drive that it moves to is on its way.
-    pub fn settle(&self, moved: &PlaceMove<W>) {
-        if !moved.is_settling.replace(true) {
-            self.group.settling.set(self.group.settling.get() + 1);
-        }
-    }
-
-    /// A move is over: the place has moved, or stays.
-    pub fn end_move(&self, ended: &Rc<PlaceMove<W>>) {
-        let mut moves = self.moves.borrow_mut();
-        moves.retain(|other| !Rc::ptr_eq(other, ended));
-        if ended.is_settling.replace(false) {
-            self.group.settling.set(self.group.settling.get() - 1);
-        }
-    }
-
-    /// Whether a move goes on: nobody has given it up.
-    pub fn is_moving(&self, begun: &Rc<PlaceMove<W>>) -> bool {
-        let moves = self.moves.borrow();
-        moves.iter().any(|other| Rc::ptr_eq(other, begun))
-    }
-
-    /// The move of a place, if it is on its way.
-    pub fn move_of(&self, place: usize) -> Option<Rc<PlaceMove<W>>> {
-        let moves = self.moves.borrow();
-        moves.iter().find(|to| to.place == place).cloned()
-    }
-
-    /// Whether another drive gets what a place holds: the place goes there, or its drive is copied.
-    pub fn is_copied(&self, place: usize) -> bool {
-        self.move_of(place).is_some() || self.place(place).successor().is_some()
-    }
-
-    /// The drives that get what is written to a place: the one that it stands on, and the one that it
-    /// goes to, those of them that are in use.
-    pub fn takers(&self, place: usize) -> impl Iterator<Item = Rc<Member<W>>> + use<W> {
-        let is_alone = self.moves.borrow().is_empty();
-        let to = match is_alone || self.group.is_planted("place on its way gets no writes") {
-            true => None,
-            false => self.move_of(place).map(|to| Rc::clone(&to.to)),
-        };
-        let takers = [Some(self.place(place)), to];
-        takers
-            .into_iter()
-            .flatten()
-            .filter(|member| member.is_writable())
-    }
-
-    /// Whether a fault of this drive at a place is that of a drive which the place only goes to. The
-    /// move is given up then, and the drive has missed nothing of its own.
-    pub fn gives_up_move(&self, place: usize, member: &Rc<Member<W>>) -> bool {
-        let found = self.move_of(place);
-        let is_hidden = |to: &PlaceMove<W>| {
-            !to.is_settling() || member.planted("fault of a place that settles hidden")
-        };
-        let found = found.filter(|to| Rc::ptr_eq(&to.to, member) && is_hidden(to));
-        if let Some(found) = &found {
-            self.end_move(found);
-        }
-        found.is_some()
     }
 
     /// Whether no span lacks more drives than it can lose, when those are gone for which `is_gone`
@@ -518,5 +465,13 @@ impl<W: World> Zone<W> {
     /// Pages that it holds.
     pub fn pages(&self, page_bytes: u64) -> u64 {
         self.shape.blocks * BLOCK_BYTES as u64 / page_bytes
+    }
+}
+
+impl<W: World> Drop for Zone<W> {
+    fn drop(&mut self) {
+        if let Some(standing) = &self.standing {
+            self.group.count_held(standing, |held| *held -= 1);
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::Integrity;
 use super::block;
 use super::flush::BLOCKS_AT_ONCE;
 use crate::drive::{DriveError, DriveErrorKind};
-use crate::drives::{DriveFault, Member, Zone};
+use crate::drives::{DriveFault, Taker, Zone};
 use crate::world::World;
 use futures_util::future::join_all;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 const LOOKS: u32 = 3;
 
 impl<W: World> Integrity<W> {
-    /// Gives `successor` the copies of a zone's sums that the drive at `place` is to hold.
+    /// Gives a drive the copies of a zone's sums that the drive of `place` is to hold.
     ///
     /// # Errors
     /// What a drive said that can't be done without; no copy of some block can be read.
@@ -24,13 +24,13 @@ impl<W: World> Integrity<W> {
         &self,
         zone: &Zone<W>,
         place: usize,
-        successor: &Rc<Member<W>>,
+        taker: &Taker<W>,
     ) -> Result<(), DriveError> {
         let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut left = some.to_vec();
             for _ in 0..LOOKS {
-                left = self.give_some(zone, place, successor, &left).await?;
+                left = self.give_some(zone, place, taker, &left).await?;
                 if left.is_empty() {
                     break;
                 }
@@ -55,7 +55,7 @@ impl<W: World> Integrity<W> {
         &self,
         zone: &Zone<W>,
         place: usize,
-        successor: &Rc<Member<W>>,
+        taker: &Taker<W>,
         indices: &[u64],
     ) -> Result<Vec<u64>, DriveError> {
         let mut left = Vec::new();
@@ -65,7 +65,7 @@ impl<W: World> Integrity<W> {
             let _alone = self.write_alone().await;
             let gifts = indices
                 .iter()
-                .map(|index| self.give_one(zone, (place, *index), successor));
+                .map(|index| self.give_one(zone, (place, *index), taker));
             for (index, given) in indices.iter().zip(join_all(gifts).await) {
                 match given {
                     Ok(true) => {}
@@ -85,8 +85,12 @@ impl<W: World> Integrity<W> {
         &self,
         zone: &Zone<W>,
         (place, index): (usize, u64),
-        successor: &Rc<Member<W>>,
+        taker: &Taker<W>,
     ) -> Result<bool, DriveFault<W>> {
+        if !taker.goes_on() {
+            // That is noticed at the end of the move.
+            return Ok(true);
+        }
         let cached = self.cached(zone.shape.zone, index).await;
         let version = cached.version.get();
         // The drive that is copied is asked last: it is in trouble, most likely.
@@ -99,10 +103,9 @@ impl<W: World> Integrity<W> {
         let (Some(slots), Some((_, pair))) = (slots, pair) else {
             return Ok(false);
         };
-        let put = self.put_pair(Rc::clone(successor), zone, pair, slots, version);
-        match put.await {
-            // A move that was given up is noticed at its end.
-            Some(_) if zone.gives_up_move(place, successor) => Ok(true),
+        let member = Rc::clone(&taker.member);
+        match self.put_pair(member, zone, pair, slots, version).await {
+            Some(_) if taker.excuses() => Ok(true),
             Some(fault) => Err(fault),
             None => Ok(true),
         }

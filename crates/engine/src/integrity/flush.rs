@@ -204,12 +204,13 @@ impl<W: World> Integrity<W> {
                 let version = Version { number, up_to };
                 let data = self.slot(id, version, &sums);
                 let at = zone.shape.slot_at(pair, number);
-                for member in zone.takers(place) {
+                for taker in zone.takers(place) {
                     self.count(|stats| stats.writes += 1);
-                    let written = member.write_durably(at, data.clone()).await;
+                    let written = taker.member.write_durably(at, data.clone()).await;
                     if let Err(error) = written
-                        && !zone.gives_up_move(place, &member)
+                        && !taker.excuses()
                     {
+                        let member = taker.member;
                         let fault = DriveFault { member, error };
                         self.drives.absorb(vec![fault]).await?;
                     }
@@ -300,18 +301,18 @@ impl<W: World> Integrity<W> {
         let copies = block::copies(zone.shape.geometry, u64::from(cached.index));
         let takers = copies.flat_map(|(place, pair)| {
             let takers = zone.takers(place);
-            takers.map(move |member| (place, pair, member))
+            takers.map(move |taker| (pair, taker))
         });
-        let writes = takers.map(|(place, pair, member)| {
+        let writes = takers.map(|(pair, taker)| {
             let mut touched = touched.borrow_mut();
-            if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
-                touched.push(Rc::clone(&member));
+            if !touched.iter().any(|other| Rc::ptr_eq(other, &taker.member)) {
+                touched.push(Rc::clone(&taker.member));
             }
             self.count(|stats| stats.writes += 1);
-            let (at, data, zone) = (zone.shape.slot_at(pair, slot), data.clone(), &zone);
+            let (at, data) = (zone.shape.slot_at(pair, slot), data.clone());
             async move {
-                let error = member.write(at, data).await.err()?;
-                let is_fault = !zone.gives_up_move(place, &member);
+                let error = taker.member.write(at, data).await.err()?;
+                let (is_fault, member) = (!taker.excuses(), taker.member);
                 is_fault.then_some(DriveFault { member, error })
             }
         });

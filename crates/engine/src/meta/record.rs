@@ -95,7 +95,7 @@ pub enum Record {
     },
     /// A zone is not in use any more.
     ZoneOff { zone: u32 },
-    /// A place of a zone stands on this drive of its group from now on.
+    /// A place of a zone stands on this drive of its group from now on; at home for [`HOME`].
     Moved { zone: u32, place: u8, drive: u8 },
     /// A drive that is being rebuilt is whole in this zone.
     Rebuilt { member: Uuid, zone: u32 },
@@ -108,6 +108,9 @@ pub enum Record {
     /// Something is said of a volume.
     Property(VolumeId, Property),
 }
+
+/// Instead of a drive: where a place stands without any record.
+pub const HOME: u8 = u8::MAX;
 
 const CREATE: u8 = 1;
 const READY: u8 = 2;

@@ -375,7 +375,8 @@ impl<W: World> Lane<W> {
         let drives = self.inner.drives();
         let group = drives.group(index);
         let zones = drives.zones_of(&group);
-        let lost = zones.iter().flat_map(|zone| zone.lost(&group.whole()));
+        let whole = group.whole();
+        let lost = zones.iter().flat_map(|zone| zone.lost(&whole));
         PlaceCounts {
             lost: lost.count() as u64,
             away: drives.away(&group, &self.inner.state().moved).count() as u64,

@@ -158,19 +158,20 @@ impl<W: World> Store<W> {
         for change in changes {
             let zone = &change.zone;
             let places = change.writes.iter();
-            for (write, member) in places.flat_map(|write| {
+            for (write, taker) in places.flat_map(|write| {
                 let takers = zone.takers(write.place);
-                takers.map(move |member| (write, member))
+                takers.map(move |taker| (write, taker))
             }) {
-                if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
-                    touched.push(Rc::clone(&member));
+                let member = &taker.member;
+                if !touched.iter().any(|other| Rc::ptr_eq(other, member)) {
+                    touched.push(Rc::clone(member));
                 }
                 self.counts.count(write.purpose, write.data.len());
                 let at = zone.on_drive(change.stripe, write.row);
                 let data = write.data.clone();
                 writes.push(async move {
-                    let error = member.write(at, data).await.err()?;
-                    let is_fault = !zone.gives_up_move(write.place, &member);
+                    let error = taker.member.write(at, data).await.err()?;
+                    let (is_fault, member) = (!taker.excuses(), taker.member);
                     is_fault.then_some(DriveFault { member, error })
                 });
             }

@@ -11,7 +11,7 @@ use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::row::{Row, Want};
-use crate::drives::{DriveFault, EventKind, Member, Zone};
+use crate::drives::{DriveFault, EventKind, Taker, Zone};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::{Pinned, Sum};
 use crate::label::MemberState;
@@ -209,13 +209,16 @@ impl<W: World> Store<W> {
         row: u32,
         data: Slice,
     ) -> Option<u64> {
-        let member = self.target(zone, place)?;
+        let taker = self.target(zone, place)?;
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
         let at = zone.on_drive(stripe, row);
-        match member.write(at, data).await {
+        let written = taker.member.write(at, data).await;
+        let is_excused = written.is_err() && taker.excuses();
+        let member = taker.member;
+        match written {
             Ok(()) => Some(len as u64),
-            Err(error) if zone.gives_up_move(place, &member) => {
+            Err(error) if is_excused => {
                 // It may be sound otherwise, and be needed.
                 self.drives.absorb_read(DriveFault { member, error }).await;
                 None
@@ -230,13 +233,13 @@ impl<W: World> Store<W> {
 
     /// The drive that is to get what a place holds, if one is: that which the place goes to, the one
     /// that its drive is copied to, or its drive, which is rebuilt.
-    fn target(&self, zone: &Zone<W>, place: usize) -> Option<Rc<Member<W>>> {
+    fn target(&self, zone: &Zone<W>, place: usize) -> Option<Taker<W>> {
         if let Some(to) = zone.move_of(place) {
-            return Some(Rc::clone(&to.to)).filter(|to| to.is_writable());
+            return Some(Taker::of_move(&to)).filter(|taker| taker.member.is_writable());
         }
         let member = zone.place(place);
         let member = member.successor().unwrap_or(member);
-        (member.state() == MemberState::Rebuilding).then_some(member)
+        (member.state() == MemberState::Rebuilding).then(|| Taker::alone(&member))
     }
 
     /// Whether every block of a column that holds something is what its sum says.
@@ -610,7 +613,7 @@ impl<W: World> Store<W> {
             }
         }
         let is_readable = |place| zone.is_readable(place);
-        let of_others = row.bad.iter().filter(|bad| !targets.contains(&bad.place));
+        let of_others = row.bad.iter().filter(|bad| stays(zone, bad.place, targets));
         for bad in of_others.filter(|bad| is_readable(bad.place)) {
             let (place, data) = (bad.place, bad.content.clone());
             change.writes.push(PlaceWrite {
@@ -624,6 +627,11 @@ impl<W: World> Store<W> {
         self.make(&change).await?;
         Ok(given_up)
     }
+}
+
+/// Whether a place is mended where it stands: no other drive gets what it holds, or it only goes there.
+fn stays<W: World>(zone: &Zone<W>, place: usize, targets: &[usize]) -> bool {
+    !targets.contains(&place) || zone.move_of(place).is_some()
 }
 
 /// The rows between the first and the last block of a stripe that holds something.

@@ -5,6 +5,7 @@
 use super::{Provisioning, State, VolumeCore, ZoneState, mapped_twice};
 use crate::meta::page_map::{MapRun, UNMAPPED};
 use crate::meta::properties::{LiveProperties, Name, Property};
+use crate::meta::record::HOME;
 use crate::meta::{InFlight, Record, VolumeId};
 use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
@@ -249,7 +250,14 @@ impl<L: InFlight> State<L> {
                 "place {place} of zone {zone} moves, which is not in use"
             ));
         }
-        self.moved.entry(zone).or_default().insert(place, drive);
+        let places = self.moved.entry(zone).or_default();
+        match drive {
+            HOME => places.remove(&place),
+            drive => places.insert(place, drive),
+        };
+        if places.is_empty() {
+            self.moved.remove(&zone);
+        }
         Ok(())
     }
 

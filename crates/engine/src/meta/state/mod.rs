@@ -105,8 +105,8 @@ pub struct State<L = ()> {
     pub volumes: BTreeMap<VolumeId, Rc<VolumeCore<L>>>,
     /// Zones in use, by their number in the pool.
     pub zones: BTreeMap<u32, ZoneState>,
-    /// Of zones in spread groups, the places that stand elsewhere than at home, or have: on which
-    /// drive of their group.
+    /// Of zones in spread groups, the places that stand elsewhere than at home: on which drive of their
+    /// group.
     pub moved: BTreeMap<u32, BTreeMap<u8, u8>>,
     /// The incarnation that the next zone gets; none is given out twice.
     pub next_incarnation: u32,
@@ -396,6 +396,7 @@ fn mapped_twice(id: VolumeId, page: PageIndex) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::record::HOME;
 
     /// The records that make an empty state into `state`.
     fn records_of(state: &State) -> Vec<Record> {
@@ -484,6 +485,16 @@ mod tests {
                 zone: 3,
                 place: 0,
                 drive: 7,
+            },
+            Record::Moved {
+                zone: 3,
+                place: 2,
+                drive: 1,
+            },
+            Record::Moved {
+                zone: 3,
+                place: 2,
+                drive: HOME,
             },
             Record::ZoneOff { zone: 4 },
         ];

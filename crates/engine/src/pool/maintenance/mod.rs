@@ -157,12 +157,12 @@ impl<'a, W: World> Round<'a, W> {
         }
         Lending::of(self.lane).lend().await?;
         Rebuilds::of(self.lane).rebuild_all().await?;
-        PlaceMoves::of(self.lane).bring_home().await?;
+        let home = PlaceMoves::of(self.lane).bring_home().await;
         let emptied = ZoneMoves::of(self.lane).empty_zones().await;
         self.lane.go_on()?;
         Departures::of(self.lane).part_with_groups().await?;
         Scrubbing::of(self.lane).scrub_if_wanted().await?;
         ScrubRounds::of(self.lane).scrub_what_is_due().await?;
-        emptied
+        emptied.and(home)
     }
 }

@@ -28,13 +28,25 @@ impl<'a, W: World> PlaceChoice<'a, W> {
 
     /// Whether a place of a group is lost that can be put together on another of its drives.
     pub(super) fn has_lost(&self, group: &Rc<Group<W>>) -> bool {
+        self.is_any_lost_where(group, |zone| self.target(zone).is_some())
+    }
+
+    /// Whether a place of a group is lost.
+    pub(super) fn is_any_lost(&self, group: &Rc<Group<W>>) -> bool {
+        self.is_any_lost_where(group, |_| true)
+    }
+
+    fn is_any_lost_where(&self, group: &Rc<Group<W>>, is_so: impl Fn(&Zone<W>) -> bool) -> bool {
         let whole = group.whole();
-        if group.spread.is_none() || whole.iter().all(|is_whole| *is_whole) {
+        let mut lacking = (0..whole.len()).filter(|drive| !whole[*drive]);
+        // With many zones the look takes long, and a drive that has been made up for stays away for
+        // days.
+        if group.spread.is_none() || !lacking.any(|drive| group.holds(drive)) {
             return false;
         }
         let zones = self.lane.drives().zones_of(group);
         let mut zones = zones.iter();
-        zones.any(|zone| !zone.lost(&whole).is_empty() && self.target(zone).is_some())
+        zones.any(|zone| !zone.lost(&whole).is_empty() && is_so(zone))
     }
 
     /// The lost places of a group, in the order in which they are put together.
@@ -50,7 +62,8 @@ impl<'a, W: World> PlaceChoice<'a, W> {
             })
         };
         let mut lost: Vec<Wanted<W>> = zones.flat_map(of_zone).collect();
-        lost.sort_by_key(|of| redundancy.redundancy_left(&of.zone, &[of.place]));
+        lost.retain(|of| self.target(&of.zone).is_some());
+        lost.sort_by_cached_key(|of| redundancy.redundancy_left(&of.zone, &[of.place]));
         lost
     }
 
@@ -98,8 +111,7 @@ impl<'a, W: World> PlaceChoice<'a, W> {
         }
         let mut away = zone.away().into_iter();
         let is_circle = away.all(|(place, _)| !spare.contains(&zone.home_of(place)));
-        let is_still = (0..zone.shape.geometry.places()).all(|at| zone.move_of(at).is_none());
-        match is_circle && is_still {
+        match is_circle && !zone.has_moves() {
             true => self.target(zone),
             false => None,
         }

@@ -22,8 +22,9 @@ use super::place_choice::{PlaceChoice, Wanted};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
 use super::steps::Steps;
-use crate::drives::{DriveFault, EventKind, Group, PlaceMove, Zone};
+use crate::drives::{DriveFault, EventKind, Group, PlaceMove, Taker, Zone};
 use crate::meta::Record;
+use crate::meta::record::HOME;
 use crate::pool::{PoolError, PoolErrorKind};
 use crate::space::LaneState;
 use crate::store::StripeRef;
@@ -33,10 +34,17 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Zones on their way at once, as many times as the group has spans. A zone keeps one span of drives
 /// and one more busy, and chance lays several on the same drives.
 const AT_ONCE_TIMES: usize = 2;
+
+/// Between two looks at what is under way on a drive.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long places go home in one round: other work is looked for then.
+const ROUND: Duration = Duration::from_secs(1);
 
 /// How far the places of a group are, and since when.
 pub(super) struct Progress {
@@ -91,13 +99,21 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         self.move_all(group, (Why::Lost, wanted), progress).await
     }
 
-    /// Has places of all groups go home, until something else is to be done.
+    /// Whether places of a group may go home now: all of its drives are whole, and nothing else is to
+    /// be done.
+    fn may_go_home(&self, group: &Group<W>) -> bool {
+        group.spread.is_some()
+            && !group.leaves()
+            && group.whole().iter().all(|is_whole| *is_whole)
+            && !self.lane.background().scrubs().is_wanted()
+            && !Spares::of(self.lane).is_drive_wanting()
+            && self.lane.drives().zones_to_empty().is_empty()
+    }
+
+    /// Has places of all groups go home, for a while, or until something else is to be done.
     pub(super) async fn bring_home(&self) -> Result<(), PoolError> {
         for group in self.lane.drives().groups() {
-            let is_quiet = group.spread.is_some()
-                && !group.leaves()
-                && !Spares::of(self.lane).is_drive_wanting();
-            let away = match is_quiet {
+            let away = match self.may_go_home(&group) {
                 true => self.choice().away(&group),
                 false => Vec::new(),
             };
@@ -116,6 +132,9 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             };
             let moved = self.move_all(&group, (Why::Away, away), &progress).await;
             background.end(&progress.task);
+            if !self.choice().away(&group).is_empty() {
+                self.lane.wake_background();
+            }
             moved?;
             Lending::of(self.lane).lend().await?;
         }
@@ -155,7 +174,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     pub(super) fn tell_end(&self, group: &Rc<Group<W>>, progress: Option<Progress>) {
         let Some(progress) = progress else { return };
         self.lane.background().end(&progress.task);
-        if self.lane.go_on().is_err() || self.choice().has_lost(group) {
+        if self.lane.go_on().is_err() || self.choice().is_any_lost(group) {
             return;
         }
         let text = format!(
@@ -187,13 +206,16 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         let at_once = wanted.front().map_or(1, |first| {
             (first.zone.shape.geometry.spans * AT_ONCE_TIMES).max(1)
         });
+        let began = self.lane.world().now();
+        let is_over = || self.lane.world().now().since(began) > ROUND || !self.may_go_home(group);
         let mut under_way = FuturesUnordered::new();
         let (mut any, mut found) = (false, Ok(()));
         let mut is_first = true;
         loop {
             while under_way.len() < at_once
                 && found.is_ok()
-                && (is_first || !self.is_disturbed(group, whole))
+                && (is_first
+                    || !self.is_disturbed(group, whole) && (why == Why::Lost || !is_over()))
                 && let Some(next) = wanted.pop_front()
             {
                 is_first = false;
@@ -236,15 +258,29 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             Ok(()) => self.settle(&zone, &begun).await,
             Err(_) => Ok(false),
         };
-        let is_over = outcome.is_ok();
-        zone.end_move(&begun);
-        copied?;
-        if is_over && !matches!(outcome, Ok(true)) {
-            self.lane.world().reached("move of a place given up");
-            let now = self.lane.world().now();
-            self.lane.background().no_takers().add(begun.to.uuid, now);
+        zone.end_move(&begun, begun.is_settling());
+        let (now, left_out) = (self.lane.world().now(), self.lane.background().no_takers());
+        match outcome {
+            Ok(true) => left_out.remove(begun.to.uuid),
+            Ok(false) if self.lane.go_on().is_ok() => {
+                self.lane.world().reached("move of a place given up");
+                left_out.add(begun.to.uuid, now);
+            }
+            _ => {}
         }
-        outcome
+        copied.and(outcome)
+    }
+
+    /// Waits until what was under way on a drive has ended: it may be of another place of the zone,
+    /// which was there before, and land after what is written there next.
+    async fn quiesce(&self, begun: &PlaceMove<W>) -> Result<(), PoolError> {
+        let since = self.lane.world().now();
+        let is_before = |oldest: Time| oldest <= since;
+        while begun.to.vitals().oldest().is_some_and(is_before) {
+            self.lane.world().sleep(LOOK).await;
+            self.lane.go_on()?;
+        }
+        Ok(())
     }
 
     /// Writes all that a place holds to the drive that it goes to.
@@ -255,6 +291,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         (why, (progress, at_once)): (Why, (&Progress, usize)),
     ) -> Result<(), PoolError> {
         let (world, steps) = (self.lane.world(), Steps::of(self.lane));
+        self.quiesce(begun).await?;
         let geometry = zone.shape.geometry;
         let span = geometry.span_of(begun.place);
         let stripes = self.lane.store().stripes(zone);
@@ -265,7 +302,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             stripes.pop();
         }
         let mut rest = &stripes[..];
-        while !rest.is_empty() && zone.is_moving(begun) {
+        while !rest.is_empty() && begun.goes_on() {
             let began = world.now();
             let bounds = self.bounds(zone, begun.place, (why, progress, at_once));
             let (taken, _) = steps.heal_some(zone, rest, &[begun.place], bounds).await?;
@@ -275,7 +312,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             steps.rest(bounds, bytes, began).await;
             self.lane.go_on()?;
         }
-        match zone.is_moving(begun) {
+        match begun.goes_on() {
             true => self.complete(zone, begun).await,
             false => Ok(()),
         }
@@ -292,7 +329,8 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             return Ok(());
         }
         let integrity = &self.lane.store().integrity;
-        let copied = integrity.copy_copies(zone, begun.place, &begun.to).await;
+        let taker = Taker::of_move(begun);
+        let copied = integrity.copy_copies(zone, begun.place, &taker).await;
         copied.map_err(|error| {
             PoolError::new(
                 PoolErrorKind::Drive,
@@ -303,7 +341,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             return Ok(());
         }
         if let Err(error) = begun.to.flush().await {
-            zone.gives_up_move(begun.place, &begun.to);
+            begun.excuses();
             let member = Rc::clone(&begun.to);
             let fault = DriveFault { member, error };
             self.lane.drives().absorb_read(fault).await;
@@ -350,7 +388,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         let (to, world) = (&begun.to, self.lane.world());
         let drive = usize::from(to.place());
         let is_there = to.is_whole() && Rc::ptr_eq(&zone.group.place(drive), to);
-        if !zone.is_moving(begun) || !is_there {
+        if !begun.goes_on() || !is_there {
             return self.lane.check().map(|()| false);
         }
         zone.settle(begun);
@@ -359,10 +397,11 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             let _ = zone.stand(begun.place, drive);
             return Ok(true);
         }
+        let is_home = zone.home_of(begun.place) == drive;
         let moved = Record::Moved {
             zone: zone.shape.zone,
             place: begun.place as u8,
-            drive: drive as u8,
+            drive: if is_home { HOME } else { drive as u8 },
         };
         self.lane.journal().commit(vec![moved]).await?;
         let stands = zone.stand(begun.place, drive);

@@ -23,7 +23,7 @@ use super::spares::Spares;
 use super::steps::Steps;
 use super::succession::Successions;
 use super::{Task, TaskKind};
-use crate::drives::{DriveFault, EventKind, Group, Member, Zone};
+use crate::drives::{DriveFault, EventKind, Group, Member, Taker, Zone};
 use crate::meta::Record;
 use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::space::LaneState;
@@ -370,6 +370,31 @@ impl<'a, W: World> Rebuilds<'a, W> {
         Ok(())
     }
 
+    /// Gives a drive that is rebuilt, or that another is copied to, its copies of a zone's sums.
+    async fn write_sums(
+        &self,
+        zone: &Rc<Zone<W>>,
+        place: usize,
+        member: &Rc<Member<W>>,
+    ) -> Result<(), PoolError> {
+        let integrity = &self.lane.store().integrity;
+        let is_copy = self.lane.drives().predecessor(member).is_some();
+        let copied = match is_copy {
+            true => {
+                integrity
+                    .copy_copies(zone, place, &Taker::alone(member))
+                    .await
+            }
+            false => integrity.rebuild_copies(zone, place).await,
+        };
+        copied.map_err(|error| {
+            PoolError::new(
+                PoolErrorKind::Drive,
+                format!("checksums of zone {}: {error}", zone.shape.zone),
+            )
+        })
+    }
+
     /// All stripes of a zone are written to a drive: the sums follow, all is made durable, and then the
     /// zone counts.
     async fn finish_zone(
@@ -380,18 +405,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let Some(place) = zone.place_of(member) else {
             return Ok(());
         };
-        let integrity = &self.lane.store().integrity;
-        let is_copy = self.lane.drives().predecessor(member).is_some();
-        let copied = match is_copy {
-            true => integrity.copy_copies(zone, place, member).await,
-            false => integrity.rebuild_copies(zone, place).await,
-        };
-        copied.map_err(|error| {
-            PoolError::new(
-                PoolErrorKind::Drive,
-                format!("checksums of zone {}: {error}", zone.shape.zone),
-            )
-        })?;
+        self.write_sums(zone, place, member).await?;
         if member.state() != MemberState::Rebuilding {
             return Ok(());
         }
