@@ -55,7 +55,7 @@ pub(crate) fn draw_spread(
     }
     let mut fitting = shapes.to_vec();
     fitting.retain(|shape| (shape.0, shape.1) == (level, drives));
-    if fitting.is_empty() || kind.shape.is_some() || !prng.chance(1, 2) {
+    if fitting.is_empty() || kind.shape.is_some() || !prng.chance(1, 6) {
         return (level, drives, None);
     }
     of(fitting[0])
