@@ -329,7 +329,8 @@ fn a_drive_that_misses_a_write_of_a_place_that_settles_has_failed() {
     let mut shelf = with_pool(8, spread(Level::Raid6, 5, 3));
     shelf.media.remove(3);
     let hidden = "fault of a place that settles hidden";
-    let mut hits = 0;
+    let parity = "parity on its way left as it was";
+    let (mut hits, mut wrong) = (0, 0);
     for zone in 0..ZONES {
         for drive in 0..7 {
             let (has_failed, is_right) = with_a_miss(&shelf.copied(7), (zone, drive), None);
@@ -337,10 +338,13 @@ fn a_drive_that_misses_a_write_of_a_place_that_settles_has_failed() {
             let hidden = with_a_miss(&shelf.copied(7), (zone, drive), Some(hidden));
             // Others hold no place there that was on its way, or are no part of the zone.
             hits += u32::from(has_failed && hidden == (false, false));
+            let (_, is_right) = with_a_miss(&shelf.copied(7), (zone, drive), Some(parity));
+            wrong += u32::from(!is_right);
         }
     }
     assert!(
         hits > 0,
         "no fault came while a place was about to stand elsewhere"
     );
+    assert!(wrong > 0, "no parity changed that was on its way");
 }

@@ -107,7 +107,6 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             && group.whole().iter().all(|is_whole| *is_whole)
             && !self.lane.background().scrubs().is_wanted()
             && !Spares::of(self.lane).is_drive_wanting()
-            && self.lane.drives().zones_to_empty().is_empty()
     }
 
     /// Has places of all groups go home, for a while, or until something else is to be done.
