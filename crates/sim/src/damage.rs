@@ -134,7 +134,12 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
         }
         (_, None) => session.ask("fail drive", what, pool.fail_drive(name)).await,
     };
-    books.victims.borrow_mut().extend(added);
+    // Where others are victims than at first, one that stands in for these would be one too many.
+    let is_one_more = books.replaced.borrow().is_empty();
+    books
+        .victims
+        .borrow_mut()
+        .extend(added.filter(|_| is_one_more));
     judge(session, &format!("order {draw} about {name}"), outcome);
 }
 

@@ -3,7 +3,7 @@
 //! The budget: a drive counts as lost until all lanes have said for a while that it has failed and that
 //! no place of its group is lost. By then the labels say so, too.
 
-use crate::session::Session;
+use crate::session::{Session, is_blank};
 use base::Prng;
 use engine::{Lane, MemberState, World};
 use std::collections::BTreeSet;
@@ -63,7 +63,10 @@ fn replaced(session: &Session, group: usize) -> Option<BTreeSet<String>> {
 fn next_victims(session: &Session, group: usize, failed: &BTreeSet<String>, prng: &mut Prng) {
     let (books, config) = (&session.books, &session.books.config);
     let Some(spread) = config.spread else { return };
-    if failed.len() > usize::from(spread.spares) {
+    let is_added = |media: &Rc<Media>| is_blank(&media.spec().name);
+    // Those that stand in are victims, too, beside those that they stand in for.
+    let is_one_more = config.spares > 0 || books.media.borrow().iter().any(is_added);
+    if failed.len() > usize::from(spread.spares) || is_one_more {
         return;
     }
     let first = group * config.drives_of_group;
