@@ -55,7 +55,7 @@ fn replaced(session: &Session, group: usize) -> Option<BTreeSet<String>> {
             && places.is_some_and(|of| of.places.lost == 0 && !of.leaving)
     };
     let all = session.pool.all();
-    (!names.is_empty() && all.iter().all(|lane| is_so(lane))).then_some(names)
+    (!names.is_empty() && all.iter().all(is_so)).then_some(names)
 }
 
 /// As many of the other drives as the group can lose are victims, too, where there is spare room for

@@ -330,7 +330,8 @@ fn a_drive_that_misses_a_write_of_a_place_that_settles_has_failed() {
     shelf.media.remove(3);
     let hidden = "fault of a place that settles hidden";
     let parity = "parity on its way left as it was";
-    let (mut hits, mut wrong) = (0, 0);
+    let forgotten = "place on its way gets no writes";
+    let (mut hits, mut wrong, mut missed) = (0, 0, 0);
     for zone in 0..ZONES {
         for drive in 0..7 {
             let (has_failed, is_right) = with_a_miss(&shelf.copied(7), (zone, drive), None);
@@ -340,6 +341,8 @@ fn a_drive_that_misses_a_write_of_a_place_that_settles_has_failed() {
             hits += u32::from(has_failed && hidden == (false, false));
             let (_, is_right) = with_a_miss(&shelf.copied(7), (zone, drive), Some(parity));
             wrong += u32::from(!is_right);
+            let (_, is_right) = with_a_miss(&shelf.copied(7), (zone, drive), Some(forgotten));
+            missed += u32::from(!is_right);
         }
     }
     assert!(
@@ -347,4 +350,5 @@ fn a_drive_that_misses_a_write_of_a_place_that_settles_has_failed() {
         "no fault came while a place was about to stand elsewhere"
     );
     assert!(wrong > 0, "no parity changed that was on its way");
+    assert!(missed > 0, "nothing was written to a place on its way");
 }
