@@ -1,6 +1,7 @@
 //! Rebuilds of modelled hard disks under load: how long a disk of 20 TB takes, and what commands of
 //! hosts feel of it. One line for each load, each level and each number of lost drives. The last rows
 //! compare one spare with distributed spares: the stripes are equally wide, and the disks equally full.
+//! The argument `spread` prints these rows only.
 //!
 //! The disks are models of 20 TB disks as to their rate and their seeks, and small: the bound of 48
 //! hours is scaled down alike. So the least rate is that of a disk of 20 TB which is in use as a whole.
@@ -125,6 +126,7 @@ async fn bench(world: &RigWorld, case: Case) -> Result<Bench, String> {
     let data = (shape.data_columns() * shape.spans) as u64;
     // What a place holds: distributed spares hold nothing.
     let used_bytes = case.used_bytes * case.disks as u64 / shape.places() as u64;
+    let used_bytes = used_bytes.next_multiple_of(1 << 20);
     let size_bytes = data * used_bytes;
     let spec = VolumeSpec {
         name: "v".to_owned(),
@@ -265,6 +267,7 @@ fn with_spares(level: Level, disks: usize, lost: usize, load: f64) -> Case {
 }
 
 fn main() {
+    let only_spread = std::env::args().any(|arg| arg == "spread");
     for load in [0.0, 20.0] {
         for (name, level, disks, lost) in [
             ("RAID 6 of 12", Level::Raid6, 12, 1),
@@ -272,7 +275,9 @@ fn main() {
             ("RAID 10 of 12", Level::Raid10 { copies: 2 }, 12, 1),
             ("RAID 6 of 24", Level::Raid6, 24, 1),
         ] {
-            run(with_spares(level, disks, lost, load), name);
+            if !only_spread {
+                run(with_spares(level, disks, lost, load), name);
+            }
         }
         for (width, disks, spares) in [(6, 60, 6), (8, 60, 4), (10, 62, 2)] {
             let of_stripe = Case {
