@@ -68,9 +68,7 @@ impl Kind {
             },
         }
     }
-}
 
-impl Kind {
     /// How many spares there are, of so many drawn.
     pub(crate) fn spares_of(&self, drawn: u64) -> u64 {
         match self.alone {

@@ -160,14 +160,14 @@ impl<W: World> Drives<W> {
     /// Whether everything in the drive's group keeps some redundancy when the drive goes.
     pub fn is_covered_without(&self, member: &Rc<Member<W>>) -> bool {
         let group = self.group(member.group());
-        let own = usize::from(member.place());
+        let (shapes, own) = (self.shapes_of(&group), usize::from(member.place()));
         let places = group.places();
         let mut others = places
             .iter()
             .filter(|other| !Rc::ptr_eq(other, member) && other.is_writable());
         others.all(|other| {
             let both = [own, usize::from(other.place())];
-            self.zones_survive_without(&group, &both)
+            self.zones_survive_without(&group, &shapes, &both)
         })
     }
 
@@ -192,18 +192,21 @@ impl<W: World> Drives<W> {
             };
             return carriers.is_empty() || carriers.iter().any(stays);
         }
-        self.zones_survive_without(group, places)
+        self.zones_survive_without(group, &self.shapes_of(group), places)
     }
 
-    fn zones_survive_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {
-        let shapes = self.shapes_of(group);
+    /// The same of a group of data, whose zones have, or would have, these shapes.
+    fn zones_survive_without(
+        &self,
+        group: &Rc<Group<W>>,
+        shapes: &[Geometry],
+        places: &[usize],
+    ) -> bool {
         let mut shapes = shapes.iter();
-        let zones = self.zones();
-        let of_group = zones
-            .into_iter()
-            .filter(|zone| Rc::ptr_eq(&zone.group, group));
-        shapes.all(|shape| group.has_enough_for(shape, places))
-            && (group.spread.is_none() || group.zones_survive_without(of_group, places))
+        let has_enough = shapes.all(|shape| group.has_enough_for(shape, places));
+        // Where places stand differs from zone to zone in a spread group only.
+        let is_alike = group.spread.is_none();
+        has_enough && (is_alike || group.zones_survive_without(&self.zones_of(group), places))
     }
 
     /// Whether two drives of a group are of one span, at any level in use there. In a spread group all

@@ -102,11 +102,7 @@ impl<W: World> Group<W> {
 
     /// Whether its zones in use survive without the drives at `places`, and without those that are
     /// not whole. Of a spread group.
-    pub(super) fn zones_survive_without(
-        &self,
-        zones: impl Iterator<Item = Rc<Zone<W>>>,
-        places: &[usize],
-    ) -> bool {
+    pub(super) fn zones_survive_without(&self, zones: &[Rc<Zone<W>>], places: &[usize]) -> bool {
         // One that holds nothing of any zone is no loss.
         let is_gone = |place: usize| {
             let is_needed = self.holds(place) || self.settling.get() > 0;
@@ -117,7 +113,7 @@ impl<W: World> Group<W> {
         if self.is_planted("loss of a spread group judged by its spares") {
             return true;
         }
-        let (mut zones, settles) = (zones, self.settling.get() > 0);
+        let (mut zones, settles) = (zones.iter(), self.settling.get() > 0);
         zones.all(|zone| {
             let few = count <= zone.shape.geometry.redundancy() && !settles;
             few || zone.survives_without(&gone)

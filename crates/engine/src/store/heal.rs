@@ -231,8 +231,8 @@ impl<W: World> Store<W> {
         }
     }
 
-    /// The drive that is to get what a place holds, if one is: that which the place goes to, the one
-    /// that its drive is copied to, or its drive, which is rebuilt.
+    /// The drive that is to get what a place holds, if one is. The place may go there; or its drive is
+    /// copied there, or is rebuilt itself.
     fn target(&self, zone: &Zone<W>, place: usize) -> Option<Taker<W>> {
         if let Some(to) = zone.move_of(place) {
             return Some(Taker::of_move(&to)).filter(|taker| taker.member.is_writable());

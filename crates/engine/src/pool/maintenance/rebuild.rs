@@ -419,9 +419,9 @@ impl<'a, W: World> Rebuilds<'a, W> {
         if member.state() != MemberState::Rebuilding {
             return Ok(());
         }
-        let (member_uuid, zone) = (member.uuid, zone.shape.zone);
+        let zone = zone.shape.zone;
         let rebuilt = Record::Rebuilt {
-            member: member_uuid,
+            member: member.uuid,
             zone,
         };
         self.lane.journal().commit(vec![rebuilt]).await?;
