@@ -8,12 +8,24 @@ use super::redundancy::Redundancy;
 use crate::drives::{Group, Member, Zone};
 use crate::space::LaneState;
 use crate::world::World;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A place of a zone that is to go to another drive.
 pub(super) struct Wanted<W: World> {
     pub zone: Rc<Zone<W>>,
     pub place: usize,
+    /// Drives that the place's span can lose beside it.
+    redundancy_left: usize,
+    /// It is not lost, and goes home.
+    is_away: bool,
+}
+
+/// A place that goes to another drive next.
+pub(super) struct Next<W: World> {
+    pub wanted: Wanted<W>,
+    /// The drives, by place in the group, that the move keeps busy; the last one is its target.
+    pub drives: Vec<usize>,
 }
 
 /// Places, and where they can go.
@@ -28,7 +40,7 @@ impl<'a, W: World> PlaceChoice<'a, W> {
 
     /// Whether a place of a group is lost that can be put together on another of its drives.
     pub(super) fn has_lost(&self, group: &Rc<Group<W>>) -> bool {
-        self.is_any_lost_where(group, |zone| self.target(zone).is_some())
+        self.is_any_lost_where(group, |zone| self.target(zone, &[]).is_some())
     }
 
     /// Whether a place of a group is lost.
@@ -56,22 +68,59 @@ impl<'a, W: World> PlaceChoice<'a, W> {
         let whole = group.whole();
         let of_zone = |zone: Rc<Zone<W>>| {
             let lost = zone.lost(&whole).into_iter();
-            lost.map(move |place| Wanted {
+            let wanted = |place| Wanted {
+                redundancy_left: redundancy.redundancy_left(&zone, &[place]),
+                is_away: false,
                 zone: Rc::clone(&zone),
                 place,
-            })
+            };
+            lost.map(wanted).collect::<Vec<_>>()
         };
         let mut lost: Vec<Wanted<W>> = zones.flat_map(of_zone).collect();
-        lost.retain(|of| self.target(&of.zone).is_some());
-        lost.sort_by_cached_key(|of| redundancy.redundancy_left(&of.zone, &[of.place]));
+        lost.retain(|of| self.target(&of.zone, &[]).is_some());
+        lost.sort_by_key(|of| of.redundancy_left);
         lost
+    }
+
+    /// The next of these places: the first whose zone is on no drive that is busy, of those that have
+    /// the least redundancy left. Where no drive is, simply the first.
+    pub(super) fn next(&self, wanted: &mut VecDeque<Wanted<W>>, busy: &[usize]) -> Option<Next<W>> {
+        let least = wanted.front()?.redundancy_left;
+        let alike = wanted.iter().take_while(|of| of.redundancy_left == least);
+        let mut apart = alike.enumerate().filter_map(|(at, of)| {
+            let drives = self.drives_of(of, busy);
+            let is_apart = drives.iter().all(|drive| !busy.contains(drive));
+            (is_apart || busy.is_empty()).then_some((at, drives))
+        });
+        let (at, drives) = apart.next()?;
+        let wanted = wanted.remove(at)?;
+        Some(Next { wanted, drives })
+    }
+
+    /// The drives that are busy while a place is put together, its target last.
+    fn drives_of(&self, of: &Wanted<W>, busy: &[usize]) -> Vec<usize> {
+        let (zone, geometry) = (&of.zone, of.zone.shape.geometry);
+        let others = geometry.span_places(geometry.span_of(of.place));
+        let readable = others.filter(|place| zone.is_readable(*place));
+        let mut drives: Vec<usize> = readable.map(|place| zone.drive_place(place)).collect();
+        let target = match of.is_away {
+            true => self.towards_home(zone, of.place),
+            false => self.target(zone, busy),
+        };
+        drives.extend(target.map(|to| usize::from(to.place())));
+        drives
     }
 
     /// The places of a group that could go home, or nearer.
     pub(super) fn away(&self, group: &Rc<Group<W>>) -> Vec<Wanted<W>> {
         let state = self.lane.state();
         let away = self.lane.drives().away(group, &state.moved);
-        let away = away.map(|(zone, place)| Wanted { zone, place });
+        let away = away.map(|(zone, place)| Wanted {
+            zone,
+            place,
+            redundancy_left: 0,
+            is_away: true,
+        });
         let mut away: Vec<Wanted<W>> = away.collect();
         away.retain(|of| self.towards_home(&of.zone, of.place).is_some());
         away
@@ -85,9 +134,9 @@ impl<'a, W: World> PlaceChoice<'a, W> {
             && !left_out.has(member.uuid, self.lane.world().now())
     }
 
-    /// The drive of a zone's group that a lost place goes to: one that is spare in the zone, and has
-    /// the least to do.
-    pub(super) fn target(&self, zone: &Zone<W>) -> Option<Rc<Member<W>>> {
+    /// The drive of a zone's group that a lost place goes to: one that is spare in the zone, is not
+    /// busy with another move, and has the least to do.
+    pub(super) fn target(&self, zone: &Zone<W>, busy: &[usize]) -> Option<Rc<Member<W>>> {
         let spare = zone.spare_drives().into_iter();
         let members = spare.map(|drive| zone.group.place(drive));
         let turn = zone.shape.zone as usize;
@@ -95,8 +144,23 @@ impl<'a, W: World> PlaceChoice<'a, W> {
             .filter(|member| self.takes(member))
             .min_by_key(|member| {
                 let turned = (usize::from(member.place()) + turn) % zone.group.drives();
-                (member.is_suspect(), member.outstanding(), turned)
+                let is_busy = busy.contains(&usize::from(member.place()));
+                (member.is_suspect(), is_busy, member.outstanding(), turned)
             })
+    }
+
+    /// This drive of a zone's group if a lost place can go there still, or else another one.
+    pub(super) fn target_or_other(
+        &self,
+        zone: &Zone<W>,
+        target: Option<usize>,
+    ) -> Option<Rc<Member<W>>> {
+        let spare = zone.spare_drives();
+        let target = target.filter(|drive| spare.contains(drive));
+        let member = target.map(|drive| zone.group.place(drive));
+        member
+            .filter(|member| self.takes(member))
+            .or_else(|| self.target(zone, &[]))
     }
 
     /// The drive that a place goes to on its way home, if it can now: its home, or, where places
@@ -112,7 +176,7 @@ impl<'a, W: World> PlaceChoice<'a, W> {
         let mut away = zone.away().into_iter();
         let is_circle = away.all(|(place, _)| !spare.contains(&zone.home_of(place)));
         match is_circle && !zone.has_moves() {
-            true => self.target(zone),
+            true => self.target(zone, &[]),
             false => None,
         }
     }

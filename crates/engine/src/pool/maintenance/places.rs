@@ -18,7 +18,7 @@ use super::Task;
 use super::TaskKind;
 use super::lend::Lending;
 use super::pace::{self, Bounds, Share};
-use super::place_choice::{PlaceChoice, Wanted};
+use super::place_choice::{Next, PlaceChoice, Wanted};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
 use super::steps::Steps;
@@ -35,10 +35,6 @@ use futures_util::stream::FuturesUnordered;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// Zones on their way at once, as many times as the group has spans. A zone keeps one span of drives
-/// and one more busy, and chance lays several on the same drives.
-const AT_ONCE_TIMES: usize = 2;
 
 /// Between two looks at what is under way on a drive.
 const LOOK: Duration = Duration::from_millis(1);
@@ -61,6 +57,45 @@ enum Why {
     Lost,
     /// They do not stand at home.
     Away,
+}
+
+/// A place all of whose stripes and sums are on the drive that it goes to, or an error has stopped it.
+struct Copied<W: World> {
+    zone: Rc<Zone<W>>,
+    begun: Rc<PlaceMove<W>>,
+    outcome: Result<(), PoolError>,
+}
+
+/// How far the move of a place is. While it settles it keeps no drive busy, but waits for the journal,
+/// and the next place is copied meanwhile.
+enum Stage<W: World> {
+    Chosen(Next<W>),
+    /// These drives are free again; nothing was copied if the place need not move any more.
+    Copied(Vec<usize>, Option<Copied<W>>),
+    Settling(Copied<W>),
+    Over(Result<bool, PoolError>),
+}
+
+/// The drives that some moves keep busy. No two of these moves share one, unless they must.
+#[derive(Default)]
+struct Drives {
+    moves: usize,
+    drives: Vec<usize>,
+}
+
+impl Drives {
+    fn add(&mut self, drives: &[usize]) {
+        self.moves += 1;
+        self.drives.extend(drives);
+    }
+
+    fn remove(&mut self, drives: &[usize]) {
+        self.moves -= 1;
+        for drive in drives {
+            let at = self.drives.iter().position(|other| other == drive);
+            at.map(|at| self.drives.swap_remove(at));
+        }
+    }
 }
 
 /// Places on their way to other drives.
@@ -202,41 +237,92 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     ) -> Result<bool, PoolError> {
         let mut wanted = VecDeque::from(wanted);
         let whole = whole_drives(group);
-        let at_once = wanted.front().map_or(1, |first| {
-            (first.zone.shape.geometry.spans * AT_ONCE_TIMES).max(1)
-        });
+        // As many as there are spans, if chance lays them side by side.
+        let spans = |first: &Wanted<W>| first.zone.shape.geometry.spans;
+        let at_once = wanted.front().map_or(1, spans).max(1);
+        let mut busy = Drives::default();
         let began = self.lane.world().now();
         let is_over = || self.lane.world().now().since(began) > ROUND || !self.may_go_home(group);
         let mut under_way = FuturesUnordered::new();
         let (mut any, mut found) = (false, Ok(()));
         let mut is_first = true;
+        let of = (why, progress, at_once);
         loop {
-            while under_way.len() < at_once
-                && found.is_ok()
-                && (is_first
-                    || !self.is_disturbed(group, whole) && (why == Why::Lost || !is_over()))
-                && let Some(next) = wanted.pop_front()
-            {
+            let is_disturbed = self.is_disturbed(group, whole) || why == Why::Away && is_over();
+            let goes_on = found.is_ok() && (is_first || !is_disturbed);
+            let at_once = if goes_on { at_once } else { 0 };
+            for next in self.choose(&mut wanted, &mut busy, at_once) {
                 is_first = false;
-                under_way.push(self.move_one(next, why, (progress, at_once)));
+                under_way.push(self.go_on_with(Stage::Chosen(next), of));
             }
             // Also after an error: what has begun is never dropped.
             match under_way.next().await {
                 None => return found.map(|()| any),
-                Some(Ok(moved)) => any |= moved,
-                Some(Err(error)) => found = found.and(Err(error)),
+                Some(Stage::Copied(drives, copied)) => {
+                    busy.remove(&drives);
+                    if let Some(copied) = copied {
+                        under_way.push(self.go_on_with(Stage::Settling(copied), of));
+                    }
+                }
+                Some(Stage::Over(Ok(has_moved))) => any |= has_moved,
+                Some(Stage::Over(Err(error))) => found = found.and(Err(error)),
+                Some(Stage::Chosen(_) | Stage::Settling(_)) => unreachable!("that is over"),
             }
         }
     }
 
-    /// Has a place go to another drive, if it still is to. Whether it has.
-    async fn move_one(
+    /// The next moves, with drives for themselves, so that as many are copied at once.
+    fn choose(
         &self,
-        wanted: Wanted<W>,
+        wanted: &mut VecDeque<Wanted<W>>,
+        busy: &mut Drives,
+        at_once: usize,
+    ) -> Vec<Next<W>> {
+        let mut chosen = Vec::new();
+        while busy.moves < at_once
+            && let Some(next) = self.choice().next(wanted, &busy.drives)
+        {
+            busy.add(&next.drives);
+            chosen.push(next);
+        }
+        chosen
+    }
+
+    /// Has a move go from one stage to the next.
+    async fn go_on_with(
+        &self,
+        stage: Stage<W>,
+        (why, progress, at_once): (Why, &Progress, usize),
+    ) -> Stage<W> {
+        match stage {
+            Stage::Chosen(Next { wanted, drives }) => {
+                let target = drives.last().copied();
+                let place = (wanted.zone, wanted.place);
+                let copied = self.copy_place(place, target, why, (progress, at_once));
+                Stage::Copied(drives, copied.await)
+            }
+            Stage::Settling(copied) => Stage::Over(self.settle_place(copied).await),
+            Stage::Copied(..) | Stage::Over(_) => stage,
+        }
+    }
+
+    /// The stripes of a zone that a place has a part of.
+    fn stripes_of(&self, zone: &Zone<W>, place: usize) -> Vec<StripeRef> {
+        let span = zone.shape.geometry.span_of(place);
+        let stripes = self.lane.store().stripes(zone);
+        stripes
+            .filter(|stripe| usize::from(stripe.span) == span)
+            .collect()
+    }
+
+    /// Copies a place to another drive, if it still is to go to one.
+    async fn copy_place(
+        &self,
+        (zone, place): (Rc<Zone<W>>, usize),
+        target: Option<usize>,
         why: Why,
         progress: (&Progress, usize),
-    ) -> Result<bool, PoolError> {
-        let Wanted { zone, place } = wanted;
+    ) -> Option<Copied<W>> {
         let begun = {
             // A zone that is being taken into use has its sums written.
             let _settled = self.lane.zone_changes().settle().await;
@@ -244,15 +330,26 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             let to = match why {
                 _ if !is_in_use || zone.move_of(place).is_some() => None,
                 Why::Lost if zone.is_readable(place) => None,
-                Why::Lost => self.choice().target(&zone),
+                Why::Lost => self.choice().target_or_other(&zone, target),
                 Why::Away => self.choice().towards_home(&zone, place),
             };
-            to.map(|to| zone.begin_move(place, &to))
+            zone.begin_move(place, &to?)
         };
-        let Some(begun) = begun else {
-            return Ok(false);
-        };
-        let copied = self.copy(&zone, &begun, (why, progress)).await;
+        let outcome = self.copy(&zone, &begun, (why, progress)).await;
+        Some(Copied {
+            zone,
+            begun,
+            outcome,
+        })
+    }
+
+    /// Records that a copied place stands on its new drive. Whether it does.
+    async fn settle_place(&self, copied: Copied<W>) -> Result<bool, PoolError> {
+        let Copied {
+            zone,
+            begun,
+            outcome: copied,
+        } = copied;
         let outcome = match &copied {
             Ok(()) => self.settle(&zone, &begun).await,
             Err(_) => Ok(false),
@@ -291,12 +388,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     ) -> Result<(), PoolError> {
         let (world, steps) = (self.lane.world(), Steps::of(self.lane));
         self.quiesce(begun).await?;
-        let geometry = zone.shape.geometry;
-        let span = geometry.span_of(begun.place);
-        let stripes = self.lane.store().stripes(zone);
-        let mut stripes: Vec<StripeRef> = stripes
-            .filter(|stripe| usize::from(stripe.span) == span)
-            .collect();
+        let mut stripes = self.stripes_of(zone, begun.place);
         if world.planted("move of a place skips the last stripe") {
             stripes.pop();
         }
@@ -306,7 +398,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             let bounds = self.bounds(zone, begun.place, (why, progress, at_once));
             let (taken, _) = steps.heal_some(zone, rest, &[begun.place], bounds).await?;
             rest = &rest[taken..];
-            let bytes = taken as u64 * geometry.unit_bytes;
+            let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
             progress.task.advance(bytes);
             steps.rest(bounds, bytes, began).await;
             self.lane.go_on()?;
