@@ -27,7 +27,7 @@ use world_sim::Outcome;
 /// The rate of the middle of a disk of 20 TB, and the seeks of a disk of 7,200 rpm.
 const DISK: Hdd = Hdd {
     name: "20 TB, its middle",
-    capacity_bytes: 24_000_000_000,
+    capacity_bytes: 128_000_000_000,
     // So few tracks that a surface of them has seeks of all lengths.
     heads: 1,
     outer_bytes_per_s: 212_000_000,
@@ -43,7 +43,7 @@ const USED_BYTES: u64 = 2 << 30;
 
 /// The same beside distributed spares: so many zones that chance spreads them evenly, as a disk of 20 TB
 /// has tens of thousands.
-const USED_SPREAD_BYTES: u64 = 8 << 30;
+const USED_SPREAD_BYTES: u64 = 96 << 30;
 
 /// How long commands are watched where nothing is rebuilt.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -282,7 +282,6 @@ fn main() {
         for (width, disks, spares) in [(6, 60, 6), (8, 60, 4), (10, 62, 2)] {
             let of_stripe = Case {
                 used_bytes: USED_SPREAD_BYTES,
-                zone_bytes: 64 << 20,
                 ..with_spares(Level::Raid6, usize::from(width), 1, load)
             };
             run(of_stripe, &format!("RAID 6 of {width}, to one spare"));

@@ -2,7 +2,7 @@
 
 use crate::drives::{Member, PlaceMove};
 use crate::label::{GroupEntry, GroupNumbers, GroupRole, PoolIdentity};
-use crate::layout::{ZoneShape, sum_area::area_bytes};
+use crate::layout::{SumMap, SumOrder, ZoneShape, sum_area::area_bytes};
 use crate::raid::spread::homes;
 use crate::raid::{Geometry, Level, Protection, Spread};
 use crate::world::World;
@@ -20,6 +20,7 @@ pub struct Group<W: World> {
     pub role: GroupRole,
     /// How it is wider than its stripes, if it is.
     pub spread: Option<Spread>,
+    sum_order: SumOrder,
     level: Cell<Level>,
     leaving: Cell<bool>,
     /// Moves of its zones' places that an opening may find done.
@@ -183,6 +184,7 @@ impl<W: World> Group<W> {
             numbers: entry.numbers,
             role: entry.role,
             spread: entry.spread,
+            sum_order: entry.sum_order,
             level: Cell::new(entry.level),
             leaving: Cell::new(entry.leaving),
             settling: Cell::new(0),
@@ -275,25 +277,25 @@ impl<W: World> Zone<W> {
     ) -> Result<Self, String> {
         let unit = u64::from(identity.stripe_unit_bytes);
         let geometry = group.shape_at(level, unit).map_err(|allowed| {
-            format!(
-                "zone {zone} of level {level} has {} drives: allowed is {allowed}",
-                group.drives()
-            )
+            let drives = group.drives();
+            format!("zone {zone} of level {level} has {drives} drives: allowed is {allowed}")
         })?;
         let first_page = group.numbers.first_page_of(zone);
         let first_page = first_page.ok_or_else(|| format!("there is no zone {zone}"))?;
         let local = u64::from(zone - group.numbers.first_zone);
         let area = DriveOffset(identity.data_start + local * group.stride_bytes);
         let data = area + (group.stride_bytes - identity.zone_bytes);
+        let blocks = geometry.zone_data_bytes(identity.zone_bytes) / BLOCK_BYTES as u64;
         let zone = Zone {
             shape: ZoneShape {
                 zone,
                 incarnation,
                 group: group.index,
                 geometry,
-                blocks: geometry.zone_data_bytes(identity.zone_bytes) / BLOCK_BYTES as u64,
+                blocks,
                 area,
                 slots: identity.slots(),
+                sums: SumMap::new(group.sum_order, geometry, blocks),
             },
             level,
             group: Rc::clone(group),

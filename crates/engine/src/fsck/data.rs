@@ -104,7 +104,7 @@ impl<W: World> Scope<'_, W> {
         let zone = self.zone.shape.zone;
         self.sums.of(block).is_written()
             && self.owners.is_mapped(zone, block)
-            && !self.held.has_block(zone, block)
+            && !self.held.has_block(&self.zone.shape, block)
     }
 
     fn has_something(&self, stripe: StripeRef, row: u32) -> bool {
@@ -119,7 +119,7 @@ impl<W: World> Scope<'_, W> {
             .zone
             .blocks_of(stripe)
             .filter(|block| {
-                self.held.has_block(zone, *block) && self.owners.is_mapped(zone, *block)
+                self.held.has_block(&self.zone.shape, *block) && self.owners.is_mapped(zone, *block)
             })
             .count();
         self.subject

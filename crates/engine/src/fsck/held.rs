@@ -2,12 +2,13 @@
 
 use crate::drives::{PageNumbers, Zone};
 use crate::integrity::block::SUMS;
+use crate::layout::ZoneShape;
 use crate::store::StripeRef;
 use crate::store::address::ZoneAddress;
 use crate::store::entry::{Intent, Item};
 use crate::world::World;
 use base::PhysPage;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What the logs hold.
 #[derive(Default)]
@@ -15,8 +16,8 @@ pub(super) struct LogContents {
     /// Zone, and block of the zone.
     blocks: FxHashSet<(u32, u64)>,
     rows: FxHashSet<(StripeRef, u32)>,
-    /// Zone, and number of the integrity block.
-    sums: FxHashSet<(u32, u64)>,
+    /// Sums that records have, by zone and number of the integrity block.
+    records: FxHashMap<(u32, u64), FxHashSet<u16>>,
 }
 
 impl LogContents {
@@ -26,9 +27,9 @@ impl LogContents {
             Item::Data { at, blocks } | Item::Zero { at, blocks } => (*at, u64::from(*blocks)),
             Item::InPlace { at, sums } => (*at, sums.len() as u64),
             Item::Sums(record) => {
-                let first = u64::from(record.index) * SUMS as u64;
-                let changed = record.changes.iter();
-                changed.for_each(|(at, _)| self.block(record.zone, first + u64::from(*at)));
+                let places = record.changes.iter().map(|(at, _)| *at);
+                let of = (record.zone, u64::from(record.index));
+                self.records.entry(of).or_default().extend(places);
                 return;
             }
         };
@@ -52,28 +53,40 @@ impl LogContents {
 
     fn block(&mut self, zone: u32, block: u64) {
         self.blocks.insert((zone, block));
-        self.sums.insert((zone, block / SUMS as u64));
     }
 
     /// Whether a log says what this block of a zone holds.
-    pub fn has_block(&self, zone: u32, block: u64) -> bool {
-        !self.blocks.is_empty() && self.blocks.contains(&(zone, block))
+    pub fn has_block(&self, zone: &ZoneShape, block: u64) -> bool {
+        let (index, at) = zone.sums.place(block);
+        let is_recorded = || {
+            let record = self.records.get(&(zone.zone, index));
+            record.is_some_and(|places| places.contains(&(at as u16)))
+        };
+        !self.is_empty() && (self.blocks.contains(&(zone.zone, block)) || is_recorded())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.records.is_empty()
     }
 
     /// Whether a log may have changed anything in this row.
     pub fn has_row<W: World>(&self, zone: &Zone<W>, stripe: StripeRef, row: u32) -> bool {
-        if self.blocks.is_empty() && self.rows.is_empty() {
+        if self.is_empty() && self.rows.is_empty() {
             return false;
         }
         let first = zone.blocks_of(stripe).start + u64::from(row);
         let columns = 0..zone.shape.geometry.data_columns() as u64;
         let mut blocks = columns.map(|column| first + column * u64::from(zone.rows()));
-        self.rows.contains(&(stripe, row))
-            || blocks.any(|block| self.has_block(zone.shape.zone, block))
+        self.rows.contains(&(stripe, row)) || blocks.any(|block| self.has_block(&zone.shape, block))
     }
 
     /// Whether a log changes any sum of this integrity block.
-    pub fn has_sums(&self, zone: u32, index: u64) -> bool {
-        self.sums.contains(&(zone, index))
+    pub fn has_sums(&self, zone: &ZoneShape, index: u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut blocks = (0..SUMS).filter_map(|at| zone.sums.block_of(index, at));
+        self.records.contains_key(&(zone.zone, index))
+            || blocks.any(|block| self.blocks.contains(&(zone.zone, block)))
     }
 }

@@ -8,6 +8,7 @@ use super::subject::Subject;
 use crate::drives::Zone;
 use crate::integrity::Sum;
 use crate::integrity::block::{self, BlockId, SUMS};
+use crate::layout::SumMap;
 use crate::world::World;
 use base::BLOCK_BYTES;
 use std::collections::BTreeMap;
@@ -16,12 +17,16 @@ use std::collections::BTreeMap;
 const WINDOW_BYTES: u64 = 256 << 10;
 
 /// The sums of a zone, by block, as an opening would have them.
-pub(super) struct Sums(Vec<[Sum; SUMS]>);
+pub(super) struct Sums {
+    map: SumMap,
+    blocks: Vec<[Sum; SUMS]>,
+}
 
 impl Sums {
     pub fn of(&self, block: u64) -> Sum {
-        let sums = self.0.get(block as usize / SUMS);
-        sums.map_or(Sum::LOST, |sums| sums[block as usize % SUMS])
+        let (index, at) = self.map.place(block);
+        let sums = self.blocks.get(index as usize);
+        sums.map_or(Sum::LOST, |sums| sums[at])
     }
 }
 
@@ -43,24 +48,23 @@ pub(super) async fn check<W: World>(
     held: &LogContents,
     owners: &Owners,
 ) -> Sums {
-    let total = block::count(zone.shape.blocks);
-    let mut copies = read_zone(subject, zone, total).await;
+    let total = zone.shape.sums.count();
+    let mut copies = read_zone(subject, zone).await;
     let mut sums = Vec::with_capacity(total as usize);
     for index in 0..total {
         let copies = copies.remove(&index).unwrap_or_default();
         sums.push(judge(subject, zone, index, &copies, held));
     }
-    let sums = Sums(sums);
+    let sums = Sums {
+        map: zone.shape.sums,
+        blocks: sums,
+    };
     name_lost(subject, zone, &sums, held, owners);
     sums
 }
 
 /// All copies on drives that hold what they should, by integrity block.
-async fn read_zone<W: World>(
-    subject: &Subject<W>,
-    zone: &Zone<W>,
-    total: u64,
-) -> BTreeMap<u64, Copies> {
+async fn read_zone<W: World>(subject: &Subject<W>, zone: &Zone<W>) -> BTreeMap<u64, Copies> {
     let geometry = zone.shape.geometry;
     let slots = zone.shape.slots;
     let area = block::area_bytes(geometry, slots, zone.zone_bytes());
@@ -79,10 +83,9 @@ async fn read_zone<W: World>(
             let even = |at: &u64| slots.slot_at(*at).filter(|(_, slot)| *slot == 0);
             let window = (at..at + len).step_by(BLOCK_BYTES);
             for (pair, _) in window.filter_map(|at| even(&at)) {
-                let index = block::at(geometry, place, pair);
-                if index >= total {
+                let Some(index) = zone.shape.copy_at(place, pair) else {
                     continue;
-                }
+                };
                 let id = id(subject, zone, index);
                 let inside = |slot| (slots.at(pair, slot) - at) as usize / BLOCK_BYTES;
                 let slot = |slot| read_slot(id, &bytes, &bad, inside(slot));
@@ -139,7 +142,7 @@ fn judge<W: World>(
     held: &LogContents,
 ) -> [Sum; SUMS] {
     subject.count(|counts| counts.sum_copies += copies.len() as u64);
-    let logged = held.has_sums(zone.shape.zone, index);
+    let logged = held.has_sums(&zone.shape, index);
     let severity = match logged {
         true => Severity::Note,
         false => Severity::Damage,
@@ -153,11 +156,10 @@ fn judge<W: World>(
         judge_version(subject, zone, (*place, *pair), slots, best, severity);
     }
     let Some((_, sums)) = best else {
+        let (first, last) = zone.shape.sums.extent(index);
         let text = format!(
             "no copy of the checksums of blocks {} to {} of zone {} is whole: they count as lost",
-            index * SUMS as u64,
-            (index + 1) * SUMS as u64 - 1,
-            zone.shape.zone
+            first, last, zone.shape.zone
         );
         subject.say(Severity::Damage, subject.pool(), text);
         return [Sum::LOST; SUMS];
@@ -224,7 +226,7 @@ fn name_lost<W: World>(
 ) {
     let number = zone.shape.zone;
     for block in 0..zone.shape.blocks {
-        if sums.of(block) != Sum::LOST || held.has_block(number, block) {
+        if sums.of(block) != Sum::LOST || held.has_block(&zone.shape, block) {
             continue;
         }
         if let Some(run) = owners.place(number, block) {

@@ -7,8 +7,7 @@
 
 use super::Sum;
 use crate::codec::{Reader, Writer};
-pub use crate::layout::sum_area::{SUMS, area_bytes, count};
-use crate::raid::Geometry;
+pub use crate::layout::sum_area::{SUMS, area_bytes};
 use base::{BLOCK_BYTES, Uuid, crc32c};
 
 const MAGIC: &[u8; 4] = b"ASIN";
@@ -81,36 +80,9 @@ pub fn decode(id: BlockId, slot: &[u8]) -> Option<(Version, Box<[Sum; SUMS]>)> {
     (found == id).then_some((version, sums))
 }
 
-/// Where the copies of integrity block `index` lie: place in the group, pair in the
-/// zone's integrity area there. They are on as many drives of one span as the span can
-/// lose, and one more.
-pub fn copies(geometry: Geometry, index: u64) -> impl Iterator<Item = (usize, u64)> {
-    let (spans, width) = (geometry.spans as u64, geometry.width as u64);
-    let copies = geometry.redundancy() as u64 + 1;
-    let (span, inside) = (index % spans, index / spans);
-    let (row, first) = (inside / width, inside % width);
-    (0..copies).map(move |copy| {
-        let place = span * width + (first + copy) % width;
-        (place as usize, row * copies + copy)
-    })
-}
-
-/// The integrity block whose copy lies at pair `pair` of the area on `place`.
-pub fn at(geometry: Geometry, place: usize, pair: u64) -> u64 {
-    let (spans, width) = (geometry.spans as u64, geometry.width as u64);
-    let copies = geometry.redundancy() as u64 + 1;
-    let (span, inside) = (place as u64 / width, place as u64 % width);
-    let (row, copy) = (pair / copies, pair % copies);
-    let first = (inside + width - copy) % width;
-    (row * width + first) * spans + span
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Layout, Slots};
-    use crate::raid::Level;
-    use std::collections::BTreeSet;
 
     const ID: BlockId = BlockId {
         pool: Uuid::from_u128(9),
@@ -147,41 +119,6 @@ mod tests {
             let mut torn = bytes.clone();
             torn[sector * 512 + 100] ^= 1;
             assert!(decode(ID, &torn).is_none());
-        }
-    }
-
-    #[test]
-    fn copies_are_apart_and_each_pair_has_one_block() {
-        let zone_bytes = 64 << 20;
-        for (level, drives) in [
-            (Level::Simple, 1),
-            (Level::Raid10 { copies: 2 }, 6),
-            (Level::Raid10 { copies: 3 }, 6),
-            (Level::Raid5, 3),
-            (Level::Raid5, 7),
-            (Level::Raid50, 9),
-            (Level::Raid6, 5),
-        ] {
-            let geometry = Geometry::of(level, drives, 65536).unwrap();
-            let total = count(geometry.zone_data_bytes(zone_bytes) / 4096);
-            let slots = Slots::of(Layout::Apart, zone_bytes);
-            let area = area_bytes(geometry, slots, zone_bytes);
-            let mut seen = BTreeSet::new();
-            for index in 0..total {
-                let homes: Vec<_> = copies(geometry, index).collect();
-                let places: BTreeSet<_> = homes.iter().map(|(place, _)| *place).collect();
-                assert_eq!(places.len(), geometry.redundancy() + 1);
-                let spans: BTreeSet<_> = places
-                    .iter()
-                    .map(|place| geometry.span_of(*place))
-                    .collect();
-                assert_eq!(spans.len(), 1);
-                for (place, pair) in homes {
-                    assert!(slots.at(pair, 1) + BLOCK_BYTES as u64 <= area);
-                    assert!(seen.insert((place, pair)));
-                    assert_eq!(at(geometry, place, pair), index);
-                }
-            }
         }
     }
 }

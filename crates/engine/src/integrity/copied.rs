@@ -4,7 +4,7 @@
 //! Invariant: nothing of this is written to the drive that is copied. Its copy may be the only one.
 
 use super::Integrity;
-use super::block;
+use super::areas::Areas;
 use super::flush::BLOCKS_AT_ONCE;
 use crate::drive::{DriveError, DriveErrorKind};
 use crate::drives::{DriveFault, Taker, Zone};
@@ -28,6 +28,7 @@ impl<W: World> Integrity<W> {
     ) -> Result<(), DriveError> {
         let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
+            self.load_ahead(zone, some.iter().copied()).await;
             let mut left = some.to_vec();
             for _ in 0..LOOKS {
                 left = self.give_some(zone, place, taker, &left).await?;
@@ -63,9 +64,10 @@ impl<W: World> Integrity<W> {
         {
             // Otherwise an older version could be written over a newer one.
             let _alone = self.write_alone().await;
+            let areas = self.read_areas(zone, indices).await;
             let gifts = indices
                 .iter()
-                .map(|index| self.give_one(zone, (place, *index), taker));
+                .map(|index| self.give_one(zone, (place, *index), taker, &areas));
             for (index, given) in indices.iter().zip(join_all(gifts).await) {
                 match given {
                     Ok(true) => {}
@@ -86,6 +88,7 @@ impl<W: World> Integrity<W> {
         zone: &Zone<W>,
         (place, index): (usize, u64),
         taker: &Taker<W>,
+        areas: &Areas,
     ) -> Result<bool, DriveFault<W>> {
         if !taker.goes_on() {
             // That is noticed at the end of the move.
@@ -93,12 +96,13 @@ impl<W: World> Integrity<W> {
         }
         let cached = self.cached(zone.shape.zone, index).await;
         let version = cached.version.get();
+        let of = (index, version);
         // The drive that is copied is asked last: it is in trouble, most likely.
-        let mut slots = self.whole_pair(zone, index, version, &[place]).await;
+        let mut slots = self.whole_pair(zone, of, &[place], areas).await;
         if slots.is_none() {
-            slots = self.whole_pair(zone, index, version, &[]).await;
+            slots = self.whole_pair(zone, of, &[], &Areas::default()).await;
         }
-        let mut copies = block::copies(zone.shape.geometry, index);
+        let mut copies = zone.shape.copies(index);
         let pair = copies.find(|(at, _)| *at == place);
         let (Some(slots), Some((_, pair))) = (slots, pair) else {
             return Ok(false);

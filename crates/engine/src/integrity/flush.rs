@@ -1,5 +1,6 @@
 //! Making changed sums durable.
 
+use super::areas::Areas;
 use super::block::{self, BlockId, SUMS, Version};
 use super::sums::Sums;
 use super::{Cached, Integrity, Sum};
@@ -86,7 +87,8 @@ impl<W: World> Integrity<W> {
         let is_unfit = |c: &Rc<Cached>| c.anew.get() || !c.behind.borrow().is_empty();
         self.is_mending.set(dirty.iter().any(is_unfit));
         for some in dirty.chunks(BLOCKS_AT_ONCE) {
-            let copies = some.iter().map(|cached| self.put_right(cached));
+            let areas = self.areas_behind(some).await;
+            let copies = some.iter().map(|cached| self.put_right(cached, &areas));
             let outcomes = join_all(copies).await;
             outcomes.into_iter().collect::<Result<(), _>>()?;
         }
@@ -105,7 +107,7 @@ impl<W: World> Integrity<W> {
 
     /// Gives copies that are behind what a whole one has, slot by slot and durably; no
     /// whole copy is touched, so a crash takes nothing that was there.
-    async fn put_right(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
+    async fn put_right(&self, cached: &Rc<Cached>, areas: &Areas) -> Result<(), DriveError> {
         let behind = cached.behind.take();
         if cached.anew.get() {
             // No copy is whole: all are written.
@@ -115,14 +117,12 @@ impl<W: World> Integrity<W> {
             return Ok(());
         };
         let (index, version) = (u64::from(cached.index), cached.version.get());
-        let Some(slots) = self
-            .whole_pair_at_last(&zone, index, version, &behind)
-            .await
-        else {
+        let found = self.whole_pair_at_last(&zone, (index, version), &behind, areas);
+        let Some(slots) = found.await else {
             cached.anew.set(true);
             return Ok(());
         };
-        let copies = block::copies(zone.shape.geometry, index);
+        let copies = zone.shape.copies(index);
         let writes = copies
             .filter(|(place, _)| behind.contains(place))
             .map(|(place, pair)| {
@@ -144,14 +144,22 @@ impl<W: World> Integrity<W> {
     async fn whole_pair_at_last(
         &self,
         zone: &Zone<W>,
-        index: u64,
-        version: u64,
+        of: (u64, u64),
         behind: &[usize],
+        areas: &Areas,
     ) -> Option<[Slice; 2]> {
+        let found = self.whole_pair(zone, of, behind, areas).await;
+        if found.is_some() {
+            return found;
+        }
+        // From here on the drives are asked.
+        let areas = &Areas::default();
         for _ in 0..LOOKS {
             let began = self.world.now();
-            let found = self.whole_pair(zone, index, version, behind).await;
-            let mut others = block::copies(zone.shape.geometry, index)
+            let found = self.whole_pair(zone, of, behind, areas).await;
+            let mut others = zone
+                .shape
+                .copies(of.0)
                 .filter(|(place, _)| !behind.contains(place))
                 .map(|(place, _)| zone.place(place));
             let may_be_whole = others.any(|other| other.is_readable(zone.shape.zone));
@@ -160,7 +168,7 @@ impl<W: World> Integrity<W> {
             }
             self.world.sleep(PAUSE).await;
         }
-        self.whole_pair(zone, index, version, behind).await
+        self.whole_pair(zone, of, behind, areas).await
     }
 
     /// Writes the older slot of a pair, then the newer one.
@@ -199,7 +207,7 @@ impl<W: World> Integrity<W> {
         let sums = cached.sums.borrow().clone();
         let up_to = self.up_to_of(cached);
         let id = self.block_id(&zone, u64::from(cached.index));
-        for (place, pair) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
+        for (place, pair) in zone.shape.copies(u64::from(cached.index)) {
             for number in [version + 1, version + 2] {
                 let version = Version { number, up_to };
                 let data = self.slot(id, version, &sums);
@@ -269,7 +277,7 @@ impl<W: World> Integrity<W> {
     /// The order in which blocks are written: as their first copies lie on the drives.
     pub(super) fn place_in_sweep(&self, cached: &Cached) -> (Option<DriveOffset>, u32, u32) {
         let first = self.drives.zone(cached.zone).and_then(|zone| {
-            let mut copies = block::copies(zone.shape.geometry, u64::from(cached.index));
+            let mut copies = zone.shape.copies(u64::from(cached.index));
             copies.next().map(|(_, pair)| zone.shape.slot_at(pair, 0))
         });
         (first, cached.zone, cached.index)
@@ -298,7 +306,7 @@ impl<W: World> Integrity<W> {
             true => 0,
             false => number,
         };
-        let copies = block::copies(zone.shape.geometry, u64::from(cached.index));
+        let copies = zone.shape.copies(u64::from(cached.index));
         let takers = copies.flat_map(|(place, pair)| {
             let takers = zone.takers(place);
             takers.map(move |taker| (pair, taker))
@@ -335,14 +343,14 @@ impl<W: World> Integrity<W> {
     /// What a drive said that can't be done without.
     pub async fn format_zone(&self, zone: &Zone<W>) -> Result<(), DriveError> {
         let geometry = zone.shape.geometry;
-        let total = block::count(zone.shape.blocks);
+        let total = zone.shape.sums.count();
         let version = Version {
             number: self.first_version(),
             up_to: self.watermark.up_to(),
         };
         if self.is_byteless() {
             let mut kept = self.kept.borrow_mut();
-            kept.format(zone.shape.zone, zone.shape.blocks, version.number);
+            kept.format(zone.shape.zone, total, version.number);
         }
         let area = block::area_bytes(geometry, zone.shape.slots, zone.zone_bytes());
         let places: Vec<(usize, Rc<Member<W>>)> = (0..geometry.places())
@@ -351,7 +359,7 @@ impl<W: World> Integrity<W> {
             .collect();
         let formats = places
             .iter()
-            .map(|place| self.format_area(zone, place, (area, total), version));
+            .map(|place| self.format_area(zone, place, area, version));
         let mut faults: Vec<DriveFault<W>> =
             join_all(formats).await.into_iter().flatten().collect();
         if !self.world.planted("sums of a new zone not flushed") {
@@ -368,7 +376,7 @@ impl<W: World> Integrity<W> {
         &self,
         zone: &Zone<W>,
         (place, member): &(usize, Rc<Member<W>>),
-        (area, total): (u64, u64),
+        area: u64,
         version: Version,
     ) -> Option<DriveFault<W>> {
         let empty = [Sum::UNWRITTEN; SUMS];
@@ -388,8 +396,7 @@ impl<W: World> Integrity<W> {
                     let Some((pair, slot)) = zone.shape.slots.slot_at(at) else {
                         continue;
                     };
-                    let index = block::at(zone.shape.geometry, *place, pair);
-                    if index < total {
+                    if let Some(index) = zone.shape.copy_at(*place, pair) {
                         // Versions that are next to each other: the copy is whole.
                         let version = if slot == 0 { version } else { before };
                         let id = self.block_id(zone, index);
@@ -409,9 +416,8 @@ impl<W: World> Integrity<W> {
 
     /// The blocks of a zone's sums of which the drive at `place` has a copy.
     pub(super) fn hosted(&self, zone: &Zone<W>, place: usize) -> Vec<u64> {
-        let total = block::count(zone.shape.blocks);
-        let is_there =
-            |index: &u64| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place);
+        let total = zone.shape.sums.count();
+        let is_there = |index: &u64| zone.shape.copies(*index).any(|(at, _)| at == place);
         (0..total).filter(is_there).collect()
     }
 
@@ -423,6 +429,7 @@ impl<W: World> Integrity<W> {
         let hosted = self.hosted(zone, place);
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut held = Vec::with_capacity(some.len());
+            self.load_ahead(zone, some.iter().copied()).await;
             for index in some {
                 let cached = self.cached(zone.shape.zone, *index).await;
                 cached.set_behind([place], &self.dirty);

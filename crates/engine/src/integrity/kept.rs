@@ -5,11 +5,9 @@
 //! this opening of the pool has not formatted, all counts as written: what lies there was
 //! written by an opening before.
 
-use super::block::SUMS;
+use super::Sum;
 use super::sums::Sums;
-use super::{Sum, block};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// An integrity block as the drives have it.
 #[derive(Clone, Debug)]
@@ -25,13 +23,13 @@ pub(super) struct KeptSums {
 }
 
 impl KeptSums {
-    /// A zone of so many data blocks begins anew, with nothing written.
+    /// A zone of so many blocks of sums begins anew, with nothing written.
     pub(super) fn format(&mut self, zone: u32, blocks: u64, version: u64) {
         self.zones
             .insert(zone, all_alike(blocks, version, Sum::UNWRITTEN));
     }
 
-    /// The block `index` of a zone of so many data blocks; a zone that is not known
+    /// The block `index` of a zone of so many; a zone that is not known
     /// begins with that version.
     pub(super) fn block(
         &mut self,
@@ -65,15 +63,5 @@ impl KeptSums {
 
 fn all_alike(blocks: u64, version: u64, sum: Sum) -> Vec<Kept> {
     let sums = Sums::Uniform(sum);
-    vec![Kept { version, sums }; block::count(blocks) as usize]
-}
-
-/// The integrity blocks that speak for a run of data blocks, with the part of each.
-pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let sums = SUMS as u64;
-    (blocks.start / sums..blocks.end.div_ceil(sums)).map(move |index| {
-        let first = index * sums;
-        let inside = |block: u64| (block.clamp(first, first + sums) - first) as usize;
-        (index, inside(blocks.start)..inside(blocks.end))
-    })
+    vec![Kept { version, sums }; blocks as usize]
 }

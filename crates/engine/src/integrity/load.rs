@@ -1,5 +1,6 @@
 //! Loading blocks of sums into RAM, and evicting them.
 
+use super::areas::{Areas, BothSlots};
 use super::block::{self, BlockId, SUMS, Version};
 use super::held::Held;
 use super::kept::Kept;
@@ -55,9 +56,6 @@ struct Pair {
     is_read: bool,
 }
 
-/// Both slots of a copy as a drive has them, but for what can't be read.
-pub(super) type BothSlots = [Option<Slice>; 2];
-
 impl<W: World> Integrity<W> {
     /// Reads both slots of a copy: at once, as they are near, and each by itself where
     /// something between them, or one of them, can't be read.
@@ -92,21 +90,37 @@ impl<W: World> Integrity<W> {
         Ok(found)
     }
 
-    /// Both slots of a copy that is whole and of that version, none of those at `behind`.
+    /// Both slots of a copy: out of `areas`, or read.
+    async fn slots_of(
+        &self,
+        zone: &Zone<W>,
+        member: &Member<W>,
+        (place, pair): (usize, u64),
+        areas: &Areas,
+    ) -> Result<BothSlots, DriveError> {
+        match areas.slots(zone.shape.slots, place, pair) {
+            Some(slots) => Ok(slots),
+            None => self.read_slots(zone, member, pair).await,
+        }
+    }
+
+    /// Both slots of a copy that is whole and of that version, none of those at `behind`. `areas` may
+    /// have the copies as the drives have them.
     pub(super) async fn whole_pair(
         &self,
         zone: &Zone<W>,
-        index: u64,
-        version: u64,
+        (index, version): (u64, u64),
         behind: &[usize],
+        areas: &Areas,
     ) -> Option<[Slice; 2]> {
         let id = self.block_id(zone, index);
-        for (place, pair) in block::copies(zone.shape.geometry, index) {
+        for (place, pair) in zone.shape.copies(index) {
             let member = zone.place(place);
             if behind.contains(&place) || !member.is_readable(zone.shape.zone) {
                 continue;
             }
-            let Ok(slots) = self.read_slots(zone, &member, pair).await else {
+            let read = self.slots_of(zone, &member, (place, pair), areas);
+            let Ok(slots) = read.await else {
                 continue;
             };
             let is_right = self.is_byteless()
@@ -154,16 +168,17 @@ impl<W: World> Integrity<W> {
             match wait {
                 // Whoever reads it has ended, and it is there now.
                 Some(wait) => drop(wait.await),
-                None => return self.load(zone, index).await,
+                None => return self.load(zone, index, &Areas::default()).await,
             }
         }
     }
 
-    async fn load(&self, number: u32, index: u64) -> Rc<Cached> {
+    /// Loads a block that is marked so. `areas` may have its copies as the drives have them.
+    pub(super) async fn load(&self, number: u32, index: u64, areas: &Areas) -> Rc<Cached> {
         let Some(zone) = self.drives.zone(number) else {
             panic!("zone {number} is not in use, and its checksums were asked for")
         };
-        let mut found = self.read_with_patience(&zone, index).await;
+        let mut found = self.read_with_patience(&zone, index, areas).await;
         if let Some(found) = found.as_mut().filter(|_| self.is_byteless()) {
             // More may have been laid out there meanwhile.
             found.sums = self.kept_pair(&zone, index).sums;
@@ -240,15 +255,25 @@ impl<W: World> Integrity<W> {
     /// The best that the copies say. A drive that does not answer may have a whole one:
     /// without sums nothing goes on, and nothing is given up. It is asked again for a while,
     /// and then the pool stops.
-    async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<FoundSums> {
+    async fn read_with_patience(
+        &self,
+        zone: &Zone<W>,
+        index: u64,
+        mut areas: &Areas,
+    ) -> Option<FoundSums> {
         let mut tries = 0;
-        let mut doubt = Doubt::default();
+        let (mut doubt, nothing) = (Doubt::default(), Areas::default());
         loop {
             let began = self.world.now();
-            let found = self.read_copies(zone, index).await;
+            let found = self.read_copies(zone, index, areas).await;
             let is_certain = found.as_ref().is_some_and(|found| !found.doubtful);
             if is_certain || self.drives.check_failure().is_err() {
                 return found;
+            }
+            if !areas.is_empty() {
+                // From here on the drives are asked.
+                areas = &nothing;
+                continue;
             }
             let places = zone.group.places();
             let member = match doubt.judge(&self.world, &places, began).await {
@@ -301,16 +326,17 @@ impl<W: World> Integrity<W> {
     }
 
     /// Reads all copies; none when none of them is whole.
-    async fn read_copies(&self, zone: &Zone<W>, index: u64) -> Option<FoundSums> {
+    async fn read_copies(&self, zone: &Zone<W>, index: u64, areas: &Areas) -> Option<FoundSums> {
         self.count(|stats| stats.loads += 1);
         let id = self.block_id(zone, index);
-        let copies: Vec<(usize, u64)> = block::copies(zone.shape.geometry, index).collect();
+        let copies: Vec<(usize, u64)> = zone.shape.copies(index).collect();
         let reads = copies.iter().map(async |(place, pair)| {
             let member = zone.place(*place);
             if !member.is_readable(zone.shape.zone) {
                 return None;
             }
-            let newest = match self.read_slots(zone, &member, *pair).await {
+            let slots = self.slots_of(zone, &member, (*place, *pair), areas);
+            let newest = match slots.await {
                 Ok(_) if self.is_byteless() => Some(self.kept_pair(zone, index)),
                 Ok(slots) => newest_of_pair(id, &slots),
                 Err(error) => {
@@ -342,9 +368,8 @@ impl<W: World> Integrity<W> {
             .collect();
         let doubtful = !found.iter().any(|(_, _, pair)| is_whole(pair));
         let is_both = |pair: &Option<Pair>| pair.as_ref().is_some_and(|pair| pair.is_read);
-        let is_read = found
-            .iter()
-            .any(|(_, _, pair)| is_newest(pair) && is_both(pair));
+        let mut pairs = found.iter().map(|(_, _, pair)| pair);
+        let is_read = pairs.any(|pair| is_newest(pair) && is_both(pair));
         let sums = found
             .into_iter()
             .find(|(_, _, pair)| is_newest(pair))?
@@ -376,12 +401,11 @@ impl<W: World> Integrity<W> {
         }
         self.world.reached("integrity block lost");
         self.count(|stats| stats.lost += 1);
+        let (first, last) = zone.shape.sums.extent(index);
         let text = format!(
             "no copy of the checksums of blocks {} to {} of zone {} can be read: these blocks count as lost; \
              `ashlar fsck --deep` names the volume",
-            index * SUMS as u64,
-            (index + 1) * SUMS as u64 - 1,
-            zone.shape.zone
+            first, last, zone.shape.zone
         );
         self.drives
             .event_of_loss(EventKind::BlockLost, text, SUMS as u64);
@@ -391,7 +415,11 @@ impl<W: World> Integrity<W> {
     fn kept_pair(&self, zone: &Zone<W>, index: u64) -> Pair {
         let mut kept = self.kept.borrow_mut();
         let number = zone.shape.zone;
-        let block = kept.block((number, index), zone.shape.blocks, self.first_version());
+        let block = kept.block(
+            (number, index),
+            zone.shape.sums.count(),
+            self.first_version(),
+        );
         let version = Version {
             number: block.version,
             up_to: 0,
@@ -444,7 +472,7 @@ impl<W: World> Integrity<W> {
             let place = (cached.zone, u64::from(cached.index));
             let (version, sums) = (cached.version.get(), cached.sums.borrow().clone());
             let mut kept = self.kept.borrow_mut();
-            *kept.block(place, zone.shape.blocks, version) = Kept { version, sums };
+            *kept.block(place, zone.shape.sums.count(), version) = Kept { version, sums };
         }
     }
 
@@ -473,14 +501,19 @@ impl<W: World> Integrity<W> {
     /// Reads all copies of a zone's sums again and puts stale ones right, but for
     /// blocks that are being changed now: a flush writes those to all copies.
     pub async fn scrub_zone(&self, zone: u32) {
-        let Some(shape) = self.drives.zone(zone).map(|zone| zone.shape) else {
+        let Some(of_zone) = self.drives.zone(zone) else {
             return;
         };
-        let blocks = block::count(shape.blocks);
+        let shape = of_zone.shape;
+        let blocks = shape.sums.count();
         self.drop_idle(zone, blocks);
         for index in 0..blocks {
             // One that is there is being changed, or somebody has just read all its copies.
-            if !self.slots.borrow().contains_key(&key(zone, index)) {
+            let is_there = || self.slots.borrow().contains_key(&key(zone, index));
+            if !is_there() {
+                self.load_ahead(&of_zone, index..blocks).await;
+            }
+            if !is_there() {
                 drop(self.cached(zone, index).await);
             }
         }

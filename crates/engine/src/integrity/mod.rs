@@ -18,6 +18,8 @@
 //! - Where buffers have no bytes, drives keep no sums: what is loaded is what went out of
 //!   RAM ([`kept`]), and costs the reads that it would cost.
 
+mod ahead;
+mod areas;
 pub mod block;
 mod copied;
 mod dirty;
@@ -37,9 +39,9 @@ pub use watermark::Watermark;
 use crate::drive::DriveError;
 use crate::drives::{Drives, Zone};
 use crate::group_commit::GroupCommit;
+use crate::layout::{SumMap, ZoneShape};
 use crate::range_lock::RangeLock;
 use crate::world::World;
-use block::SUMS;
 use dirty::{Changes, Dirty, Flight};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
@@ -140,8 +142,9 @@ pub struct Integrity<W: World> {
 /// Sums held in RAM, for looking at and changing without a wait.
 pub struct Pinned {
     /// First integrity block of the run.
-    first: u64,
-    blocks: Vec<Rc<Cached>>,
+    map: SumMap,
+    /// With the number of each.
+    blocks: Vec<(u64, Rc<Cached>)>,
     dirty: Rc<Dirty>,
     /// There are no bytes whose sums these could be, and drives write sums.
     is_modelled: bool,
@@ -190,10 +193,7 @@ impl<W: World> Integrity<W> {
     /// How many blocks of sums the zones in use have.
     pub fn blocks_on_drives(&self) -> u64 {
         let zones = self.drives.zones();
-        zones
-            .iter()
-            .map(|zone| block::count(zone.shape.blocks))
-            .sum()
+        zones.iter().map(|zone| zone.shape.sums.count()).sum()
     }
 
     /// Whether sums are written apart from their blocks. Drives that carry them along, in sectors of
@@ -203,22 +203,22 @@ impl<W: World> Integrity<W> {
     }
 
     /// The sum of a block, when it is in RAM.
-    pub fn peek(&self, zone: u32, block: u64) -> Option<Sum> {
-        match self.slots.borrow().get(&key(zone, block / SUMS as u64))? {
+    pub fn peek(&self, zone: &ZoneShape, block: u64) -> Option<Sum> {
+        let (index, at) = zone.sums.place(block);
+        match self.slots.borrow().get(&key(zone.zone, index))? {
             Slot::Loaded(cached) => {
                 cached.used.set(true);
-                Some(cached.sums.borrow().get((block % SUMS as u64) as usize))
+                Some(cached.sums.borrow().get(at))
             }
             Slot::Loading(_) => None,
         }
     }
 
     /// Whether the sums of `blocks` are in RAM.
-    pub fn has(&self, zone: u32, blocks: Range<u64>) -> bool {
-        let sums = SUMS as u64;
+    pub fn has(&self, zone: &ZoneShape, blocks: Range<u64>) -> bool {
         let slots = self.slots.borrow();
-        let mut indices = blocks.start / sums..blocks.end.div_ceil(sums);
-        indices.all(|index| match slots.get(&key(zone, index)) {
+        let mut parts = zone.sums.parts(blocks);
+        parts.all(|(index, _)| match slots.get(&key(zone.zone, index)) {
             Some(Slot::Loaded(cached)) => {
                 cached.used.set(true);
                 true
@@ -229,25 +229,26 @@ impl<W: World> Integrity<W> {
 
     /// Brings the sums of `blocks` into RAM and keeps them there. Sums that can't be
     /// had come as [`Sum::LOST`].
-    pub async fn pin(&self, zone: u32, blocks: Range<u64>) -> Pinned {
-        let sums = SUMS as u64;
-        let indices = blocks.start / sums..blocks.end.div_ceil(sums);
+    pub async fn pin(&self, zone: &ZoneShape, blocks: Range<u64>) -> Pinned {
         let mut pinned = Pinned {
-            first: indices.start,
-            blocks: Vec::with_capacity((indices.end - indices.start) as usize),
+            map: zone.sums,
+            blocks: Vec::with_capacity(1),
             dirty: Rc::clone(&self.dirty),
             is_modelled: self.is_byteless() && self.is_apart.get(),
         };
-        for index in indices {
-            pinned.blocks.push(self.cached(zone, index).await);
+        for (index, _) in zone.sums.parts(blocks) {
+            if pinned.find(index).is_none() {
+                let cached = self.cached(zone.zone, index).await;
+                pinned.blocks.push((index, cached));
+            }
         }
         pinned
     }
 
     /// The logs have a change of this block's sum: a crash may have torn the sums on
     /// all copies.
-    pub fn may_be_torn(&self, zone: u32, block: u64) {
-        let key = key(zone, block / SUMS as u64);
+    pub fn may_be_torn(&self, zone: &ZoneShape, block: u64) {
+        let key = key(zone.zone, zone.sums.place(block).0);
         self.may_be_torn.borrow_mut().insert(key);
     }
 
@@ -283,13 +284,17 @@ impl<W: World> Integrity<W> {
             "checksums of data with bytes come from the data"
         );
         let number = zone.shape.zone;
-        for (index, part) in kept::parts(blocks) {
+        for (index, part) in zone.shape.sums.parts(blocks) {
             if let Some(Slot::Loaded(cached)) = self.slots.borrow().get(&key(number, index)) {
                 cached.sums.borrow_mut().write_bytelessly(part);
                 continue;
             }
             let mut kept = self.kept.borrow_mut();
-            let block = kept.block((number, index), zone.shape.blocks, self.first_version());
+            let block = kept.block(
+                (number, index),
+                zone.shape.sums.count(),
+                self.first_version(),
+            );
             block.sums.write_bytelessly(part);
         }
     }
@@ -352,9 +357,16 @@ impl Cached {
 
 impl Pinned {
     fn at(&self, block: u64) -> (&Rc<Cached>, usize) {
-        let sums = SUMS as u64;
-        let cached = &self.blocks[(block / sums - self.first) as usize];
-        (cached, (block % sums) as usize)
+        let (index, at) = self.map.place(block);
+        let Some(cached) = self.find(index) else {
+            panic!("the checksum of block {block} is not pinned")
+        };
+        (cached, at)
+    }
+
+    fn find(&self, index: u64) -> Option<&Rc<Cached>> {
+        let found = self.blocks.iter().find(|(other, _)| *other == index);
+        found.map(|(_, cached)| cached)
     }
 
     /// The sum of a block.

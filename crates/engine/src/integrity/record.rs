@@ -16,7 +16,7 @@
 //! - The room that records take in the log is bounded, and so is the RAM of what they are about.
 //!   Beyond it blocks are written, in the order in which they lie on the drives.
 
-use super::block::{self, SUMS};
+use super::block::SUMS;
 use super::dirty::Dirty;
 use super::held::Held;
 use super::{Cached, Integrity, Slot, Sum};
@@ -289,7 +289,7 @@ impl<W: World> Integrity<W> {
         };
         // What is of another use of the zone was let go before that ended.
         let is_of_it = zone.shape.incarnation == record.incarnation;
-        if !is_of_it || u64::from(record.index) >= block::count(zone.shape.blocks) {
+        if !is_of_it || u64::from(record.index) >= zone.shape.sums.count() {
             return;
         }
         let key = record.key();

@@ -20,7 +20,7 @@ pub use role::GroupRole;
 pub use version::{FORMAT_VERSION, other_version};
 
 use crate::codec::{Reader, Writer};
-use crate::layout::{Layout, Slots};
+use crate::layout::{Layout, Slots, SumOrder};
 use crate::raid::{Level, Protection, Spread};
 use base::{DriveOffset, Uuid, crc32c};
 use version::Format;
@@ -147,6 +147,8 @@ pub struct GroupEntry {
     pub level: Level,
     /// How it is wider than its stripes, if it is.
     pub spread: Option<Spread>,
+    /// In what order its zones have their checksums.
+    pub sum_order: SumOrder,
     /// What it is for.
     pub role: GroupRole,
     /// It is being emptied, to leave the pool.
@@ -226,7 +228,10 @@ impl GroupEntry {
         let Spread { width, spares } = self.spread.unwrap_or(NO_SPREAD);
         w.u8(width);
         w.u8(spares);
-        w.u16(0);
+        w.u16(match self.sum_order {
+            SumOrder::Numbered => 0,
+            SumOrder::BySpan => 1,
+        });
     }
 
     fn decode(r: &mut Reader<'_>, pool: &PoolIdentity) -> Option<Self> {
@@ -235,11 +240,16 @@ impl GroupEntry {
         let drives = r.u16()?;
         let numbers = GroupNumbers::decode(r, pool)?;
         let (width, spares) = (r.u8()?, r.u8()?);
-        r.u16()?;
+        let sum_order = match r.u16()? {
+            0 => SumOrder::Numbered,
+            1 => SumOrder::BySpan,
+            _ => return None,
+        };
         let spread = Spread { width, spares };
         Some(GroupEntry {
             level,
             spread: (spread != NO_SPREAD).then_some(spread),
+            sum_order,
             role: match flags & 2 {
                 0 => GroupRole::Data,
                 _ => GroupRole::Log,
@@ -259,6 +269,12 @@ impl Label {
     /// Whether it has, or had, a group with distributed spares.
     fn has_spread_group(&self) -> bool {
         self.groups.iter().any(|group| group.spread.is_some())
+    }
+
+    /// Whether it has, or had, a group whose checksums are by span.
+    fn has_sums_by_span(&self) -> bool {
+        let mut groups = self.groups.iter();
+        groups.any(|group| group.sum_order == SumOrder::BySpan)
     }
 
     /// That no two groups have numbers of zones or pages together.
@@ -463,7 +479,7 @@ impl MemberEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::version::{FORMATS, WITH_LOG_GROUP, WITH_PAGE_NUMBERS};
+    use super::version::{FORMATS, WITH_LOG_GROUP, WITH_PAGE_NUMBERS, WITH_SPREAD_GROUP};
     use super::*;
     use base::PhysPage;
 
@@ -512,6 +528,7 @@ mod tests {
                 .map(|index| GroupEntry {
                     level: Level::ALL[index as usize % 6],
                     spread: None,
+                    sum_order: SumOrder::Numbered,
                     role: GroupRole::Data,
                     leaving: index % 3 == 1,
                     drives: 4,
@@ -599,11 +616,17 @@ mod tests {
             width: 10,
             spares: 2,
         });
-        for drives in [12, 0] {
-            label.groups[2].drives = drives;
-            let bytes = label.encode();
-            assert_eq!(bytes[12..16], FORMAT_VERSION.to_le_bytes());
-            assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label.clone())));
+        for (order, version) in [
+            (SumOrder::Numbered, WITH_SPREAD_GROUP),
+            (SumOrder::BySpan, FORMAT_VERSION),
+        ] {
+            label.groups[2].sum_order = order;
+            for drives in [12, 0] {
+                label.groups[2].drives = drives;
+                let bytes = label.encode();
+                assert_eq!(bytes[12..16], version.to_le_bytes());
+                assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label.clone())));
+            }
         }
     }
 

@@ -2,11 +2,16 @@
 
 use super::{Label, PoolIdentity, Spacing};
 use crate::codec::{Reader, Writer};
-use crate::layout::Layout;
+use crate::layout::{Layout, SumOrder};
 
 /// The newest format that this version reads: that of pools that have, or had, a group with
-/// distributed spares. A program that knows none would look for data on the wrong drives.
-pub const FORMAT_VERSION: u32 = 8;
+/// distributed spares, whose checksums are by span. A program that knows no such group would look
+/// for them on the wrong drives.
+pub const FORMAT_VERSION: u32 = 9;
+
+/// The format of pools that have, or had, a group with distributed spares of an older program: its
+/// checksums are in the order of the data blocks' numbers.
+pub(super) const WITH_SPREAD_GROUP: u32 = 8;
 
 /// The format of other new pools. Its labels say how twins lie, how many lanes there are, and which
 /// page numbers each group has.
@@ -44,14 +49,15 @@ pub(super) enum Format {
     ByVersion(Layout, bool),
     /// It says both itself. By its version: how page numbers are spaced.
     SaysAll(Spacing),
-    /// As of [`Spacing::Own`], and some group has distributed spares.
-    Spread,
+    /// As of [`Spacing::Own`], and some group has distributed spares, checksums in this order.
+    Spread(SumOrder),
 }
 
 impl Format {
     pub(super) fn of_version(version: u32) -> Option<Format> {
         match version {
-            FORMAT_VERSION => return Some(Format::Spread),
+            FORMAT_VERSION => return Some(Format::Spread(SumOrder::BySpan)),
+            WITH_SPREAD_GROUP => return Some(Format::Spread(SumOrder::Numbered)),
             WITH_PAGE_NUMBERS => return Some(Format::SaysAll(Spacing::Own)),
             WITH_LOG_GROUP => return Some(Format::SaysAll(Spacing::Widest)),
             _ => {}
@@ -64,7 +70,8 @@ impl Format {
     pub(super) fn of(label: &Label) -> Format {
         let pool = &label.pool;
         match pool.spacing {
-            Spacing::Own if label.has_spread_group() => Format::Spread,
+            Spacing::Own if label.has_sums_by_span() => Format::Spread(SumOrder::BySpan),
+            Spacing::Own if label.has_spread_group() => Format::Spread(SumOrder::Numbered),
             Spacing::Own => Format::SaysAll(Spacing::Own),
             Spacing::Widest if label.has_log_group() => Format::SaysAll(Spacing::Widest),
             Spacing::Widest => Format::ByVersion(pool.layout, pool.lanes > 1),
@@ -74,7 +81,8 @@ impl Format {
     /// Its number on drives.
     pub(super) fn version(self) -> u32 {
         match self {
-            Format::Spread => FORMAT_VERSION,
+            Format::Spread(SumOrder::BySpan) => FORMAT_VERSION,
+            Format::Spread(SumOrder::Numbered) => WITH_SPREAD_GROUP,
             Format::SaysAll(Spacing::Own) => WITH_PAGE_NUMBERS,
             Format::SaysAll(Spacing::Widest) => WITH_LOG_GROUP,
             Format::ByVersion(layout, lanes) => {
@@ -107,7 +115,7 @@ impl Format {
         (pool.layout, pool.spacing) = match self {
             Format::ByVersion(layout, _) => (layout, Spacing::Widest),
             Format::SaysAll(spacing) => (layout_of(r.u8()?)?, spacing),
-            Format::Spread => (layout_of(r.u8()?)?, Spacing::Own),
+            Format::Spread(_) => (layout_of(r.u8()?)?, Spacing::Own),
         };
         Some(())
     }

@@ -7,8 +7,10 @@
 //! Invariant: pools of both layouts are read and written, and none changes its own.
 
 pub mod sum_area;
+mod sum_map;
 mod zone_shape;
 
+pub use sum_map::{SumMap, SumOrder};
 pub use zone_shape::ZoneShape;
 
 use base::BLOCK_BYTES;

@@ -13,6 +13,7 @@ use crate::label::{
     NAME_BYTES_MAX, NUMBERS_END, Part, PoolIdentity, Spacing,
 };
 use crate::lane::{LaneSlot, View};
+use crate::layout::SumOrder;
 use crate::meta::checkpoint;
 use crate::meta::record::MAP_BYTES;
 use crate::raid::{Geometry, Protection, Spread};
@@ -442,6 +443,7 @@ fn entries_of(
         entries.push(GroupEntry {
             level,
             spread,
+            sum_order: SumOrder::of_new(spread),
             role,
             leaving: false,
             drives: *drives as u16,

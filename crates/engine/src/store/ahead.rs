@@ -74,12 +74,11 @@ impl<W: World> Store<W> {
     }
 
     fn sum_if_only_in_place(&self, zone: &Zone<W>, block: u64) -> Option<Sum> {
-        let number = zone.shape.zone;
         let is_logged = self.index.borrow().get(zone.locate(block)).is_some();
         if is_logged || self.cache.contains(self.pool_block(zone, block)) {
             return None;
         }
-        let sum = self.integrity.peek(number, block);
+        let sum = self.integrity.peek(&zone.shape, block);
         sum.filter(|sum| sum.is_written())
     }
 

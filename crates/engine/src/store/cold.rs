@@ -28,7 +28,7 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Option<Slice> {
-        let (number, blocks) = (zone.shape.zone, first..first + count);
+        let blocks = first..first + count;
         if !self.is_cold(zone, first, count) {
             return None;
         }
@@ -45,7 +45,7 @@ impl<W: World> Store<W> {
         let on_drive = zone.on_drive(at.stripe, at.index % zone.rows());
         let data = self.world.buffers().data(len);
         let data = member.read_patiently(on_drive, data, Patience::Leaves);
-        let sums = self.integrity.pin(number, blocks.clone());
+        let sums = self.integrity.pin(&zone.shape, blocks.clone());
         let (sums, data) = join(sums, data).await;
         let data = data?.ok()?.freeze();
         let sums = blocks.map(|block| Some(sums.get(block)).filter(|sum| sum.is_written()));

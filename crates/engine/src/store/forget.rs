@@ -34,7 +34,7 @@ impl<W: World> Store<W> {
         }
         let _alone = self.locks.lock(inside.stripe).await;
         let blocks = place.zone.blocks_of(inside.stripe);
-        let pinned = self.integrity.pin(place.zone.shape.zone, blocks).await;
+        let pinned = self.integrity.pin(&place.zone.shape, blocks).await;
         let mut change = Change::new(&place.zone, inside.stripe, pinned);
         change.sums.push((place.block, Sum::LOST));
         change.needs_intent = true;

@@ -135,6 +135,15 @@ impl<W: World> Store<W> {
         })
     }
 
+    /// Brings the sums of stripes, in order, into RAM together: read one by one they would break up
+    /// the reads of data.
+    pub async fn load_sums(&self, zone: &Zone<W>, stripes: &[StripeRef]) {
+        let sums = &zone.shape.sums;
+        let parts = |stripe: &StripeRef| sums.parts(zone.blocks_of(*stripe));
+        let indices = stripes.iter().flat_map(parts).map(|(index, _)| index);
+        self.integrity.load_ahead(zone, indices).await;
+    }
+
     /// Looks a stripe through. What the places of `targets` should hold is written to them, not
     /// durably: the caller flushes them. What the others hold is read once for all of them.
     ///
@@ -149,7 +158,7 @@ impl<W: World> Store<W> {
         let _alone = self.locks.lock(stripe).await;
         let pinned = self
             .integrity
-            .pin(zone.shape.zone, zone.blocks_of(stripe))
+            .pin(&zone.shape, zone.blocks_of(stripe))
             .await;
         let found = Healed {
             still_lost: self.still_lost(zone, stripe, &pinned),
@@ -576,7 +585,7 @@ impl<W: World> Store<W> {
     ) -> Result<u64, PoolError> {
         self.world.reached("block given up");
         let blocks = zone.blocks_of(row.stripe);
-        let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
+        let pinned = self.integrity.pin(&zone.shape, blocks.clone()).await;
         let mut change = Change::new(zone, row.stripe, pinned);
         let mut given_up = 0;
         for column in lost {

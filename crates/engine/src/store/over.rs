@@ -27,7 +27,7 @@ impl<W: World> Store<W> {
             let own = match index.get(zone.locate(block)) {
                 Some(logged) => matches!(logged.content, Content::Data(_)),
                 None => {
-                    let Some(sum) = self.integrity.peek(zone.shape.zone, block) else {
+                    let Some(sum) = self.integrity.peek(&zone.shape, block) else {
                         unreachable!("a pinned block has its sum in RAM")
                     };
                     sum != Sum::UNWRITTEN

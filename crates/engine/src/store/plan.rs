@@ -80,7 +80,7 @@ impl<W: World> Store<W> {
     pub(super) async fn plan(&self, job: &Job<W>) -> Change<W> {
         let pinned = self
             .integrity
-            .pin(job.zone.shape.zone, job.zone.blocks_of(job.stripe))
+            .pin(&job.zone.shape, job.zone.blocks_of(job.stripe))
             .await;
         let mut change = Change::new(&job.zone, job.stripe, pinned);
         if job.zone.shape.geometry.code == Code::Mirror {

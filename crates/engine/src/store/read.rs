@@ -96,7 +96,7 @@ impl<W: World> Store<W> {
                     if let Some(data) = Box::pin(self.read_cold(&zone, first, 1)).await {
                         return Ok(data.into());
                     }
-                    let _pinned = self.integrity.pin(zone.shape.zone, first..first + 1).await;
+                    let _pinned = self.integrity.pin(&zone.shape, first..first + 1).await;
                     Box::pin(self.wait_for_fills(&zone, first, 1)).await;
                     match self.source_now(&zone, first) {
                         Some(source) => source,
@@ -122,11 +122,11 @@ impl<W: World> Store<W> {
     ) -> Result<Payload, Unreadable> {
         let sums = first..first + count;
         let mut _pinned = None;
-        if !self.integrity.has(zone.shape.zone, sums.clone()) {
+        if !self.integrity.has(&zone.shape, sums.clone()) {
             if let Some(data) = self.read_cold(zone, first, count).await {
                 return Ok(data.into());
             }
-            _pinned = Some(self.integrity.pin(zone.shape.zone, sums.clone()).await);
+            _pinned = Some(self.integrity.pin(&zone.shape, sums.clone()).await);
         }
         // Others that waited for the same sums may have begun meanwhile.
         if self
@@ -135,7 +135,7 @@ impl<W: World> Store<W> {
             .concern(&self.pool_blocks(zone, first, count))
         {
             // What is in RAM by chance may go while they are waited for.
-            _pinned = Some(self.integrity.pin(zone.shape.zone, sums).await);
+            _pinned = Some(self.integrity.pin(&zone.shape, sums).await);
             self.wait_for_fills(zone, first, count).await;
         }
         let sources = self.sources_now(zone, first, count);
@@ -201,13 +201,9 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Option<Pinned> {
-        match self.integrity.has(zone.shape.zone, first..first + count) {
+        match self.integrity.has(&zone.shape, first..first + count) {
             true => None,
-            false => Some(
-                self.integrity
-                    .pin(zone.shape.zone, first..first + count)
-                    .await,
-            ),
+            false => Some(self.integrity.pin(&zone.shape, first..first + count).await),
         }
     }
 
@@ -220,7 +216,7 @@ impl<W: World> Store<W> {
                 Content::Zero => Source::Here(self.zeros(1)),
             });
         }
-        let sum = self.integrity.peek(zone.shape.zone, block)?;
+        let sum = self.integrity.peek(&zone.shape, block)?;
         Some(match sum {
             Sum::UNWRITTEN => Source::Here(self.zeros(1)),
             Sum::LOST => Source::Lost { block },
@@ -434,7 +430,7 @@ impl<W: World> Store<W> {
             let _alone = self.locks.lock(at.stripe).await;
             let pinned = self
                 .integrity
-                .pin(zone.shape.zone, zone.blocks_of(at.stripe))
+                .pin(&zone.shape, zone.blocks_of(at.stripe))
                 .await;
             let content = match self.source_now(zone, block) {
                 Some(Source::Here(slice)) => slice,

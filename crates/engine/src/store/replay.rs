@@ -139,9 +139,14 @@ impl<W: World> Store<W> {
     /// Sums that were on their way to the drives when the last owner ended: the logs
     /// have all that changed in them.
     fn expect_torn_sums(&self, redo: &[(u64, Redo)]) {
+        let note_torn = |zone: u32, inside: u64| {
+            if let Some(zone) = self.drives.zone(zone) {
+                self.integrity.may_be_torn(&zone.shape, inside);
+            }
+        };
         let note = |block: u64| {
             if let Some((zone, inside)) = self.place_of(block) {
-                self.integrity.may_be_torn(zone, inside);
+                note_torn(zone, inside);
                 self.drives.doubt_successors(zone);
             }
         };
@@ -151,7 +156,7 @@ impl<W: World> Store<W> {
                     for intent in intents {
                         self.drives.doubt_successors(intent.stripe.zone);
                         for (block, _) in &intent.sums {
-                            self.integrity.may_be_torn(intent.stripe.zone, *block);
+                            note_torn(intent.stripe.zone, *block);
                         }
                     }
                 }
@@ -201,7 +206,7 @@ impl<W: World> Store<W> {
             };
             let pinned = self
                 .integrity
-                .pin(zone.shape.zone, zone.blocks_of(intent.stripe))
+                .pin(&zone.shape, zone.blocks_of(intent.stripe))
                 .await;
             let mut change = Change::new(&zone, intent.stripe, pinned);
             change.writes = writes;
@@ -224,7 +229,7 @@ impl<W: World> Store<W> {
         };
         let pinned = self
             .integrity
-            .pin(zone.shape.zone, first..first + sums.len() as u64)
+            .pin(&zone.shape, first..first + sums.len() as u64)
             .await;
         for (block, sum) in (first..).zip(sums) {
             match self.world.planted("log believed above newer sums") {

@@ -148,7 +148,7 @@ impl<W: World> Store<W> {
         }
         let first = self.block_at(at);
         let run = first.block..first.block + blocks;
-        let pinned = self.integrity.pin(first.zone.shape.zone, run.clone()).await;
+        let pinned = self.integrity.pin(&first.zone.shape, run.clone()).await;
         let index = self.index.borrow();
         run.into_iter().any(|block| {
             let is_logged = !forgotten && index.get(first.zone.locate(block)).is_some();
@@ -286,7 +286,7 @@ impl<W: World> Store<W> {
 
     async fn whole_stripe(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, data: &Slice) -> Change<W> {
         let blocks = zone.blocks_of(stripe);
-        let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
+        let pinned = self.integrity.pin(&zone.shape, blocks.clone()).await;
         let mut change = Change::new(zone, stripe, pinned);
         change.sums = blocks
             .enumerate()

@@ -10,6 +10,7 @@ use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes};
 use crate::label::{
     GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry, Spacing,
 };
+use crate::layout::SumOrder;
 use crate::meta::checkpoint;
 use crate::pool::create::{check_log_level, check_log_room, check_name, invalid};
 use crate::pool::{LabelSummary, Level, MemberState, NamedDrive, PoolError, PoolErrorKind};
@@ -158,6 +159,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         Ok(GroupEntry {
             level,
             spread,
+            sum_order: SumOrder::of_new(spread),
             role,
             leaving: false,
             drives: drives.len() as u16,

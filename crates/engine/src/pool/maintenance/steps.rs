@@ -34,7 +34,7 @@ const DEPTH_BEHIND_COMMANDS_BYTES: u64 = 512 << 10;
 const STEP_BYTES: u64 = 128 << 20;
 
 /// How many times as much a step takes as is under way at once, so that most of it has full queues.
-const STEP_TIMES: usize = 16;
+const STEP_TIMES: usize = 32;
 
 /// How many stripes a step takes.
 struct StepSize {
@@ -109,6 +109,7 @@ impl<'a, W: World> Steps<'a, W> {
     ) -> Result<(usize, Healed), PoolError> {
         let size = self.step_size(zone, bounds);
         let most = size.most.min(stripes.len());
+        self.lane.store().load_sums(zone, &stripes[..most]).await;
         let goes_on = || {
             self.lane.go_on().is_ok()
                 && match size.until {
