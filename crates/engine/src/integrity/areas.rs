@@ -8,16 +8,20 @@
 
 use super::{Cached, Integrity};
 use crate::drives::Zone;
-use crate::layout::Slots;
+use crate::drives::vitals::Patience;
+use crate::layout::ZoneShape;
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
 /// Copies that one read takes, at most: a mebibyte.
-const PAIRS_AT_ONCE: u64 = 128;
+const PAIRS_AT_ONCE: usize = 128;
+
+/// Copies so far apart are read together, with what lies between them.
+const NEAR_PAIRS: u64 = 8;
 
 /// Both slots of a copy as a drive has them, but for what can't be read.
 pub(super) type BothSlots = [Option<Slice>; 2];
@@ -25,6 +29,7 @@ pub(super) type BothSlots = [Option<Slice>; 2];
 /// What was read of the copies of some blocks, by the place that they lie on and by pair.
 #[derive(Default)]
 pub(super) struct Areas {
+    zone: u32,
     pieces: BTreeMap<(usize, u64), Piece>,
 }
 
@@ -40,9 +45,10 @@ impl Areas {
     }
 
     /// Both slots of a copy, if they were read.
-    pub(super) fn slots(&self, slots: Slots, place: usize, pair: u64) -> Option<BothSlots> {
+    pub(super) fn slots(&self, of: &ZoneShape, place: usize, pair: u64) -> Option<BothSlots> {
+        let slots = of.slots;
         let ((on, first), piece) = self.pieces.range(..=(place, pair)).next_back()?;
-        let is_of_it = *on == place && pair < piece.end;
+        let is_of_it = of.zone == self.zone && *on == place && pair < piece.end;
         let slot = |slot| {
             let at = slots.at(pair, slot) - slots.at(*first, 0);
             Some(piece.data.slice(at as usize, BLOCK_BYTES))
@@ -52,49 +58,69 @@ impl Areas {
 }
 
 impl<W: World> Integrity<W> {
-    /// Reads the copies of these blocks. What can't be read is left out.
+    /// Reads all copies of these blocks. What can't be read is left out.
     pub(super) async fn read_areas(&self, zone: &Zone<W>, indices: &[u64]) -> Areas {
-        let mut pairs: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-        for index in indices {
-            for (place, pair) in zone.shape.copies(*index) {
-                pairs.entry(place).or_default().push(pair);
-            }
+        let copies = indices.iter().flat_map(|index| zone.shape.copies(*index));
+        self.read_pairs(zone, copies).await
+    }
+
+    /// Reads a copy of each of these blocks, none that lies on the places that are named beside it.
+    pub(super) async fn read_one_of_each(
+        &self,
+        zone: &Zone<W>,
+        blocks: impl Iterator<Item = (u64, Vec<usize>)>,
+    ) -> Areas {
+        let one_of = |(index, except): (u64, Vec<usize>)| {
+            let mut copies = zone.shape.copies(index);
+            copies.find(|(place, _)| !except.contains(place) && zone.is_readable(*place))
+        };
+        self.read_pairs(zone, blocks.filter_map(one_of)).await
+    }
+
+    async fn read_pairs(
+        &self,
+        zone: &Zone<W>,
+        copies: impl Iterator<Item = (usize, u64)>,
+    ) -> Areas {
+        let mut pairs: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+        for (place, pair) in copies {
+            pairs.entry(place).or_default().insert(pair);
         }
         let mut runs = Vec::new();
-        for (place, mut pairs) in pairs {
-            pairs.sort_unstable();
-            pairs.dedup();
-            let near = |a: &u64, b: &u64| a + 1 == *b;
-            let near = pairs.chunk_by(near);
-            let cut = near.flat_map(|run| run.chunks(PAIRS_AT_ONCE as usize));
-            runs.extend(cut.map(|run| (place, run[0], run[0] + run.len() as u64)));
+        for (place, pairs) in pairs {
+            let pairs: Vec<u64> = pairs.into_iter().collect();
+            let near = pairs.chunk_by(|a, b| a + NEAR_PAIRS >= *b);
+            let cut = near.flat_map(|run| run.chunks(PAIRS_AT_ONCE));
+            runs.extend(cut.map(|run| (place, run[0], run[run.len() - 1] + 1)));
         }
         let reads = runs.into_iter().map(async |(place, first, end)| {
             let data = self.read_run(zone, place, first..end).await?;
             Some(((place, first), Piece { end, data }))
         });
         let pieces = join_all(reads).await.into_iter().flatten().collect();
-        Areas { pieces }
+        let zone = zone.shape.zone;
+        Areas { zone, pieces }
     }
 
-    /// The copies of blocks that are to be put right, where several of a zone are. The caller holds
+    /// Whole copies of blocks that are to be put right, where several of a zone are. The caller holds
     /// `writing`.
     pub(super) async fn areas_behind(&self, some: &[Rc<Cached>]) -> Areas {
         let is_behind = |cached: &&Rc<Cached>| !cached.behind.borrow().is_empty();
-        let mut behind = some.iter().filter(is_behind);
-        let Some((first, zone)) = behind
-            .next()
-            .and_then(|first| Some((first, self.drives.zone(first.zone)?)))
-        else {
+        let behind: Vec<&Rc<Cached>> = some.iter().filter(is_behind).collect();
+        let ([first, _, ..], Some(zone)) = (
+            &behind[..],
+            behind
+                .first()
+                .and_then(|first| self.drives.zone(first.zone)),
+        ) else {
             return Areas::default();
         };
-        let others = behind.filter(|cached| cached.zone == first.zone);
-        let mut indices = vec![u64::from(first.index)];
-        indices.extend(others.map(|cached| u64::from(cached.index)));
-        match indices.len() {
-            1 => Areas::default(),
-            _ => self.read_areas(&zone, &indices).await,
-        }
+        let of_zone = behind.iter().filter(|cached| cached.zone == first.zone);
+        let blocks = of_zone.map(|cached| {
+            let except = cached.behind.borrow().clone();
+            (u64::from(cached.index), except)
+        });
+        self.read_one_of_each(&zone, blocks).await
     }
 
     async fn read_run(&self, zone: &Zone<W>, place: usize, pairs: Range<u64>) -> Option<Slice> {
@@ -105,8 +131,9 @@ impl<W: World> Integrity<W> {
         let slots = zone.shape.slots;
         let len = slots.at(pairs.end - 1, 1) + BLOCK_BYTES as u64 - slots.at(pairs.start, 0);
         let at = zone.shape.slot_at(pairs.start, 0);
-        let read = member.read(at, self.world.buffers().data(len as usize));
-        // Each of these copies is asked for by itself then, and that tells of the fault.
-        read.await.ok().map(base::Buf::freeze)
+        let data = self.world.buffers().data(len as usize);
+        // Each of these copies is asked for by itself then: that waits, and tells of the fault.
+        let read = member.read_patiently(at, data, Patience::Leaves).await?;
+        read.ok().map(base::Buf::freeze)
     }
 }

@@ -64,7 +64,8 @@ impl<W: World> Integrity<W> {
         {
             // Otherwise an older version could be written over a newer one.
             let _alone = self.write_alone().await;
-            let areas = self.read_areas(zone, indices).await;
+            let blocks = indices.iter().map(|index| (*index, vec![place]));
+            let areas = self.read_one_of_each(zone, blocks).await;
             let gifts = indices
                 .iter()
                 .map(|index| self.give_one(zone, (place, *index), taker, &areas));

@@ -98,7 +98,7 @@ impl<W: World> Integrity<W> {
         (place, pair): (usize, u64),
         areas: &Areas,
     ) -> Result<BothSlots, DriveError> {
-        match areas.slots(zone.shape.slots, place, pair) {
+        match areas.slots(&zone.shape, place, pair) {
             Some(slots) => Ok(slots),
             None => self.read_slots(zone, member, pair).await,
         }

@@ -44,11 +44,13 @@ use crate::range_lock::RangeLock;
 use crate::world::World;
 use dirty::{Changes, Dirty, Flight};
 use futures_channel::oneshot;
+use futures_util::future::join_all;
 use futures_util::lock::Mutex;
 use held::Held;
 use kept::KeptSums;
 use record::Records;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -236,10 +238,21 @@ impl<W: World> Integrity<W> {
             dirty: Rc::clone(&self.dirty),
             is_modelled: self.is_byteless() && self.is_apart.get(),
         };
+        let mut indices: SmallVec<[u64; 4]> = SmallVec::new();
         for (index, _) in zone.sums.parts(blocks) {
-            if pinned.find(index).is_none() {
+            if !indices.contains(&index) {
+                indices.push(index);
+            }
+        }
+        match indices[..] {
+            [index] => {
                 let cached = self.cached(zone.zone, index).await;
                 pinned.blocks.push((index, cached));
+            }
+            _ => {
+                let loads = indices.iter().map(|index| self.cached(zone.zone, *index));
+                let cached = join_all(loads).await;
+                pinned.blocks.extend(indices.into_iter().zip(cached));
             }
         }
         pinned

@@ -421,7 +421,10 @@ fn decode_pool(
     };
     format.read_lanes(r, &mut pool)?;
     let has_lane = pool.lane < pool.lanes && pool.lanes <= LANES_MAX;
-    has_lane.then_some(pool)
+    // Stripe units are whole blocks: who reckons with them divides by their number.
+    let unit = pool.stripe_unit_bytes as usize;
+    let has_unit = unit > 0 && unit.is_multiple_of(base::BLOCK_BYTES);
+    (has_lane && has_unit).then_some(pool)
 }
 
 impl MemberEntry {

@@ -6,6 +6,7 @@
 
 use super::redundancy::Redundancy;
 use crate::drives::{Group, Member, Zone};
+use crate::raid::spread::SPREAD_DRIVES_MAX;
 use crate::space::LaneState;
 use crate::world::World;
 use std::collections::VecDeque;
@@ -19,6 +20,8 @@ pub(super) struct Wanted<W: World> {
     redundancy_left: usize,
     /// It is not lost, and goes home.
     is_away: bool,
+    /// The drives that hold the rest of its stripes when it was looked at: bit *n* is drive *n*.
+    sources: u64,
 }
 
 /// A place that goes to another drive next.
@@ -70,6 +73,7 @@ impl<'a, W: World> PlaceChoice<'a, W> {
             let lost = zone.lost(&whole).into_iter();
             let wanted = |place| Wanted {
                 redundancy_left: redundancy.redundancy_left(&zone, &[place]),
+                sources: mask_of(&sources_of(&zone, place)),
                 is_away: false,
                 zone: Rc::clone(&zone),
                 place,
@@ -86,8 +90,11 @@ impl<'a, W: World> PlaceChoice<'a, W> {
     /// the least redundancy left. Where no drive is, simply the first.
     pub(super) fn next(&self, wanted: &mut VecDeque<Wanted<W>>, busy: &[usize]) -> Option<Next<W>> {
         let least = wanted.front()?.redundancy_left;
+        let mask = mask_of(busy);
         let alike = wanted.iter().take_while(|of| of.redundancy_left == least);
-        let mut apart = alike.enumerate().filter_map(|(at, of)| {
+        // There can be tens of thousands: most are passed over by their masks alone.
+        let near = alike.enumerate().filter(|(_, of)| of.sources & mask == 0);
+        let mut apart = near.filter_map(|(at, of)| {
             let drives = self.drives_of(of, busy);
             let is_apart = drives.iter().all(|drive| !busy.contains(drive));
             (is_apart || busy.is_empty()).then_some((at, drives))
@@ -99,10 +106,8 @@ impl<'a, W: World> PlaceChoice<'a, W> {
 
     /// The drives that are busy while a place is put together, its target last.
     fn drives_of(&self, of: &Wanted<W>, busy: &[usize]) -> Vec<usize> {
-        let (zone, geometry) = (&of.zone, of.zone.shape.geometry);
-        let others = geometry.span_places(geometry.span_of(of.place));
-        let readable = others.filter(|place| zone.is_readable(*place));
-        let mut drives: Vec<usize> = readable.map(|place| zone.drive_place(place)).collect();
+        let zone = &of.zone;
+        let mut drives = sources_of(zone, of.place);
         let target = match of.is_away {
             true => self.towards_home(zone, of.place),
             false => self.target(zone, busy),
@@ -116,6 +121,7 @@ impl<'a, W: World> PlaceChoice<'a, W> {
         let state = self.lane.state();
         let away = self.lane.drives().away(group, &state.moved);
         let away = away.map(|(zone, place)| Wanted {
+            sources: mask_of(&sources_of(&zone, place)),
             zone,
             place,
             redundancy_left: 0,
@@ -180,4 +186,18 @@ impl<'a, W: World> PlaceChoice<'a, W> {
             false => None,
         }
     }
+}
+
+/// The drives, by place in the group, that hold what a place is put together from.
+fn sources_of<W: World>(zone: &Zone<W>, place: usize) -> Vec<usize> {
+    let geometry = zone.shape.geometry;
+    let others = geometry.span_places(geometry.span_of(place));
+    let readable = others.filter(|place| zone.is_readable(*place));
+    readable.map(|place| zone.drive_place(place)).collect()
+}
+
+/// These drives as bits; spread groups have at most as many.
+fn mask_of(drives: &[usize]) -> u64 {
+    const { assert!(SPREAD_DRIVES_MAX <= u64::BITS as usize) };
+    drives.iter().fold(0, |mask, drive| mask | 1 << drive)
 }

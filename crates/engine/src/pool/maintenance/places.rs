@@ -32,6 +32,7 @@ use crate::world::World;
 use base::Time;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -220,9 +221,11 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     }
 
     /// Whether what is under way has to wait, beside what it was begun with.
-    fn is_disturbed(&self, group: &Group<W>, whole: usize) -> bool {
+    fn is_disturbed(&self, group: &Group<W>, (whole, why, began): (usize, Why, Time)) -> bool {
         let lane = self.lane.drives().lane();
+        let is_over = || self.lane.world().now().since(began) > ROUND || !self.may_go_home(group);
         lane.registry.is_wanted_of(lane.index)
+            || why == Why::Away && is_over()
             || whole_drives(group) != whole
             || Spares::of(self.lane).next_to_stand_in().is_some()
             || self.lane.go_on().is_err()
@@ -240,29 +243,30 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         // As many as there are spans, if chance lays them side by side.
         let spans = |first: &Wanted<W>| first.zone.shape.geometry.spans;
         let at_once = wanted.front().map_or(1, spans).max(1);
-        let mut busy = Drives::default();
-        let began = self.lane.world().now();
-        let is_over = || self.lane.world().now().since(began) > ROUND || !self.may_go_home(group);
+        let (began, copying) = (self.lane.world().now(), Cell::new(1));
+        let of = (why, progress, &copying);
         let mut under_way = FuturesUnordered::new();
-        let (mut any, mut found) = (false, Ok(()));
-        let mut is_first = true;
-        let of = (why, progress, at_once);
+        let (mut busy, mut any, mut found) = (Drives::default(), false, Ok(()));
+        let is_disturbed = || self.is_disturbed(group, (whole, why, began));
+        // One goes in any case: or a disturbance that lasts would keep all from moving.
+        let mut most = if is_disturbed() { 1 } else { at_once };
         loop {
-            let is_disturbed = self.is_disturbed(group, whole) || why == Why::Away && is_over();
-            let goes_on = found.is_ok() && (is_first || !is_disturbed);
-            let at_once = if goes_on { at_once } else { 0 };
-            for next in self.choose(&mut wanted, &mut busy, at_once) {
-                is_first = false;
+            for next in self.choose(&mut wanted, &mut busy, most) {
                 under_way.push(self.go_on_with(Stage::Chosen(next), of));
             }
+            copying.set(busy.moves.max(1));
+            // Only free drives make room for another.
+            most = 0;
             // Also after an error: what has begun is never dropped.
             match under_way.next().await {
                 None => return found.map(|()| any),
                 Some(Stage::Copied(drives, copied)) => {
                     busy.remove(&drives);
-                    if let Some(copied) = copied {
-                        under_way.push(self.go_on_with(Stage::Settling(copied), of));
+                    if found.is_ok() && !is_disturbed() {
+                        most = at_once;
                     }
+                    let copied = copied.map(Stage::Settling);
+                    under_way.extend(copied.map(|copied| self.go_on_with(copied, of)));
                 }
                 Some(Stage::Over(Ok(has_moved))) => any |= has_moved,
                 Some(Stage::Over(Err(error))) => found = found.and(Err(error)),
@@ -292,13 +296,13 @@ impl<'a, W: World> PlaceMoves<'a, W> {
     async fn go_on_with(
         &self,
         stage: Stage<W>,
-        (why, progress, at_once): (Why, &Progress, usize),
+        (why, progress, copying): (Why, &Progress, &Cell<usize>),
     ) -> Stage<W> {
         match stage {
             Stage::Chosen(Next { wanted, drives }) => {
                 let target = drives.last().copied();
                 let place = (wanted.zone, wanted.place);
-                let copied = self.copy_place(place, target, why, (progress, at_once));
+                let copied = self.copy_place(place, target, why, (progress, copying));
                 Stage::Copied(drives, copied.await)
             }
             Stage::Settling(copied) => Stage::Over(self.settle_place(copied).await),
@@ -321,7 +325,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         (zone, place): (Rc<Zone<W>>, usize),
         target: Option<usize>,
         why: Why,
-        progress: (&Progress, usize),
+        progress: (&Progress, &Cell<usize>),
     ) -> Option<Copied<W>> {
         let begun = {
             // A zone that is being taken into use has its sums written.
@@ -384,7 +388,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         &self,
         zone: &Rc<Zone<W>>,
         begun: &Rc<PlaceMove<W>>,
-        (why, (progress, at_once)): (Why, (&Progress, usize)),
+        (why, (progress, copying)): (Why, (&Progress, &Cell<usize>)),
     ) -> Result<(), PoolError> {
         let (world, steps) = (self.lane.world(), Steps::of(self.lane));
         self.quiesce(begun).await?;
@@ -395,7 +399,7 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         let mut rest = &stripes[..];
         while !rest.is_empty() && begun.goes_on() {
             let began = world.now();
-            let bounds = self.bounds(zone, begun.place, (why, progress, at_once));
+            let bounds = self.bounds(zone, begun.place, (why, progress, copying.get()));
             let (taken, _) = steps.heal_some(zone, rest, &[begun.place], bounds).await?;
             rest = &rest[taken..];
             let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
