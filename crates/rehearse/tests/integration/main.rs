@@ -15,6 +15,7 @@ mod common;
 mod fit;
 mod limits;
 mod predictions;
+mod rebuild;
 mod reports;
 mod runs;
 mod settling;

@@ -1,17 +1,9 @@
-//! Rebuilds of modelled hard disks under load: how long a disk of 20 TB takes, and what commands of
-//! hosts feel of it. One line for each load, each level and each number of lost drives. The last rows
-//! compare one spare with distributed spares: the stripes are equally wide, and the disks equally full.
-//! The argument `spread` prints these rows only.
-//!
-//! The disks are models of 20 TB disks as to their rate and their seeks, and small: the bound of 48
-//! hours is scaled down alike. So the least rate is that of a disk of 20 TB which is in use as a whole.
+//! A pool of modelled disks that loses some of them under load: [`measure`].
 
 use base::{Prng, Time, VolumeOffset};
 use engine::pool::maintenance::Rates;
-use engine::raid::{Geometry, Protection, Spread};
-use engine::{
-    Lane, Level, MemberState, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World,
-};
+use engine::raid::{Geometry, Protection};
+use engine::{Lane, MemberState, NamedDrive, PoolSpec, Provisioning, Volume, VolumeSpec, World};
 use model::bus::Bus;
 use model::controller::ASHLAR;
 use model::hdd::Hdd;
@@ -25,7 +17,7 @@ use std::time::Duration;
 use world_sim::Outcome;
 
 /// The rate of the middle of a disk of 20 TB, and the seeks of a disk of 7,200 rpm.
-const DISK: Hdd = Hdd {
+pub const DISK: Hdd = Hdd {
     name: "20 TB, its middle",
     capacity_bytes: 128_000_000_000,
     // So few tracks that a surface of them has seeks of all lengths.
@@ -35,15 +27,8 @@ const DISK: Hdd = Hdd {
     ..Hdd::NL_SAS_7K2
 };
 
-const WHOLE_BYTES: f64 = 20e12;
+pub const WHOLE_BYTES: f64 = 20e12;
 const WITHIN_HOURS: f64 = 48.0;
-
-/// What is in use of each disk, about.
-const USED_BYTES: u64 = 2 << 30;
-
-/// The same beside distributed spares: so many zones that chance spreads them evenly, as a disk of 20 TB
-/// has tens of thousands.
-const USED_SPREAD_BYTES: u64 = 96 << 30;
 
 /// How long commands are watched where nothing is rebuilt.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -82,17 +67,17 @@ struct Bench {
 }
 
 #[derive(Clone, Copy)]
-struct Case {
-    protection: Protection,
-    disks: usize,
-    used_bytes: u64,
-    zone_bytes: u64,
-    spares: usize,
-    lost: usize,
+pub struct Case {
+    pub protection: Protection,
+    pub disks: usize,
+    pub used_bytes: u64,
+    pub zone_bytes: u64,
+    pub spares: usize,
+    pub lost: usize,
     /// Commands a second for each disk.
-    load: f64,
+    pub load: f64,
     /// Percent of them that are reads.
-    reads: u64,
+    pub reads: u64,
 }
 
 async fn bench(world: &RigWorld, case: Case) -> Result<Bench, String> {
@@ -221,81 +206,41 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn run(case: Case, name: &str) {
+/// What a rebuild came to.
+#[derive(Debug)]
+pub struct Measured {
+    /// Bytes of a lost disk put together, in a second.
+    pub bytes_per_s: f64,
+    /// What commands took before it and while it went on, on the average.
+    pub mean_ms: (f64, f64),
+    pub longest_ms: f64,
+}
+
+/// Loses disks, and waits until the rest has made up for them.
+///
+/// # Errors
+/// When the pool can't be made, or a disk can't be lost.
+pub fn measure(case: Case) -> Result<Measured, String> {
     let world = RigWorld::new(1);
     let load = case.load * case.disks as f64;
-    let told = world.run(u64::MAX, async {
+    let outcome = world.run(u64::MAX, async {
         let with = bench(&world, case).await?;
         if load > 0.0 {
             with.load(load, case.reads);
         }
         let before = with.watch(WATCHED).await;
         let (took, bytes, during) = with.rebuild(case.lost).await?;
-        let rate = bytes as f64 / took.as_secs_f64();
-        let (mean_before, _) = before.ms();
-        let (mean, longest) = during.ms();
-        let hours = WHOLE_BYTES / rate / 3600.0;
-        println!(
-            "{name}: {} lost, {:.0} commands a second and disk: {:.0} MB/s, 20 TB in {hours:.0} h; \
-             mean {mean_before:.1} -> {mean:.1} ms (x {:.2}), longest {longest:.0} ms",
-            case.lost,
-            case.load,
-            rate / 1e6,
-            mean / mean_before.max(1e-9),
-        );
-        Ok::<(), String>(())
+        let (mean, longest_ms) = during.ms();
+        Ok(Measured {
+            bytes_per_s: bytes as f64 / took.as_secs_f64(),
+            mean_ms: (before.ms().0, mean),
+            longest_ms,
+        })
     });
-    assert!(
-        matches!(told, Ok(Outcome::Done(Ok(())))),
-        "{name}: {told:?}"
-    );
     world.power_off();
-}
-
-/// A group whose disks are this full, with as many spares as disks are lost.
-fn with_spares(level: Level, disks: usize, lost: usize, load: f64) -> Case {
-    Case {
-        protection: level.into(),
-        disks,
-        used_bytes: USED_BYTES,
-        zone_bytes: 256 << 20,
-        spares: lost,
-        lost,
-        load,
-        reads: 100,
-    }
-}
-
-fn main() {
-    let only_spread = std::env::args().any(|arg| arg == "spread");
-    for load in [0.0, 20.0] {
-        for (name, level, disks, lost) in [
-            ("RAID 6 of 12", Level::Raid6, 12, 1),
-            ("RAID 6 of 12", Level::Raid6, 12, 2),
-            ("RAID 10 of 12", Level::Raid10 { copies: 2 }, 12, 1),
-            ("RAID 6 of 24", Level::Raid6, 24, 1),
-        ] {
-            if !only_spread {
-                run(with_spares(level, disks, lost, load), name);
-            }
-        }
-        for (width, disks, spares) in [(6, 60, 6), (8, 60, 4), (10, 62, 2)] {
-            let of_stripe = Case {
-                used_bytes: USED_SPREAD_BYTES,
-                ..with_spares(Level::Raid6, usize::from(width), 1, load)
-            };
-            run(of_stripe, &format!("RAID 6 of {width}, to one spare"));
-            let protection = Protection {
-                level: Level::Raid6,
-                spread: Some(Spread { width, spares }),
-            };
-            let spread = Case {
-                protection,
-                disks,
-                spares: 0,
-                ..of_stripe
-            };
-            run(spread, &format!("RAID {protection}, {disks} disks"));
-        }
+    match outcome {
+        Ok(Outcome::Done(measured)) => measured,
+        Ok(other) => Err(format!("it ended as {other:?}")),
+        Err(error) => Err(format!("{error:?}")),
     }
 }
