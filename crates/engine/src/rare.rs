@@ -167,7 +167,6 @@ pub const BUGS: &[&str] = &[
     "move of a place skips the last stripe",
     "move of a place copies no checksums",
     "moved place not flushed",
-    "sums read before they are being loaded",
     "moves of places forgotten",
     "place counts as moved before its record",
     "old record of sums taken",

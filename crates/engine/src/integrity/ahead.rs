@@ -31,28 +31,18 @@ impl<W: World> Integrity<W> {
     async fn load_some(
         &self,
         zone: &Zone<W>,
-        indices: impl Iterator<Item = u64> + Clone,
+        indices: impl Iterator<Item = u64>,
         most: usize,
     ) -> usize {
-        let mut early = None;
-        if self.world.planted("sums read before they are being loaded") {
-            let missing = self.missing(zone, indices.clone(), most);
-            early = Some(self.read_areas(zone, &missing).await);
-        }
         let missing = self.missing(zone, indices, most);
         // One is loaded by whoever needs it.
         if missing.len() < 2 {
             return 0;
         }
-        let mut slots = self.slots.borrow_mut();
-        for index in &missing {
-            slots.insert(key(zone.shape.zone, *index), Slot::Loading(Vec::new()));
-        }
-        drop(slots);
-        let areas = match early {
-            Some(areas) => areas,
-            None => self.read_areas(zone, &missing).await,
-        };
+        let keys = missing.iter().map(|index| key(zone.shape.zone, *index));
+        let loading = keys.map(|key| (key, Slot::Loading(Vec::new())));
+        self.slots.borrow_mut().extend(loading);
+        let areas = self.read_areas(zone, &missing).await;
         let loads = missing
             .iter()
             .map(|index| self.load(zone.shape.zone, *index, &areas));
