@@ -653,6 +653,11 @@ mod tests {
         let mut of_old_sizes = old_label(2, (Layout::Apart, false));
         of_old_sizes.pool.page_bytes = 0;
         assert_eq!(Label::decode(&of_old_sizes.encode()), Slot::Empty);
+        for unit in [0, 512, 6 << 10] {
+            let mut of_parts = label(2);
+            of_parts.pool.stripe_unit_bytes = unit;
+            assert_eq!(Label::decode(&of_parts.encode()), Slot::Empty, "{unit}");
+        }
     }
 
     #[test]
@@ -668,7 +673,8 @@ mod tests {
 
     #[test]
     fn another_format_is_named_not_guessed_at() {
-        for (version, advice) in [(1, "it was written before"), (9, "or a newer one")] {
+        let newer = FORMAT_VERSION + 1;
+        for (version, advice) in [(1, "it was written before"), (newer, "or a newer one")] {
             let mut bytes = label(2).encode();
             bytes[12..16].copy_from_slice(&u32::to_le_bytes(version));
             bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
