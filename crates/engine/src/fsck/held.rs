@@ -57,12 +57,13 @@ impl LogContents {
 
     /// Whether a log says what this block of a zone holds.
     pub fn has_block(&self, zone: &ZoneShape, block: u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
         let (index, at) = zone.sums.place(block);
-        let is_recorded = || {
-            let record = self.records.get(&(zone.zone, index));
-            record.is_some_and(|places| places.contains(&(at as u16)))
-        };
-        !self.is_empty() && (self.blocks.contains(&(zone.zone, block)) || is_recorded())
+        let record = self.records.get(&(zone.zone, index));
+        self.blocks.contains(&(zone.zone, block))
+            || record.is_some_and(|places| places.contains(&(at as u16)))
     }
 
     fn is_empty(&self) -> bool {

@@ -148,9 +148,10 @@ impl<W: World> Integrity<W> {
         behind: &[usize],
         areas: &Areas,
     ) -> Option<[Slice; 2]> {
-        let found = self.whole_pair(zone, of, behind, areas).await;
-        if found.is_some() {
-            return found;
+        if !areas.is_empty()
+            && let Some(found) = self.whole_pair(zone, of, behind, areas).await
+        {
+            return Some(found);
         }
         // From here on the drives are asked.
         let areas = &Areas::default();
