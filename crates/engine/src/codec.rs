@@ -31,6 +31,16 @@ impl Writer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Many of them, one after the other.
+    pub fn u32s(&mut self, values: &[u32]) {
+        let from = self.bytes.len();
+        self.bytes.resize(from + 4 * values.len(), 0);
+        let places = self.bytes[from..].as_chunks_mut::<4>().0;
+        for (place, value) in places.iter_mut().zip(values) {
+            *place = value.to_le_bytes();
+        }
+    }
+
     pub fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }

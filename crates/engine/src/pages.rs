@@ -9,7 +9,6 @@ use crate::drives::PageNumbers;
 use base::PhysPage;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 /// Pages that one group gives before the next has its turn.
 const TURN_PAGES: u64 = 4;
@@ -202,13 +201,9 @@ impl Space {
         }
         space.cursor = (first + count) % space.pages;
         self.left_of_turn = self.left_of_turn.saturating_sub(count);
-        if space.free == 0
-            && let Some(open) = self.open.get_mut(&group)
-        {
-            open.remove(&zone);
-        }
-        self.free -= count;
         let first = space.first + first;
+        self.free -= count;
+        self.close_if_full(zone);
         self.young.extend((first..first + count).map(PhysPage));
         Some((PhysPage(first), count))
     }
@@ -289,39 +284,60 @@ impl Space {
 
     /// Marks a page as used; false when it is used already or not there.
     pub fn claim(&mut self, page: PhysPage) -> bool {
-        self.claim_run(page, 1).is_ok()
+        let Some((zone, inside)) = self.find(page) else {
+            return false;
+        };
+        let space = self.zones.get_mut(zone as usize).and_then(Option::as_mut);
+        let Some(space) = space.filter(|space| !space.is_used(inside)) else {
+            return false;
+        };
+        space.set_used(inside, true);
+        if !space.avoided {
+            self.free -= 1;
+        }
+        self.close_if_full(zone);
+        true
     }
 
-    /// Marks a run of pages as used.
-    ///
-    /// # Errors
-    /// The first that is used already or not there; those before it are marked.
-    pub fn claim_run(&mut self, first: PhysPage, count: u64) -> Result<(), PhysPage> {
-        let mut done = 0;
-        while done < count {
-            let page = PhysPage(first.0.saturating_add(done));
-            let (zone, inside) = self.find(page).ok_or(page)?;
-            let space = self.zones.get_mut(zone as usize).and_then(Option::as_mut);
-            let space = space.ok_or(page)?;
-            // The zone may end before the run does.
-            let pages = inside..space.pages.min(inside.saturating_add(count - done));
-            let len = pages.end - pages.start;
-            let claimed = space.claim(pages);
-            if !space.avoided {
-                self.free -= claimed;
+    /// The number behind those of all pages of zones in use.
+    pub fn numbers_end(&self) -> u64 {
+        let ends = self
+            .zones
+            .iter()
+            .flatten()
+            .map(|zone| zone.first + zone.pages);
+        ends.max().unwrap_or(0)
+    }
+
+    /// Marks pages as used, all of which are free, and none of whose zones is avoided: those whose bits
+    /// are set in `claimed`, a bit for each number from 0 on. Their bits are cleared. Returns how many
+    /// they were.
+    pub fn take_claimed(&mut self, claimed: &mut [u64]) -> u64 {
+        let mut taken = 0;
+        for zone in 0..self.zones.len() as u32 {
+            let Some(space) = self.zones[zone as usize].as_mut() else {
+                continue;
+            };
+            let before = space.free;
+            for (word, at) in space.used.iter_mut().zip((0..space.pages).step_by(64)) {
+                *word = take_bits(claimed, space.first + at, (space.pages - at).min(64));
+                space.free -= u64::from(word.count_ones());
             }
-            if space.free == 0
-                && claimed > 0
-                && let Some(open) = self.open.get_mut(&space.group)
-            {
-                open.remove(&zone);
-            }
-            if claimed < len {
-                return Err(PhysPage(page.0 + claimed));
-            }
-            done += len;
+            taken += before - space.free;
+            self.close_if_full(zone);
         }
-        Ok(())
+        self.free -= taken;
+        taken
+    }
+
+    /// A zone without a free page has none to give.
+    fn close_if_full(&mut self, zone: u32) {
+        if let Some(space) = self.zones.get(zone as usize).and_then(Option::as_ref)
+            && space.free == 0
+            && let Some(open) = self.open.get_mut(&space.group)
+        {
+            open.remove(&zone);
+        }
     }
 
     /// Gives a page back.
@@ -364,35 +380,6 @@ impl ZoneSpace {
         }
     }
 
-    /// Marks pages as used up to the first that is used already; how many it marked.
-    fn claim(&mut self, pages: Range<u64>) -> u64 {
-        let mut at = pages.start;
-        if pages.end - at == 1 {
-            // Scattered pages come one by one, and there are many of them.
-            let free = !self.is_used(at);
-            if free {
-                self.set_used(at, true);
-            }
-            return u64::from(free);
-        }
-        while at < pages.end {
-            let len = (64 - at % 64).min(pages.end - at);
-            let mask = (u64::MAX >> (64 - len)) << (at % 64);
-            let word = &mut self.used[(at / 64) as usize];
-            // Below the first used page of the word; all of the mask if there is none.
-            let taken = *word & mask;
-            let below = (taken & taken.wrapping_neg()).wrapping_sub(1);
-            let marked = mask & below;
-            *word |= marked;
-            self.free -= u64::from(marked.count_ones());
-            at += u64::from(marked.count_ones());
-            if taken != 0 {
-                break;
-            }
-        }
-        at - pages.start
-    }
-
     /// The first free page from the cursor on, and round.
     fn next_free(&self) -> Option<u64> {
         if self.free == 0 {
@@ -413,6 +400,20 @@ impl ZoneSpace {
         }
         unreachable!("{} pages are free and none was found", self.free)
     }
+}
+
+/// Takes `len` bits out of `words`, 64 at most, from bit `at` on.
+fn take_bits(words: &mut [u64], at: u64, len: u64) -> u64 {
+    let (word, shift) = ((at / 64) as usize, at % 64);
+    let mask = u64::MAX >> (64 - len);
+    let mut bits = words[word] >> shift & mask;
+    words[word] &= !(mask << shift);
+    if shift + len > 64 {
+        let above = 64 - shift;
+        bits |= words[word + 1] << above & mask;
+        words[word + 1] &= !(mask >> above);
+    }
+    bits
 }
 
 #[cfg(test)]
@@ -480,35 +481,41 @@ mod tests {
         assert_eq!(space.used_in(0), 10);
     }
 
+    /// A zone that fills its numbers, and one behind that does not.
+    fn two_zones(numbers: u32) -> Space {
+        let mut space = Space::new(PageNumbers::even(numbers));
+        space.add_zone(0, 0, u64::from(numbers));
+        space.add_zone(2, 1, 130);
+        space
+    }
+
     #[test]
-    fn runs_are_claimed_as_their_pages_one_by_one_would_be() {
+    fn pages_are_claimed_all_at_once_as_one_by_one() {
         let mut prng = base::Prng::from_seed(4);
-        for _ in 0..2000 {
-            let mut spaces = [
-                Space::new(PageNumbers::even(200)),
-                Space::new(PageNumbers::even(200)),
-            ];
-            for space in &mut spaces {
-                space.add_zone(0, 0, 200);
-                space.add_zone(1, 1, 130);
+        for numbers in [192, 200, 131].into_iter().cycle().take(300) {
+            let (mut whole, mut single) = (two_zones(numbers), two_zones(numbers));
+            let mut claimed = vec![0; whole.numbers_end().div_ceil(64) as usize];
+            let mut taken = 0;
+            for _ in 0..prng.below(1 + u64::from(numbers)) {
+                let page = prng.below(whole.numbers_end());
+                claimed[(page / 64) as usize] |= 1 << (page % 64);
+                taken += u64::from(single.claim(PhysPage(page)));
             }
-            let [whole, single] = &mut spaces;
-            for _ in 0..4 {
-                let (first, count) = (prng.below(340), prng.between(1, 150));
-                let found = whole.claim_run(PhysPage(first), count);
-                let expected = (first..first + count)
-                    .map(PhysPage)
-                    .find(|page| !single.claim(*page))
-                    .map_or(Ok(()), Err);
-                assert_eq!(found, expected);
-                assert_eq!(whole.free(), single.free());
-                assert_eq!(whole.used_in(0), single.used_in(0));
+            assert_eq!(whole.take_claimed(&mut claimed), taken);
+            let in_zones = (0..whole.numbers_end()).map(PhysPage);
+            let in_zones = in_zones.filter(|page| whole.find(*page).is_some());
+            let left = |page: PhysPage| claimed[(page.0 / 64) as usize] >> (page.0 % 64) & 1;
+            assert_eq!(
+                in_zones.map(left).sum::<u64>(),
+                0,
+                "taken out of what was claimed"
+            );
+            for zone in [0, 2] {
+                assert_eq!(whole.used_in(zone), single.used_in(zone));
             }
-            assert_eq!(all(whole), all(single));
+            assert_eq!(whole.free(), single.free());
+            assert_eq!(all(&mut whole), all(&mut single));
         }
-        let mut space = Space::new(PageNumbers::even(200));
-        let far = PhysPage(u64::MAX - 1);
-        assert_eq!(space.claim_run(far, 9), Err(far));
     }
 
     #[test]

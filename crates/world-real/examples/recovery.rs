@@ -1,7 +1,9 @@
 //! How long a pool with a large map takes to open, and what its checkpoints cost.
 //!
-//! `recovery make DIR SHAPE TIB` makes four drive files in DIR, sparse, with a pool at
-//! RAID 5 whose metadata says that TIB tebibytes are mapped; there is no data below it.
+//! `recovery make DIR SHAPE TIB [LANES]` makes four drive files in DIR, or one for each ten
+//! tebibytes, sparse, with a pool at RAID 5 whose metadata says that TIB tebibytes are mapped; there
+//! is no data below it.
+//! `recovery lanes DIR LANES` opens a pool of so many lanes, each on a thread of its own.
 //! `recovery open DIR` opens that pool, works on a new volume of it with and without a
 //! checkpoint on the way, and prints what it measured, a `name=value` a line.
 //! `recovery snapshots DIR` takes 1,000 snapshots of a volume of that pool, each after a
@@ -19,9 +21,10 @@
     reason = "a program of the real world, which measures with its clock"
 )]
 
-use base::{BLOCK_BYTES, PageIndex, Uuid, VolumeOffset};
+use base::{BLOCK_BYTES, DriveOffset, PageIndex, Uuid, VolumeOffset};
 use engine::drives::zone_capacity;
 use engine::label::{GroupEntry, Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use engine::lane::{LaneSlot, Part};
 use engine::meta::checkpoint::{self, Encoder, Step};
 use engine::meta::page_map::UNMAPPED;
 use engine::meta::{Record, State, VolumeId};
@@ -32,13 +35,17 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use world_real::{RealDrive, RealWorld};
+use world_real::{OpenDrive, RealDrive, RealWorld};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const DRIVES: usize = 4;
-/// Volumes that the mapped pages belong to.
+/// Drives of a pool, at least.
+const DRIVES_MIN: u64 = 4;
+/// The most that a drive holds: file systems limit how long a file may be.
+const DRIVE_TIB_MAX: u64 = 10;
+/// Volumes that the mapped pages of a lane belong to.
 const VOLUMES: u64 = 10;
 /// Pages of a run, of those that have some.
 const RUN: u64 = 64;
@@ -53,12 +60,17 @@ const CHECKPOINTS: u32 = 3;
 fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?),
+        ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?, 1),
+        ["make", dir, shape, tib, lanes] => {
+            make(Path::new(dir), Shape::of(shape)?, tib.parse()?, lanes.parse()?)
+        }
+        ["lanes", dir, lanes] => open_lanes(Path::new(dir), lanes.parse()?),
         ["open", dir] => world_real::run(|world| measure(world, PathBuf::from(dir)))?,
         ["snapshots", dir] => world_real::run(|world| snapshots(world, PathBuf::from(dir)))?,
         ["zero", dir] => world_real::run(|world| zero(world, PathBuf::from(dir)))?,
         _ => Err(
-            "usage: recovery make DIR runs|scattered|holes TIB | recovery open|snapshots|zero DIR"
+            "usage: recovery make DIR runs|scattered|holes TIB [LANES] | recovery lanes DIR LANES | \
+             recovery open|snapshots|zero DIR"
                 .into(),
         ),
     }
@@ -69,12 +81,23 @@ fn path(dir: &Path, drive: usize) -> PathBuf {
 }
 
 fn drives(world: &RealWorld, dir: &Path) -> Outcome<Vec<NamedDrive<RealWorld>>> {
-    let open = |drive| {
-        let (name, path) = (format!("drive{drive}"), path(dir, drive));
-        let drive = RealDrive::open(world, &path)?;
-        Ok(NamedDrive { name, drive })
+    Ok(of_world(world, &files(dir)?))
+}
+
+/// The drive files of a pool, opened.
+fn files(dir: &Path) -> Outcome<Vec<OpenDrive>> {
+    let there = |drive: &usize| path(dir, *drive).exists();
+    let open = |drive| OpenDrive::open(&path(dir, drive)).map_err(Into::into);
+    (0..).take_while(there).map(open).collect()
+}
+
+/// They as drives of a lane.
+fn of_world(world: &RealWorld, files: &[OpenDrive]) -> Vec<NamedDrive<RealWorld>> {
+    let drive = |(number, file)| NamedDrive {
+        name: format!("drive{number}"),
+        drive: RealDrive::of(world, file),
     };
-    (0..DRIVES).map(open).collect()
+    files.iter().enumerate().map(drive).collect()
 }
 
 // --- Making ---------------------------------------------------------------------
@@ -97,38 +120,59 @@ impl Shape {
     }
 }
 
-fn make(dir: &Path, shape: Shape, tib: u64) -> Outcome<()> {
-    // A quarter is parity; a tenth and more is for what is written later.
-    let drive_bytes = (tib << 40) / 3 * 9 / 8 / (1 << 20) * (1 << 20);
-    for drive in 0..DRIVES {
+fn make(dir: &Path, shape: Shape, tib: u64, lanes: u16) -> Outcome<()> {
+    let drives_count = DRIVES_MIN.max(1 + tib.div_ceil(DRIVE_TIB_MAX));
+    // One of them is parity; a tenth and more is for what is written later.
+    let drive_bytes = (tib << 40) / (drives_count - 1) * 9 / 8 / (1 << 20) * (1 << 20);
+    for drive in 0..drives_count as usize {
         File::create_new(path(dir, drive))?.set_len(drive_bytes)?;
     }
+    let files = files(dir)?;
     world_real::run(|world| async move {
-        let drives = drives(&world, dir)?;
-        let spec = PoolSpec {
-            volumes_max: SNAPSHOTS as u32 + 100,
-            ..PoolSpec::new("bench", Level::Raid5)
-        };
-        let pool = Lane::create(world, spec, drives).await?;
-        pool.close().await.map_err(Box::<dyn Error>::from)
+        let mut made = Vec::new();
+        for slot in LaneSlot::all(lanes).into_iter().rev() {
+            let spec = PoolSpec {
+                volumes_max: SNAPSHOTS as u32 + 100,
+                ..PoolSpec::new("bench", Level::Raid5)
+            };
+            let groups = vec![(Level::Raid5, of_world(&world, &files))];
+            let lane = Lane::create_lane(world.clone(), slot, spec, groups, Vec::new());
+            made.push(lane.await?);
+        }
+        for lane in made {
+            lane.close().await?;
+        }
+        Ok::<(), Box<dyn Error>>(())
     })??;
-    let label = label(&path(dir, 0))?;
-    let group = label.groups.first().ok_or("a pool without groups")?;
-    let state = synthetic(&label.pool, group, shape, tib)?;
-    // Both slots, as after some time in use: their space is there.
-    for generation in [8, 9] {
-        write_checkpoint(dir, &label, generation, &state)?;
+    for lane in 0..lanes {
+        let label = label(&path(dir, 0), lane)?;
+        let group = label.groups.first().ok_or("a pool without groups")?;
+        let state = synthetic(&label.pool, group, shape, tib)?;
+        // Both slots, as after some time in use: their space is there.
+        for generation in [8, 9] {
+            write_checkpoint(dir, &label, generation, &state)?;
+        }
     }
     Ok(())
 }
 
-/// The newest label of a drive file.
-fn label(path: &Path) -> Outcome<Label> {
+/// The newest label that a lane has on a drive file.
+fn label(path: &Path, lane: u16) -> Outcome<Label> {
     let file = File::open(path)?;
+    let first = newest_label(&file, Part::WHOLE)?;
+    let part = Part {
+        lane,
+        ..first.pool.part()
+    };
+    newest_label(&file, part)
+}
+
+fn newest_label(file: &File, part: Part) -> Outcome<Label> {
     let mut newest: Option<Label> = None;
     for offset in SLOT_OFFSETS {
         let mut slot = vec![0; SLOT_BYTES];
-        file.read_exact_at(&mut slot, offset)?;
+        let at = part.place(DriveOffset(offset), SLOT_BYTES as u64);
+        file.read_exact_at(&mut slot, at.0)?;
         if let Slot::Label(label) = Label::decode(&slot)
             && newest
                 .as_ref()
@@ -140,13 +184,17 @@ fn label(path: &Path) -> Outcome<Label> {
     newest.ok_or_else(|| "a drive without a label".into())
 }
 
-/// A state with whole zones full of pages.
+/// A state with whole zones full of pages: a lane's part of `tib`.
 fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) -> Outcome<State> {
     let in_zone = zone_capacity(group.level, usize::from(group.drives), pool);
-    let zones = (tib << 40).div_ceil(in_zone * u64::from(pool.page_bytes));
+    let (lane, lanes) = (u64::from(pool.lane), u64::from(pool.lanes));
+    let zones = ((tib << 40) / lanes).div_ceil(in_zone * u64::from(pool.page_bytes));
+    let first_zone = lane * zones;
     let mut state = State::default();
-    for zone in 0..zones as u32 {
-        let (level, incarnation) = (group.level, zone);
+    for zone in (first_zone..).take(zones as usize) {
+        // Those of a lane leave its number when divided by that of lanes.
+        let (level, incarnation) = (group.level, (zone * lanes + lane) as u32);
+        let zone = zone as u32;
         state.apply(&Record::ZoneOn {
             zone,
             level,
@@ -155,7 +203,7 @@ fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) ->
     }
     let pages = zones * in_zone;
     let of_zone = u64::from(group.numbers.zone_pages);
-    let place = |page: u64| page / in_zone * of_zone + page % in_zone;
+    let place = |page: u64| (first_zone + page / in_zone) * of_zone + page % in_zone;
     let step = match shape {
         Shape::Runs => step_through(pages / RUN),
         Shape::Scattered | Shape::Holes => step_through(pages),
@@ -168,10 +216,11 @@ fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) ->
     let of_volume = pages.div_ceil(VOLUMES);
     for volume in 0..VOLUMES {
         let id = VolumeId(volume as u32);
+        let number = lane * VOLUMES + volume;
         let create = Record::Create {
             id,
-            uuid: Uuid::from_u128(u128::from(volume) + 1),
-            name: format!("v{volume}"),
+            uuid: Uuid::from_u128(u128::from(number) + 1),
+            name: format!("v{number}"),
             size_bytes: of_volume * apart * u64::from(pool.page_bytes),
             provisioning: Provisioning::Thin,
             read_only: false,
@@ -217,8 +266,9 @@ fn write_checkpoint(dir: &Path, label: &Label, generation: u64, state: &State) -
         })
         .collect::<Result<Vec<File>, _>>()?;
     let segment_bytes = checkpoint::segment_bytes(pool.journal_bytes);
-    let mut encoder = Encoder::new(pool.uuid, generation, segment_bytes, state);
+    let mut encoder = Encoder::new(pool.lane_uuid(), generation, segment_bytes, state);
     let slot = pool.checkpoint_offset(generation);
+    let place = |at, bytes: &[u8]| pool.part().place(DriveOffset(at), bytes.len() as u64).0;
     let mut at = slot + checkpoint::HEADER_BYTES as u64;
     loop {
         let (bytes, to, last) = match encoder.step() {
@@ -227,7 +277,7 @@ fn write_checkpoint(dir: &Path, label: &Label, generation: u64, state: &State) -
             Step::End(header) => (header, slot, true),
         };
         for file in &files {
-            file.write_all_at(&bytes, to)?;
+            file.write_all_at(&bytes, place(to, &bytes))?;
         }
         at += bytes.len() as u64;
         if last {
@@ -240,6 +290,55 @@ fn write_checkpoint(dir: &Path, label: &Label, generation: u64, state: &State) -
 }
 
 // --- Measuring ------------------------------------------------------------------
+
+/// Opens a pool, each lane on a thread of its own, and says how long the slowest takes.
+fn open_lanes(dir: &Path, lanes: u16) -> Outcome<()> {
+    let (rss, read, processor) = (status("VmRSS:")?, read_bytes()?, processor_time()?);
+    let (open, files) = (&AtomicU64::new(0), &files(dir)?);
+    let lane = |slot: LaneSlot| {
+        world_real::run(|world| async move {
+            let began = Instant::now();
+            let pool = Lane::open_lane(world.clone(), slot, of_world(&world, files)).await?;
+            let (took, mapped) = (began.elapsed(), pool.info().mapped_bytes);
+            open.fetch_add(1, Ordering::SeqCst);
+            while open.load(Ordering::SeqCst) < u64::from(lanes) {
+                world.sleep(Duration::from_millis(1)).await;
+            }
+            let rss = status("VmRSS:")?;
+            pool.close().await?;
+            Ok((took, mapped, rss))
+        })
+    };
+    // What threads give to each other can be sent.
+    let lane = |slot| -> Result<_, String> {
+        let outcome: Result<Outcome<_>, _> = lane(slot);
+        outcome
+            .map_err(|error| error.to_string())?
+            .map_err(|error| error.to_string())
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let slots = LaneSlot::all(lanes).into_iter();
+        let threads: Vec<_> = slots.map(|slot| scope.spawn(|| lane(slot))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    let (mut slowest, mut mapped, mut peak) = (Duration::ZERO, 0, 0);
+    for outcome in outcomes {
+        let (took, mapped_bytes, rss) = outcome.map_err(|_| "a lane's thread panicked")??;
+        slowest = slowest.max(took);
+        mapped += mapped_bytes;
+        peak = peak.max(rss);
+    }
+    let tib = mapped as f64 / (1u64 << 40) as f64;
+    println!("mapped_tib={tib:.2}");
+    println!("recovery_s={:.2}", slowest.as_secs_f64());
+    println!(
+        "processor_s={:.2}",
+        (processor_time()? - processor).as_secs_f64()
+    );
+    println!("read_mib={}", (read_bytes()? - read) >> 20);
+    println!("rss_mib_per_tib={:.1}", (peak - rss) as f64 / 1024.0 / tib);
+    Ok(())
+}
 
 async fn measure(world: RealWorld, dir: PathBuf) -> Outcome<()> {
     let drives = drives(&world, &dir)?;
@@ -482,6 +581,16 @@ impl Work {
 /// A field of /proc/self/status, in KiB.
 fn status(field: &str) -> Outcome<u64> {
     number("/proc/self/status", field)
+}
+
+/// Of all threads of this process, in the kernel too.
+fn processor_time() -> Outcome<Duration> {
+    let text = fs::read_to_string("/proc/self/stat")?;
+    // Behind the name, which may hold anything: fields 14 and 15 are hundredths of a second.
+    let (_, fields) = text.rsplit_once(')').ok_or("/proc/self/stat has no name")?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(10 * ticks))
 }
 
 fn read_bytes() -> Outcome<u64> {

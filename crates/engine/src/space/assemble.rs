@@ -2,6 +2,7 @@
 
 use super::backing::BackingReaders;
 use super::checkpoint_room::CheckpointRoom;
+use super::claims::Claims;
 use super::journal_cursor::JournalCursor;
 use super::page_accounts::PageAccounts;
 use super::ring_losses::RingLosses;
@@ -11,7 +12,7 @@ use crate::cache::ReadCache;
 use crate::drives::Drives;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::integrity::{Integrity, Watermark};
-use crate::meta::page_map::{Chunk, MapRun, Table, runs_of};
+use crate::meta::page_map::{Chunk, Table};
 use crate::meta::{Promises, Refs};
 use crate::pages::Space;
 use crate::ring::{Ring, RingError};
@@ -195,10 +196,7 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
     let counted = state.count_backings(
         refs,
         |page| space.borrow().is_used(page),
-        |phys, refs| {
-            let (page, count) = (PageIndex(0), 1);
-            claim(&mut space.borrow_mut(), refs, MapRun { page, phys, count }).is_ok()
-        },
+        |phys, refs| claim(&mut space.borrow_mut(), refs, phys),
     );
     counted.map_err(|phys| {
         let what = format!("page {phys} backs another, and is not there");
@@ -231,9 +229,11 @@ async fn claim_maps<W: World>(
 ) -> Result<(Space, Refs), PoolError> {
     let world = drives.world();
     let mut began = world.now();
+    let mut claims = Claims::of(&space);
     let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
     let mut refs = Refs::default();
     let mut tables: FxHashSet<*const Table> = FxHashSet::default();
+    let missing = |phys| corrupt(drives, not_there(state, phys));
     for core in state.volumes.values() {
         let map = core.map.borrow().view();
         let new = map
@@ -248,41 +248,36 @@ async fn claim_maps<W: World>(
                 continue;
             }
             refs.owned.chunks += 1;
-            for run in runs_of(index, chunk.entries()) {
-                refs.owned.pages += run.count;
-                claim(&mut space, &mut refs, run)
-                    .map_err(|phys| corrupt(drives, not_there(core, run, phys)))?;
-            }
+            claims.claim(chunk.entries(), &mut refs).map_err(missing)?;
             if world.now().since(began) > CLAIMS_AT_ONCE {
                 world.sleep(Duration::from_micros(1)).await;
                 began = world.now();
             }
         }
     }
+    claims.mark(&mut space).map_err(missing)?;
     Ok((space, refs))
 }
 
-fn not_there(core: &VolumeCore, run: MapRun, phys: PhysPage) -> String {
-    let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
-    let name = &core.name;
-    format!("page {page} of volume '{name}' lies at {phys}, which is not there")
+/// That a page which a map has is in no zone.
+fn not_there(state: &State, phys: PhysPage) -> String {
+    let of = |core: &Rc<VolumeCore>| {
+        let map = core.map.borrow().view();
+        let run = map.runs().find(|run| run.has(phys))?;
+        let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
+        Some(format!("page {page} of volume '{}' lies", core.name))
+    };
+    let page = state.volumes.values().find_map(of);
+    let page = page.unwrap_or_else(|| "a page lies".to_owned());
+    format!("{page} at {phys}, which is not there")
 }
 
-/// Claims a run of pages; what other chunks have already gets another holder.
-///
-/// # Errors
-/// The first page that is not there.
-fn claim(space: &mut Space, refs: &mut Refs, run: MapRun) -> Result<(), PhysPage> {
-    let (mut first, end) = (run.phys.0, run.phys.0 + run.count);
-    while let Err(taken) = space.claim_run(PhysPage(first), end - first) {
-        if !space.is_used(taken) {
-            return Err(taken);
-        }
-        refs.add(taken);
-        first = taken.0 + 1;
-        if first == end {
-            break;
-        }
+/// Claims a page; one that somebody has already gets another holder. False when it is not there.
+fn claim(space: &mut Space, refs: &mut Refs, page: PhysPage) -> bool {
+    let is_new = space.claim(page);
+    if !is_new && space.is_used(page) {
+        refs.add(page);
+        return true;
     }
-    Ok(())
+    is_new
 }

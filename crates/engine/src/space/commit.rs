@@ -14,13 +14,20 @@ use crate::meta::record::RECORD_BYTES_MAX;
 use crate::space::LaneState;
 use crate::world::World;
 use base::{DriveOffset, Slice};
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How long the making of a checkpoint rests when it has nothing to write yet, so that
 /// others can work.
 const REST: Duration = Duration::from_micros(1);
+
+/// Segments of a checkpoint that are on their way to the drives at once: the next ones are made
+/// meanwhile.
+const SEGMENTS_AT_ONCE: usize = 4;
 
 async fn ended(batch: BatchEnd) -> Result<(), PoolError> {
     let gone = || PoolError::new(PoolErrorKind::Failed, "the pool has gone");
@@ -285,31 +292,60 @@ impl<'a, W: World> Journal<'a, W> {
         Encoder::new(identity.lane_uuid(), generation, segment_bytes, &state)
     }
 
-    /// Writes a checkpoint durably to every metadata drive, a piece at a time; the
+    /// Writes a checkpoint durably to every metadata drive, a few pieces at a time; the
     /// header last, when everything that it speaks of is there.
-    pub async fn write_checkpoint(&self, mut checkpoint: Encoder) -> Result<(), PoolError> {
-        let slot = self
-            .lane
-            .identity()
-            .checkpoint_offset(checkpoint.generation());
-        let mut at = slot + checkpoint::HEADER_BYTES as u64;
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now. Nothing of it is on its way then.
+    pub async fn write_checkpoint(&self, checkpoint: Encoder) -> Result<(), PoolError> {
+        let identity = self.lane.identity();
+        let slot = identity.checkpoint_offset(checkpoint.generation());
+        let slot_bytes = identity.checkpoint_bytes;
+        let header = RefCell::new(None);
+        let outcome = RefCell::new(Ok(()));
+        let first = (checkpoint, slot + checkpoint::HEADER_BYTES as u64);
+        let pieces = stream::unfold(first, async |(mut checkpoint, at)| {
+            // The pool has stopped: the rest helps nobody.
+            if outcome.borrow().is_err() {
+                return None;
+            }
+            let bytes = self.next_segment(&mut checkpoint, &header).await?;
+            let end = at + bytes.len() as u64;
+            assert!(
+                end <= slot + slot_bytes,
+                "a checkpoint overflows its slot of {slot_bytes} bytes"
+            );
+            Some(((at, bytes), (checkpoint, end)))
+        });
+        let write = async |(at, bytes): (u64, Vec<u8>)| {
+            let piece = self.lane.world.buffers().copy_of(&bytes).freeze();
+            let written = self.write_metadata(at, &piece).await;
+            if let Err(error) = written {
+                *outcome.borrow_mut() = Err(error);
+            }
+        };
+        pieces.for_each_concurrent(SEGMENTS_AT_ONCE, write).await;
+        outcome.into_inner()?;
+        let Some(header) = header.into_inner() else {
+            unreachable!("a checkpoint ends with its header")
+        };
+        let header = self.lane.world.buffers().copy_of(&header).freeze();
+        self.write_metadata(slot, &header).await
+    }
+
+    /// The next segment of a checkpoint; `None` behind the last one, with its header in `header`.
+    async fn next_segment(
+        &self,
+        checkpoint: &mut Encoder,
+        header: &RefCell<Option<Vec<u8>>>,
+    ) -> Option<Vec<u8>> {
         loop {
             match checkpoint.step() {
                 Step::More => self.lane.world.sleep(REST).await,
-                Step::Segment(bytes) => {
-                    let end = at + bytes.len() as u64;
-                    assert!(
-                        end <= slot + self.lane.identity().checkpoint_bytes,
-                        "a checkpoint overflows its slot of {} bytes",
-                        self.lane.identity().checkpoint_bytes
-                    );
-                    let piece = self.lane.world.buffers().copy_of(&bytes).freeze();
-                    self.write_metadata(at, &piece).await?;
-                    at = end;
-                }
-                Step::End(header) => {
-                    let header = self.lane.world.buffers().copy_of(&header).freeze();
-                    return self.write_metadata(slot, &header).await;
+                Step::Segment(bytes) => return Some(bytes),
+                Step::End(bytes) => {
+                    header.replace(Some(bytes));
+                    return None;
                 }
             }
         }

@@ -17,6 +17,7 @@ mod assemble;
 pub mod background;
 mod backing;
 mod checkpoint_room;
+mod claims;
 mod commit;
 mod copied;
 mod journal_cursor;

@@ -307,7 +307,7 @@ fn put_part(
         w.u32(id.0);
         w.u32(page(first).0 as u32);
         w.u32((end - first) as u32);
-        part[first..].iter().for_each(|entry| w.u32(*entry));
+        w.u32s(&part[first..]);
     } else {
         for (at, phys, count) in runs() {
             let map = Record::Map {

@@ -53,6 +53,13 @@ pub struct MapRun {
     pub count: u64,
 }
 
+impl MapRun {
+    /// Whether `phys` is one of its physical pages.
+    pub fn has(&self, phys: PhysPage) -> bool {
+        (self.phys.0..self.phys.0 + self.count).contains(&phys.0)
+    }
+}
+
 impl PageMap {
     /// Maps a run of pages, all unmapped, to consecutive physical ones.
     ///
@@ -285,9 +292,13 @@ pub fn next_run(entries: &[u32], from: usize) -> Option<(usize, u32, usize)> {
     let rest = entries.get(from..)?;
     let skipped = rest.iter().position(|&entry| entry != UNMAPPED)?;
     let (phys, rest) = rest[skipped..].split_first()?;
-    let expected = (*phys..UNMAPPED).skip(1);
-    let more = rest.iter().zip(expected);
-    let count = 1 + more.take_while(|(entry, place)| **entry == *place).count();
+    let mut count = 1;
+    for (&entry, inside) in rest.iter().zip(1..) {
+        if entry == UNMAPPED || entry.wrapping_sub(*phys) != inside {
+            break;
+        }
+        count += 1;
+    }
     Some((from + skipped, *phys, count))
 }
 
