@@ -10,9 +10,9 @@ use world_sim::SimWorld;
 const BLOCK: usize = 4096;
 const WHOLE: usize = 8 * PAGE;
 
-/// Reads all of it in order, and checks it.
-async fn read_through(pool: &Lane<SimWorld>, tag: u64) {
-    let (volume, whole) = (pool.volume("v").unwrap(), bytes(tag, WHOLE));
+/// Reads all of a volume in order, and checks it.
+async fn read_through(pool: &Lane<SimWorld>, (name, whole): (&str, Vec<u8>)) {
+    let volume = pool.volume(name).unwrap();
     for at in (0..WHOLE).step_by(BLOCK) {
         let found = volume.read(VolumeOffset(at as u64), BLOCK).await.unwrap();
         assert!(found.to_vec() == whole[at..at + BLOCK], "at {at}");
@@ -32,13 +32,47 @@ fn a_sequential_reader_finds_most_in_the_cache_and_nothing_is_read_twice() {
         let shelf = Shelf::with_pool(drives, level);
         shelf.open(async |pool| {
             with_cache(&pool).await;
-            read_through(&pool, 1).await;
+            read_through(&pool, ("v", bytes(1, WHOLE))).await;
             let (stats, counts) = (pool.store().cache.stats(), &pool.store().counts);
             assert!(stats.hits * 4 > stats.misses * 3 * 4, "{level}: {stats:?}");
             assert!(stats.ahead_bytes > WHOLE as u64 / 2, "{level}: {stats:?}");
             assert_eq!(stats.ahead_used_bytes, stats.ahead_bytes, "{level}");
             let read = counts.bytes(Purpose::HostRead) + counts.bytes(Purpose::AheadRead);
             assert_eq!(read, WHOLE as u64, "{level}");
+        });
+    }
+}
+
+#[test]
+fn a_reader_of_a_clone_is_in_order_wherever_its_pages_lie() {
+    for (level, drives) in [(Level::Raid10 { copies: 2 }, 4), (Level::Raid5, 4)] {
+        let shelf = Shelf::with_pool(drives, level);
+        shelf.open(async |pool| {
+            pool.clone_volume("v", "snapshot", true, 1).await.unwrap();
+            pool.clone_volume("snapshot", "clone", false, 2)
+                .await
+                .unwrap();
+            let (world, mut whole) = (pool.world().clone(), bytes(1, WHOLE));
+            // A block over a page of the snapshot's, blocks of two such pages, and a page of its own.
+            let changes = [
+                (2 * PAGE + BLOCK, BLOCK),
+                (4 * PAGE - BLOCK, 2 * BLOCK),
+                (6 * PAGE, PAGE),
+            ];
+            for (tag, (at, len)) in (7..).zip(changes) {
+                let volume = pool.volume("clone").unwrap();
+                let data = content(&world, tag, len);
+                volume.write(VolumeOffset(at as u64), data).await.unwrap();
+                whole[at..at + len].copy_from_slice(&bytes(tag, len));
+            }
+            with_cache(&pool).await;
+            read_through(&pool, ("clone", whole)).await;
+            let stats = pool.store().cache.stats();
+            assert!(stats.hits > stats.misses * 3, "{level}: {stats:?}");
+            assert!(
+                stats.ahead_used_bytes > WHOLE as u64 / 2,
+                "{level}: {stats:?}"
+            );
         });
     }
 }
@@ -69,7 +103,7 @@ fn without_a_cache_nothing_is_read_ahead() {
     let shelf = Shelf::with_pool(4, Level::Raid5);
     shelf.open(async |pool| {
         pool.store().drain().await.unwrap();
-        read_through(&pool, 1).await;
+        read_through(&pool, ("v", bytes(1, WHOLE))).await;
         assert_eq!(pool.store().counts.operations(Purpose::AheadRead), 0);
         assert_eq!(pool.store().cache.stats().ahead_bytes, 0);
     });
@@ -83,7 +117,7 @@ fn what_can_not_be_read_ahead_is_left_to_the_read() {
         let blocks = crate::common::DRIVE_BYTES / 4096;
         let faulty = shelf.named("d1");
         faulty.with_faults(|faults| faults.unreadable.extend(100..blocks));
-        read_through(&pool, 1).await;
+        read_through(&pool, ("v", bytes(1, WHOLE))).await;
         assert!(pool.info().mended_bytes > 0);
     });
 }
