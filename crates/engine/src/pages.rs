@@ -46,6 +46,8 @@ pub struct Space {
     left_of_turn: u64,
     pages: u64,
     free: u64,
+    /// Counted, as a large pool has too many zones to add up whenever somebody takes a page.
+    used: u64,
 }
 
 impl Space {
@@ -62,6 +64,7 @@ impl Space {
             left_of_turn: TURN_PAGES,
             pages: 0,
             free: 0,
+            used: 0,
         }
     }
 
@@ -152,8 +155,7 @@ impl Space {
 
     /// Pages that are given out, mapped yet or not.
     pub fn used(&self) -> u64 {
-        let used = |space: &ZoneSpace| space.pages - space.free;
-        self.zones.iter().flatten().map(used).sum()
+        self.used
     }
 
     /// Pages that volumes have mapped.
@@ -203,6 +205,7 @@ impl Space {
         self.left_of_turn = self.left_of_turn.saturating_sub(count);
         let first = space.first + first;
         self.free -= count;
+        self.used += count;
         self.close_if_full(zone);
         self.young.extend((first..first + count).map(PhysPage));
         Some((PhysPage(first), count))
@@ -292,6 +295,7 @@ impl Space {
             return false;
         };
         space.set_used(inside, true);
+        self.used += 1;
         if !space.avoided {
             self.free -= 1;
         }
@@ -327,6 +331,7 @@ impl Space {
             self.close_if_full(zone);
         }
         self.free -= taken;
+        self.used += taken;
         taken
     }
 
@@ -353,6 +358,7 @@ impl Space {
         self.drawn.remove(&page);
         if let Some(space) = self.zones.get_mut(zone as usize).and_then(Option::as_mut) {
             space.set_used(inside, false);
+            self.used -= 1;
             if !space.avoided {
                 self.free += 1;
                 self.open.entry(space.group).or_default().insert(zone);
@@ -439,6 +445,32 @@ mod tests {
         assert!(space.is_used(PhysPage(9)) && !space.is_used(PhysPage(10)));
         // What the maps say at an opening is mapped.
         assert!(space.claim(PhysPage(10)) && !space.is_young(PhysPage(10)));
+    }
+
+    #[test]
+    fn used_pages_are_those_of_all_zones() {
+        let mut space = Space::new(PageNumbers::even(70));
+        let mut prng = base::Prng::from_seed(5);
+        for zone in 0..4 {
+            space.add_zone(zone, zone as u16 % 2, 70);
+        }
+        for _ in 0..3000 {
+            let zone = prng.below(4) as u32;
+            let page = PhysPage(prng.below(4 * 70));
+            match prng.below(5) {
+                0 => space.avoid(zone, prng.chance(1, 2)),
+                1 => drop(space.allocate_run(prng.between(1, 9))),
+                2 => _ = space.claim(page),
+                3 if space.used_in(zone) == 0 => {
+                    space.remove_zone(zone);
+                    space.add_zone(zone, zone as u16 % 2, 70);
+                }
+                _ if space.is_used(page) => space.release(page),
+                _ => {}
+            }
+            let zones: u64 = (0..4).map(|zone| space.used_in(zone)).sum();
+            assert_eq!(space.used(), zones);
+        }
     }
 
     #[test]
