@@ -556,7 +556,7 @@ impl<W: World> Member<W> {
         let operation = ("flush", DriveOffset(0), 0);
         let drive = self.drive(operation)?;
         let flushing = pin!(drive.flush());
-        let run = self.run((Kind::Durable, Patience::Waits), flushing, Result::is_err);
+        let run = self.run((Kind::Flush, Patience::Waits), flushing, Result::is_err);
         let flushed = self.answer(run.await, operation);
         match self.world.planted("failed flush taken for done") {
             true => Ok(()),

@@ -21,15 +21,18 @@ pub enum Kind {
     Read,
     /// Writes that need not be durable when they end.
     Write,
-    /// Writes that are durable when they end, and flushes.
+    /// Writes that are durable when they end.
     Durable,
+    /// Flushes. A drive without a volatile cache answers them at once, also while its durable writes
+    /// wait: and of these only drives with logs have many.
+    Flush,
 }
 
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 
 impl Kind {
     /// All kinds, in the order of [`Window::ended`].
-    pub const ALL: [Kind; KINDS] = [Kind::Read, Kind::Write, Kind::Durable];
+    pub const ALL: [Kind; KINDS] = [Kind::Read, Kind::Write, Kind::Durable, Kind::Flush];
 
     /// For people, in the plural.
     pub fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl Kind {
             Kind::Read => "reads",
             Kind::Write => "writes",
             Kind::Durable => "durable writes",
+            Kind::Flush => "flushes",
         }
     }
 }
@@ -320,7 +324,7 @@ impl Vitals {
         ended.took += took;
         let mean = match kind {
             Kind::Read => &self.read_ns,
-            Kind::Write | Kind::Durable => &self.write_ns,
+            Kind::Write | Kind::Durable | Kind::Flush => &self.write_ns,
         };
         let (old, new) = (mean.get(), took.as_nanos() as u64);
         mean.set(match old {

@@ -479,10 +479,19 @@ mod tests {
         assert!(fails_alone(&many, &[many, none, none], &limits));
     }
 
+    fn of_kind(kind: Kind, count: u64, mean_ms: u64) -> Window {
+        let mut window = window(count, mean_ms);
+        window.ended.swap(Kind::Read as usize, kind as usize);
+        window
+    }
+
     #[test]
     fn kinds_are_not_compared_with_each_other() {
-        let mut writes = Window::default();
-        writes.ended[Kind::Durable as usize] = window(100, 300).ended[Kind::Read as usize];
-        assert!(!is_wrong(writes, &[window(100, 1)], false));
+        for kind in Kind::ALL {
+            for other in Kind::ALL {
+                let (slow, fast) = (of_kind(kind, 100, 300), of_kind(other, 100, 1));
+                assert_eq!(is_wrong(slow, &[fast], false), kind == other, "{kind:?}");
+            }
+        }
     }
 }
