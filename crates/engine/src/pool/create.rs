@@ -28,8 +28,8 @@ use std::rc::Rc;
 /// Copies of the metadata, where there are that many drives.
 pub const METADATA_COPIES: usize = 3;
 
-/// How many times as large a pool can become by groups that are added: its metadata is
-/// laid out for that.
+/// How many times as large a pool can become by groups that are added, as far as there are page
+/// numbers: its metadata is laid out for that.
 const GROWTH: u64 = 4;
 
 /// What each log takes of a drive that is large enough, and the least.
@@ -401,9 +401,10 @@ fn zones_most(zone_bytes: u64, groups: &[Planned]) -> u64 {
     zones.sum()
 }
 
-/// Bytes of a checkpoint slot, for a pool that grows, with properties.
+/// Bytes of a checkpoint slot, for a pool that grows, with properties. Every drive has two for each lane:
+/// in a large pool, room for pages that no pool can number would be a good part of it.
 fn checkpoint_bytes(spec: &PoolSpec, journal_bytes: u32, pages: u64, zones: u64) -> u64 {
-    let (pages, zones) = (GROWTH * pages, GROWTH * zones);
+    let (pages, zones) = ((GROWTH * pages).min(NUMBERS_END), GROWTH * zones);
     checkpoint::slot_bytes(pages, zones, spec.volumes_max, journal_bytes)
         + checkpoint::properties_room(spec.volumes_max, journal_bytes)
 }

@@ -253,3 +253,20 @@ fn groups_of_large_drives_fit_and_who_does_not_hears_which_page_does() {
         assert!(error.context.ends_with(&advice), "{error}");
     }
 }
+
+#[test]
+fn metadata_has_room_for_no_more_pages_than_there_are_numbers() {
+    let spec = PoolSpec {
+        page_bytes: 512 << 10,
+        ..PoolSpec::new("p", Level::Raid6)
+    };
+    let groups = vec![(Level::Raid6, 12, 20 * TB); 5];
+    for (lanes, percent) in [(1, 98), (4, 96), (16, 87)] {
+        let capacity = planned_capacity_bytes(&spec, lanes, &groups).unwrap();
+        let data = 5 * 10 * 20 * TB;
+        assert!(
+            capacity > data / 100 * percent,
+            "{lanes} lanes leave {capacity} of {data}"
+        );
+    }
+}
