@@ -16,6 +16,9 @@ use pool::{Bench, PETABYTE, Size, TEN_TB};
 const TURNS: u32 = 5;
 const IOS: u64 = 100_000;
 
+/// When both are opened for the last time.
+const AFTER: &str = "after the I/O";
+
 fn main() -> Result<(), String> {
     let ios = match std::env::args().nth(1) {
         None => IOS,
@@ -30,8 +33,8 @@ fn main() -> Result<(), String> {
         compare(&large, &small, place, ios)?;
     }
     println!("after: memory {} MiB", process::memory_mib("VmRSS:")?);
-    large.reopen()?;
-    small.reopen()?;
+    large.reopen(AFTER)?;
+    small.reopen(AFTER)?;
     println!("peak: memory {} MiB", process::memory_mib("VmHWM:")?);
     Ok(())
 }

@@ -137,18 +137,18 @@ impl Bench {
         self.describe()?;
         self.step("1,000 volumes created", Bench::create_volumes)?;
         self.step("16 MiB written to each", Bench::write)?;
-        self.reopen()?;
+        self.reopen("after the writes")?;
         self.step("1 GiB of each laid out", Bench::lay_out)
     }
 
-    /// Closes and opens it.
+    /// Closes and opens it, after what was done last.
     ///
     /// # Errors
     /// As of the steps; the pool has other volumes than before, or they hold other bytes.
-    pub fn reopen(&mut self) -> Result<(), String> {
+    pub fn reopen(&mut self, after: &str) -> Result<(), String> {
         let before = self.contents();
-        self.step("closed", Bench::close)?;
-        self.step("opened", Bench::open)?;
+        self.step(&format!("closed {after}"), Bench::close)?;
+        self.step(&format!("opened {after}"), Bench::open)?;
         match self.contents() == before {
             true => Ok(()),
             false => Err("the opened pool has other volumes than the closed one".to_owned()),
