@@ -21,7 +21,6 @@ use rehearse::parts::controller::ControllerRig;
 use rehearse::parts::drive::{DriveKind, DriveRig, RigDrive};
 use rehearse::parts::world::RigWorld;
 use std::rc::Rc;
-use std::time::Instant;
 use world_sim::Outcome;
 
 const GROUPS: usize = 5;
@@ -160,7 +159,7 @@ impl Bench {
         what: &str,
         work: impl AsyncFnOnce(&mut Bench) -> Result<(), String>,
     ) -> Result<(), String> {
-        let (began, processor) = (Instant::now(), process::processor_time()?);
+        let (began, processor) = (process::now(), process::processor_time()?);
         let world = self.world.clone();
         let now = world.now();
         finish(&world, work(self))
