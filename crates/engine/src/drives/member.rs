@@ -3,6 +3,7 @@
 use super::SPARE_GROUP;
 use super::succession::Successor;
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
+use super::way::Way;
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
 use crate::label::MemberEntry;
@@ -82,6 +83,7 @@ pub struct Member<W: World> {
     /// A spare that another drive is copied to, whose group and place these are.
     succeeds: Cell<bool>,
     vitals: Vitals,
+    way: Way,
     flushing: GroupCommit<Result<(), DriveError>>,
     /// Since when it is suspect, as was noted.
     suspect_since: Cell<Option<Time>>,
@@ -127,6 +129,7 @@ impl<W: World> Member<W> {
             successor: RefCell::default(),
             succeeds: Cell::new(entry.succeeds.is_some()),
             vitals: Vitals::default(),
+            way: Way::default(),
             flushing: GroupCommit::default(),
             suspect_since: Cell::new(None),
             copied_at: Cell::new(None),
@@ -507,7 +510,18 @@ impl<W: World> Member<W> {
         bump(&self.vitals.flushes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let writing = pin!(drive.write_durable(at, data));
+        let writing = pin!(async {
+            let begin = || self.way.begin_front(self.world.now());
+            let front = drive.is_front(at).then(begin);
+            let written = drive.write_durable(at, data).await;
+            if self
+                .world
+                .planted("others make way for a write of the log that has ended")
+            {
+                std::mem::forget(front);
+            }
+            written
+        });
         let run = self.run((Kind::Durable, Patience::Waits), writing, Result::is_err);
         self.answer(run.await, operation)
     }
@@ -531,7 +545,13 @@ impl<W: World> Member<W> {
         bump(&self.vitals.writes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let writing = pin!(drive.write(at, data));
+        let makes_way = drive.geometry().rotational && !drive.is_front(at);
+        let writing = pin!(async {
+            if makes_way && self.way.make(|| self.world.now()).await {
+                self.world.reached("write to a zone makes way for the log");
+            }
+            drive.write(at, data).await
+        });
         let run = self.run((Kind::Write, Patience::Waits), writing, Result::is_err);
         self.answer(run.await, operation)
     }

@@ -30,6 +30,7 @@ mod place_move;
 mod roster;
 mod succession;
 pub mod vitals;
+mod way;
 mod zone;
 
 pub(crate) use departed::WIPED_BYTES;
