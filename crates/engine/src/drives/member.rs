@@ -1,9 +1,9 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
 use super::SPARE_GROUP;
+use super::log_priority::LogPriority;
 use super::succession::Successor;
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
-use super::way::Way;
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
 use crate::label::MemberEntry;
@@ -83,7 +83,7 @@ pub struct Member<W: World> {
     /// A spare that another drive is copied to, whose group and place these are.
     succeeds: Cell<bool>,
     vitals: Vitals,
-    way: Way,
+    log_priority: LogPriority,
     flushing: GroupCommit<Result<(), DriveError>>,
     /// Since when it is suspect, as was noted.
     suspect_since: Cell<Option<Time>>,
@@ -129,7 +129,7 @@ impl<W: World> Member<W> {
             successor: RefCell::default(),
             succeeds: Cell::new(entry.succeeds.is_some()),
             vitals: Vitals::default(),
-            way: Way::default(),
+            log_priority: LogPriority::default(),
             flushing: GroupCommit::default(),
             suspect_since: Cell::new(None),
             copied_at: Cell::new(None),
@@ -511,7 +511,7 @@ impl<W: World> Member<W> {
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
         let writing = pin!(async {
-            let begin = || self.way.begin_front(self.world.now());
+            let begin = || self.log_priority.begin_front(self.world.now());
             let front = drive.is_front(at).then(begin);
             let written = drive.write_durable(at, data).await;
             if self
@@ -547,7 +547,7 @@ impl<W: World> Member<W> {
         let drive = self.drive(operation)?;
         let makes_way = drive.geometry().rotational && !drive.is_front(at);
         let writing = pin!(async {
-            if makes_way && self.way.make(|| self.world.now()).await {
+            if makes_way && self.log_priority.make_way(|| self.world.now()).await {
                 self.world.reached("write to a zone makes way for the log");
             }
             drive.write(at, data).await

@@ -23,6 +23,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod hung;
 mod labels;
 pub(crate) mod limits;
+mod log_priority;
 mod losses;
 pub mod member;
 mod numbers;
@@ -30,7 +31,6 @@ mod place_move;
 mod roster;
 mod succession;
 pub mod vitals;
-mod way;
 mod zone;
 
 pub(crate) use departed::WIPED_BYTES;

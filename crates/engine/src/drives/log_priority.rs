@@ -1,5 +1,5 @@
 //! On a disk, writes to zones make way for a write of the front (labels, metadata, logs) that waits too
-//! long: [`Way`].
+//! long: [`LogPriority`].
 //!
 //! A disk takes the command that is nearest to its heads, out of dozens. Writes that go in place come in
 //! the order in which they lie there, so one of them is always nearer than the log, which lies in front of
@@ -15,14 +15,14 @@ use futures_channel::oneshot;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// How long a write of the front may take before others make way. With 10, 25, 50 and 100 ms, and
-/// without any, the longest random write to eight modelled disks of RAID 10 took the times in
-/// `docs/internals/performance.md`, at about the same rate.
+/// How long a write of the front may take before others make way: a few accesses of a disk. With 25, 50
+/// and 100 ms the longest random write to eight modelled disks of RAID 10 took 446, 541 and 778 ms, and
+/// without a bound 1,326 ms, all at about the same rate (`docs/internals/performance.md`).
 const PATIENCE: Duration = Duration::from_millis(25);
 
 /// The writes of a drive's front, and those that make way for them.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct LogPriority {
     /// When the writes of the front began that have not ended, the oldest first.
     front: RefCell<Vec<Time>>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
@@ -30,29 +30,32 @@ pub(super) struct Way {
 
 /// A write of the front, until it has ended.
 pub(super) struct Front<'a> {
-    way: &'a Way,
+    priority: &'a LogPriority,
     begun: Time,
 }
 
 impl Drop for Front<'_> {
     fn drop(&mut self) {
-        let mut front = self.way.front.borrow_mut();
+        let mut front = self.priority.front.borrow_mut();
         if let Some(at) = front.iter().position(|begun| *begun == self.begun) {
             front.remove(at);
         }
         drop(front);
         // Each looks for itself whether it may begin now.
-        for waiting in self.way.waiting.take() {
+        for waiting in self.priority.waiting.take() {
             let _ = waiting.send(());
         }
     }
 }
 
-impl Way {
+impl LogPriority {
     /// A write of the front begins.
     pub(super) fn begin_front(&self, begun: Time) -> Front<'_> {
         self.front.borrow_mut().push(begun);
-        Front { way: self, begun }
+        Front {
+            priority: self,
+            begun,
+        }
     }
 
     /// Whether a write of the front waits too long.
@@ -63,7 +66,7 @@ impl Way {
     }
 
     /// Ends when a write to a zone may begin. Whether it had to make way.
-    pub(super) async fn make(&self, now: impl Fn() -> Time) -> bool {
+    pub(super) async fn make_way(&self, now: impl Fn() -> Time) -> bool {
         let mut has_waited = false;
         while self.is_wanted(now()) {
             has_waited = true;
@@ -86,12 +89,12 @@ mod tests {
 
     #[test]
     fn a_write_makes_way_for_an_old_one_of_the_front_and_for_no_young_one() {
-        let (way, clock) = (Way::default(), Cell::new(Time(0)));
-        let make = || way.make(|| clock.get());
-        let first = way.begin_front(clock.get());
+        let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
+        let make = || priority.make_way(|| clock.get());
+        let first = priority.begin_front(clock.get());
         assert_eq!(make().now_or_never(), Some(false));
         clock.set(OLD);
-        let second = way.begin_front(clock.get());
+        let second = priority.begin_front(clock.get());
         let mut waits = Box::pin(make());
         assert_eq!(waits.as_mut().now_or_never(), None);
         // The younger one changes nothing.
@@ -104,10 +107,12 @@ mod tests {
 
     #[test]
     fn all_who_wait_begin_when_the_front_has_ended() {
-        let (way, clock) = (Way::default(), Cell::new(Time(0)));
-        let front = way.begin_front(clock.get());
+        let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
+        let front = priority.begin_front(clock.get());
         clock.set(OLD);
-        let mut all: Vec<_> = (0..3).map(|_| Box::pin(way.make(|| clock.get()))).collect();
+        let mut all: Vec<_> = (0..3)
+            .map(|_| Box::pin(priority.make_way(|| clock.get())))
+            .collect();
         assert!(
             all.iter_mut()
                 .all(|waits| waits.as_mut().now_or_never().is_none())
@@ -123,12 +128,18 @@ mod tests {
 
     #[test]
     fn writes_of_the_front_that_begin_together_end_one_by_one() {
-        let (way, clock) = (Way::default(), Cell::new(Time(0)));
-        let (one, other) = (way.begin_front(clock.get()), way.begin_front(clock.get()));
+        let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
+        let (one, other) = (
+            priority.begin_front(clock.get()),
+            priority.begin_front(clock.get()),
+        );
         clock.set(OLD);
         drop(one);
-        assert_eq!(way.make(|| clock.get()).now_or_never(), None);
+        assert_eq!(priority.make_way(|| clock.get()).now_or_never(), None);
         drop(other);
-        assert_eq!(way.make(|| clock.get()).now_or_never(), Some(false));
+        assert_eq!(
+            priority.make_way(|| clock.get()).now_or_never(),
+            Some(false)
+        );
     }
 }
