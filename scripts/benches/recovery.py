@@ -14,7 +14,7 @@ def figures(lines):
     return {name: float(value) for name, value in (line.split("=") for line in lines.split())}
 
 
-def lanes(table, bench):
+def several_lanes(table, bench):
     """100 TiB mapped, in four lanes that open side by side."""
     program, home, tib, count = TARGET / "release/examples/recovery", bench.disk / "recovery", 100, 4
     if shutil.disk_usage(bench.disk).free < LANES_DISK_BYTES:
@@ -54,4 +54,4 @@ def recovery(table, bench):
         for lane, name in lanes:
             quiet, busy = (f"{got[f'{phase}_{lane}_max_ms']:.1f} ms" for phase in ("quiet", "checkpoint"))
             table.add(f"{what}: longest {name} during checkpoints", busy, f"without: {quiet}")
-    lanes(table, bench)
+    several_lanes(table, bench)

@@ -116,7 +116,7 @@ pub const MARKS: &[&str] = &[
     "window of stripes is full",
     "write waits for stripes to go in place",
     "write mirrored to another pool",
-    "write to a zone makes way for the log",
+    "write in place makes way for the log",
     "zeroes not kept",
     "zone goes out of use",
     "zone is not emptied for want of pages",

@@ -1,7 +1,7 @@
 //! How long a pool with a large map takes to open, and what its checkpoints cost.
 //!
 //! `recovery make DIR SHAPE TIB [LANES]` makes four drive files in DIR, or one for each ten
-//! tebibytes, sparse, with a pool at RAID 5 whose metadata says that TIB tebibytes are mapped; there
+//! tebibytes and one more, sparse, with a pool at RAID 5 whose metadata says that TIB tebibytes are mapped; there
 //! is no data below it.
 //! `recovery lanes DIR LANES` opens a pool of so many lanes, each on a thread of its own.
 //! `recovery open DIR` opens that pool, works on a new volume of it with and without a
@@ -35,7 +35,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use world_real::{OpenDrive, RealDrive, RealWorld};
 
@@ -294,14 +294,14 @@ fn write_checkpoint(dir: &Path, label: &Label, generation: u64, state: &State) -
 /// Opens a pool, each lane on a thread of its own, and says how long the slowest takes.
 fn open_lanes(dir: &Path, lanes: u16) -> Outcome<()> {
     let (rss, read, processor) = (status("VmRSS:")?, read_bytes()?, processor_time()?);
-    let (open, files) = (&AtomicU64::new(0), &files(dir)?);
+    let (open, failed, files) = (&AtomicU64::new(0), &AtomicBool::new(false), &files(dir)?);
     let lane = |slot: LaneSlot| {
         world_real::run(|world| async move {
             let began = Instant::now();
             let pool = Lane::open_lane(world.clone(), slot, of_world(&world, files)).await?;
             let (took, mapped) = (began.elapsed(), pool.info().mapped_bytes);
             open.fetch_add(1, Ordering::SeqCst);
-            while open.load(Ordering::SeqCst) < u64::from(lanes) {
+            while open.load(Ordering::SeqCst) < u64::from(lanes) && !failed.load(Ordering::SeqCst) {
                 world.sleep(Duration::from_millis(1)).await;
             }
             let rss = status("VmRSS:")?;
@@ -312,6 +312,8 @@ fn open_lanes(dir: &Path, lanes: u16) -> Outcome<()> {
     // What threads give to each other can be sent.
     let lane = |slot| -> Result<_, String> {
         let outcome: Result<Outcome<_>, _> = lane(slot);
+        let is_open = outcome.as_ref().is_ok_and(Result::is_ok);
+        failed.fetch_or(!is_open, Ordering::SeqCst);
         outcome
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())

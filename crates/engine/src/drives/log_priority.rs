@@ -1,46 +1,53 @@
-//! On a disk, writes to zones make way for a write of the front (labels, metadata, logs) that waits too
-//! long: [`LogPriority`].
+//! On a disk, writes that go in place make way for a write of the logs that waits too long:
+//! [`LogPriority`].
 //!
 //! A disk takes the command that is nearest to its heads, out of dozens. Writes that go in place come in
-//! the order in which they lie there, so one of them is always nearer than the log, which lies in front of
-//! all zones. Hosts wait for the log. So no write to a zone begins on a disk while a write of its front
-//! has been under way for longer than [`PATIENCE`]; those that have begun end.
+//! the order in which they lie there, so one of them is always nearer than the logs, which lie in front of
+//! all zones. Hosts wait for the log. So a write in place that has come while a write of the logs has been
+//! under way for longer than [`PATIENCE`] begins when that has ended. Those that have begun end.
 //!
 //! Invariants:
-//! - A write that makes way begins once no write of the front is that old, however these end.
-//! - Reads make no way, and the front waits for nobody.
+//! - A write that makes way begins once no write of the logs is that old, however these end, and after
+//!   [`WAY_MAX`] at the latest: logs that are slow all the time keep nothing from going in place.
+//! - Reads make no way, and writes of the logs wait for nobody.
+//! - It is a matter of one lane: the lanes of a pool do not know of each other's writes.
 
 use base::Time;
 use futures_channel::oneshot;
+use futures_util::future::select;
 use std::cell::RefCell;
+use std::pin::pin;
 use std::time::Duration;
 
-/// How long a write of the front may take before others make way: a few accesses of a disk. With 25, 50
+/// How long a write of the logs may take before others make way: a few accesses of a disk. With 25, 50
 /// and 100 ms the longest random write to eight modelled disks of RAID 10 took 446, 541 and 778 ms, and
 /// without a bound 1,326 ms, all at about the same rate (`docs/internals/performance.md`).
 const PATIENCE: Duration = Duration::from_millis(25);
 
-/// The writes of a drive's front, and those that make way for them.
+/// How long a write makes way, at most.
+const WAY_MAX: Duration = Duration::from_millis(250);
+
+/// The writes of a drive's logs, and those that make way for them.
 #[derive(Debug, Default)]
 pub(super) struct LogPriority {
-    /// When the writes of the front began that have not ended, the oldest first.
-    front: RefCell<Vec<Time>>,
+    /// When the writes of the logs began that have not ended, the oldest first.
+    log: RefCell<Vec<Time>>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-/// A write of the front, until it has ended.
-pub(super) struct Front<'a> {
+/// A write of the logs, until it has ended.
+pub(super) struct LogWrite<'a> {
     priority: &'a LogPriority,
     begun: Time,
 }
 
-impl Drop for Front<'_> {
+impl Drop for LogWrite<'_> {
     fn drop(&mut self) {
-        let mut front = self.priority.front.borrow_mut();
-        if let Some(at) = front.iter().position(|begun| *begun == self.begun) {
-            front.remove(at);
+        let mut log = self.priority.log.borrow_mut();
+        if let Some(at) = log.iter().position(|begun| *begun == self.begun) {
+            log.remove(at);
         }
-        drop(front);
+        drop(log);
         // Each looks for itself whether it may begin now.
         for waiting in self.priority.waiting.take() {
             let _ = waiting.send(());
@@ -49,33 +56,39 @@ impl Drop for Front<'_> {
 }
 
 impl LogPriority {
-    /// A write of the front begins.
-    pub(super) fn begin_front(&self, begun: Time) -> Front<'_> {
-        self.front.borrow_mut().push(begun);
-        Front {
+    /// A write of the logs begins.
+    pub(super) fn begin_log(&self, begun: Time) -> LogWrite<'_> {
+        self.log.borrow_mut().push(begun);
+        LogWrite {
             priority: self,
             begun,
         }
     }
 
-    /// Whether a write of the front waits too long.
-    fn is_wanted(&self, now: Time) -> bool {
-        let front = self.front.borrow();
-        let oldest = front.first();
+    /// Whether a write of the logs waits too long.
+    pub(super) fn is_wanted(&self, now: Time) -> bool {
+        let log = self.log.borrow();
+        let oldest = log.first();
         oldest.is_some_and(|begun| now.since(*begun) > PATIENCE)
     }
 
-    /// Ends when a write to a zone may begin. Whether it had to make way.
-    pub(super) async fn make_way(&self, now: impl Fn() -> Time) -> bool {
-        let mut has_waited = false;
+    /// Ends when a write in place may begin; how long it made way.
+    pub(super) async fn make_way(
+        &self,
+        now: impl Fn() -> Time,
+        sleep: impl AsyncFn(Duration),
+    ) -> Duration {
+        let came = now();
         while self.is_wanted(now()) {
-            has_waited = true;
+            let left = WAY_MAX.saturating_sub(now().since(came));
+            if left.is_zero() {
+                break;
+            }
             let (next, turn) = oneshot::channel();
             self.waiting.borrow_mut().push(next);
-            // Also when nobody is left to say so.
-            let _ = turn.await;
+            select(turn, pin!(sleep(left))).await;
         }
-        has_waited
+        now().since(came)
     }
 }
 
@@ -84,62 +97,74 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
     use std::cell::Cell;
+    use std::pin::Pin;
 
     const OLD: Time = Time(PATIENCE.as_nanos() as u64 + 1);
 
+    /// Whether a write may begin at once, and else what waits.
+    fn make_way<'a>(
+        priority: &'a LogPriority,
+        clock: &'a Cell<Time>,
+    ) -> Pin<Box<impl Future<Output = Duration> + 'a>> {
+        Box::pin(priority.make_way(|| clock.get(), async |_| std::future::pending().await))
+    }
+
     #[test]
-    fn a_write_makes_way_for_an_old_one_of_the_front_and_for_no_young_one() {
+    fn a_write_makes_way_for_an_old_one_of_the_log_and_for_no_young_one() {
         let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
-        let make = || priority.make_way(|| clock.get());
-        let first = priority.begin_front(clock.get());
-        assert_eq!(make().now_or_never(), Some(false));
+        let first = priority.begin_log(clock.get());
+        let at_once = make_way(&priority, &clock).now_or_never();
+        assert_eq!(at_once, Some(Duration::ZERO));
         clock.set(OLD);
-        let second = priority.begin_front(clock.get());
-        let mut waits = Box::pin(make());
+        let second = priority.begin_log(clock.get());
+        let mut waits = make_way(&priority, &clock);
         assert_eq!(waits.as_mut().now_or_never(), None);
         // The younger one changes nothing.
         drop(second);
         assert_eq!(waits.as_mut().now_or_never(), None);
+        clock.set(OLD + PATIENCE);
         drop(first);
-        assert_eq!(waits.now_or_never(), Some(true));
-        assert_eq!(make().now_or_never(), Some(false));
+        assert_eq!(waits.now_or_never(), Some(PATIENCE));
+        let at_once = make_way(&priority, &clock).now_or_never();
+        assert_eq!(at_once, Some(Duration::ZERO));
     }
 
     #[test]
-    fn all_who_wait_begin_when_the_front_has_ended() {
+    fn all_who_wait_begin_when_the_log_has_ended() {
         let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
-        let front = priority.begin_front(clock.get());
+        let log = priority.begin_log(clock.get());
         clock.set(OLD);
-        let mut all: Vec<_> = (0..3)
-            .map(|_| Box::pin(priority.make_way(|| clock.get())))
-            .collect();
-        assert!(
-            all.iter_mut()
-                .all(|waits| waits.as_mut().now_or_never().is_none())
-        );
+        let mut all: Vec<_> = (0..3).map(|_| make_way(&priority, &clock)).collect();
+        for waits in &mut all {
+            assert_eq!(waits.as_mut().now_or_never(), None);
+        }
         // One of them goes away.
         drop(all.pop());
-        drop(front);
-        assert!(
-            all.into_iter()
-                .all(|waits| waits.now_or_never() == Some(true))
-        );
+        drop(log);
+        assert!(all.into_iter().all(|waits| waits.now_or_never().is_some()));
     }
 
     #[test]
-    fn writes_of_the_front_that_begin_together_end_one_by_one() {
+    fn writes_of_the_log_that_begin_together_end_one_by_one() {
         let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
         let (one, other) = (
-            priority.begin_front(clock.get()),
-            priority.begin_front(clock.get()),
+            priority.begin_log(clock.get()),
+            priority.begin_log(clock.get()),
         );
         clock.set(OLD);
         drop(one);
-        assert_eq!(priority.make_way(|| clock.get()).now_or_never(), None);
+        assert_eq!(make_way(&priority, &clock).now_or_never(), None);
         drop(other);
-        assert_eq!(
-            priority.make_way(|| clock.get()).now_or_never(),
-            Some(false)
-        );
+        assert!(make_way(&priority, &clock).now_or_never().is_some());
+    }
+
+    #[test]
+    fn nobody_makes_way_for_ever() {
+        let (priority, clock) = (LogPriority::default(), Cell::new(Time(0)));
+        let _log = priority.begin_log(clock.get());
+        clock.set(OLD);
+        let sleep = async |left| clock.set(clock.get() + left);
+        let made = priority.make_way(|| clock.get(), sleep);
+        assert_eq!(made.now_or_never(), Some(WAY_MAX));
     }
 }

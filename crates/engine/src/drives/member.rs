@@ -505,23 +505,35 @@ impl<W: World> Member<W> {
         }
     }
 
+    /// Writes durably to a log: other writes make way for it.
+    ///
+    /// # Errors
+    /// As of [`Member::write_durably`].
+    pub async fn write_log(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        let write = self.log_priority.begin_log(self.world.now());
+        let written = self.write_durably(at, data).await;
+        let bug = "others make way for a write of the log that has ended";
+        if self.world.planted(bug) {
+            std::mem::forget(write);
+        }
+        written
+    }
+
+    /// Waits while a write of the logs has waited for too long on this disk.
+    async fn make_way_for_logs(&self) {
+        let sleep = async |time| self.world.sleep(time).await;
+        let made = self.log_priority.make_way(|| self.world.now(), sleep);
+        if !made.await.is_zero() {
+            self.world.reached("write in place makes way for the log");
+        }
+    }
+
     async fn write_durably_here(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         bump(&self.vitals.writes);
         bump(&self.vitals.flushes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let writing = pin!(async {
-            let begin = || self.log_priority.begin_front(self.world.now());
-            let front = drive.is_front(at).then(begin);
-            let written = drive.write_durable(at, data).await;
-            if self
-                .world
-                .planted("others make way for a write of the log that has ended")
-            {
-                std::mem::forget(front);
-            }
-            written
-        });
+        let writing = pin!(drive.write_durable(at, data));
         let run = self.run((Kind::Durable, Patience::Waits), writing, Result::is_err);
         self.answer(run.await, operation)
     }
@@ -545,14 +557,18 @@ impl<W: World> Member<W> {
         bump(&self.vitals.writes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let makes_way = drive.geometry().rotational && !drive.is_front(at);
+        let held = Cell::new(None);
         let writing = pin!(async {
-            if makes_way && self.log_priority.make_way(|| self.world.now()).await {
-                self.world.reached("write to a zone makes way for the log");
+            if drive.geometry().rotational && self.log_priority.is_wanted(self.world.now()) {
+                Box::pin(self.make_way_for_logs()).await;
+                held.set(Some(self.world.now()));
             }
             drive.write(at, data).await
         });
-        let run = self.run((Kind::Write, Patience::Waits), writing, Result::is_err);
+        let (kind, now) = ((Kind::Write, Patience::Waits), || self.world.now());
+        let run = self
+            .vitals
+            .run_held(kind, (now, Some(&held)), writing, Result::is_err);
         self.answer(run.await, operation)
     }
 

@@ -259,10 +259,22 @@ impl Vitals {
     }
 
     /// Runs `operation` and takes its time.
-    pub async fn run<T>(
+    pub fn run<T>(
+        &self,
+        kind: (Kind, Patience),
+        now: impl Fn() -> Time,
+        operation: impl Future<Output = T>,
+        failed: impl FnOnce(&T) -> bool,
+    ) -> impl Future<Output = Outcome<T>> {
+        self.run_held(kind, (now, None), operation, failed)
+    }
+
+    /// As [`Vitals::run`], of an operation that may be held back: it says in `held` when it reached the
+    /// drive. The time before that is not the drive's.
+    pub async fn run_held<T>(
         &self,
         (kind, patience): (Kind, Patience),
-        now: impl Fn() -> Time,
+        (now, held): (impl Fn() -> Time, Option<&Cell<Option<Time>>>),
         operation: impl Future<Output = T>,
         failed: impl FnOnce(&T) -> bool,
     ) -> Outcome<T> {
@@ -289,7 +301,8 @@ impl Vitals {
         if kind == Kind::Read && matches!(outcome, Outcome::Done(_)) {
             self.late.set(None);
         }
-        self.end(kind, now().since(begun), has_failed);
+        let reached = held.and_then(Cell::get).unwrap_or(begun);
+        self.end(kind, now().since(reached), has_failed);
         outcome
     }
 
@@ -404,6 +417,24 @@ mod tests {
         answer.send(()).unwrap();
         assert_eq!(waits.now_or_never(), Some(Outcome::Done(Ok(()))));
         assert_eq!((vitals.is_late(), vitals.oldest()), (false, None));
+    }
+
+    #[test]
+    fn the_time_for_which_an_operation_was_held_back_is_not_the_drives() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
+        vitals.take_window(Duration::from_nanos(50));
+        let held = Cell::new(None);
+        let operation = async {
+            clock.set(Time(1000));
+            held.set(Some(clock.get()));
+            clock.set(Time(1030));
+        };
+        let write = (Kind::Write, Patience::Waits);
+        let run = vitals.run_held(write, (|| clock.get(), Some(&held)), operation, |()| false);
+        assert_eq!(run.now_or_never(), Some(Outcome::Done(())));
+        let writes = vitals.take_window(Duration::ZERO).ended[Kind::Write as usize];
+        assert_eq!((writes.count, writes.slow), (1, 0));
+        assert_eq!(writes.mean(), Duration::from_nanos(30));
     }
 
     #[test]

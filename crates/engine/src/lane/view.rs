@@ -22,11 +22,6 @@ impl<D: Drive> View<D> {
         &self.drive
     }
 
-    /// Whether these bytes lie before the zones: in labels, metadata or logs.
-    pub fn is_front(&self, at: DriveOffset) -> bool {
-        at.0 < self.part.front_bytes
-    }
-
     /// Sees the drive as another lane does, or one that knows better where its part is.
     pub fn set_part(&mut self, part: Part) {
         self.part = part;

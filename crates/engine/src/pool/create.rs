@@ -401,8 +401,8 @@ fn zones_most(zone_bytes: u64, groups: &[Planned]) -> u64 {
     zones.sum()
 }
 
-/// Bytes of a checkpoint slot, for a pool that grows, with properties. Every drive has two for each lane:
-/// in a large pool, room for pages that no pool can number would be a good part of it.
+/// Bytes of a checkpoint slot, for a pool that grows, with properties. Every drive has two for each lane.
+/// A pool cannot grow beyond the numbers of pages; maps of snapshots have what the pages leave.
 fn checkpoint_bytes(spec: &PoolSpec, journal_bytes: u32, pages: u64, zones: u64) -> u64 {
     let (pages, zones) = ((GROWTH * pages).min(NUMBERS_END), GROWTH * zones);
     checkpoint::slot_bytes(pages, zones, spec.volumes_max, journal_bytes)

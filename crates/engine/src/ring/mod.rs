@@ -438,7 +438,7 @@ impl<W: World> Ring<W> {
                 async move {
                     let outcome = match lazy && index > 0 {
                         true => member.write(at, data).await,
-                        false => member.write_durably(at, data).await,
+                        false => member.write_log(at, data).await,
                     };
                     outcome.err().map(|error| DriveFault { member, error })
                 }

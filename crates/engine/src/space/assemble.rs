@@ -213,7 +213,13 @@ fn zones_in_use<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, Po
         let zone = drives
             .take_up_zone(*number, of, state.moved.get(number))
             .map_err(|what| corrupt(drives, what))?;
-        space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
+        let pages = zone.pages(drives.page_bytes());
+        let numbers = drives.numbers().of_zone(*number);
+        if numbers.is_none_or(|(_, most)| pages > most) {
+            let what = format!("zone {number} has {pages} pages, and no numbers for them");
+            return Err(corrupt(drives, what));
+        }
+        space.add_zone(*number, zone.group.index, pages);
     }
     Ok(space)
 }
