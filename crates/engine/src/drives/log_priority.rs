@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// How long a write of the logs may take before others make way: a few accesses of a disk. With 25, 50
-/// and 100 ms the longest random write to eight modelled disks of RAID 10 took 446, 541 and 778 ms, and
+/// and 100 ms the longest random write to eight modelled disks of RAID 10 took 463, 541 and 778 ms, and
 /// without a bound 1,326 ms, all at about the same rate (`docs/internals/performance.md`).
 const PATIENCE: Duration = Duration::from_millis(25);
 

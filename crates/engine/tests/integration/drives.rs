@@ -432,3 +432,28 @@ fn a_drive_that_was_taken_out_by_command_opens_no_pool_with_its_old_data() {
         holds(&shelf, 2);
     }
 }
+
+/// What was written in place may be lost when the flush behind it fails.
+#[test]
+fn a_drive_whose_flush_fails_is_out_of_use() {
+    let bug = "failed flush taken for done";
+    for (bug, state) in [
+        (None, MemberState::Failed),
+        (Some(bug), MemberState::Healthy),
+    ] {
+        let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
+        shelf.open(async |pool| {
+            pool.store().drain().await.unwrap();
+            pool.world().plant(bug);
+            // It carries no log: only what goes in place is flushed there.
+            let drive = shelf.named("d3");
+            drive.with_faults(|faults| faults.failing_flushes = 1);
+            let volume = pool.volume("v").unwrap();
+            let data = content(pool.world(), 2, 8 * PAGE);
+            volume.write(VolumeOffset(0), data).await.unwrap();
+            pool.store().drain().await.unwrap();
+            assert_eq!(pool.info().members[3].state, state, "{bug:?}");
+            assert_eq!(drive.with_faults(|faults| faults.failing_flushes), 0);
+        });
+    }
+}
