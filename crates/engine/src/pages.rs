@@ -68,16 +68,22 @@ impl Space {
         }
     }
 
+    /// Whether there are numbers for so many pages of a zone.
+    pub fn has_numbers(&self, zone: u32, pages: u64) -> bool {
+        self.first_number(zone, pages).is_some()
+    }
+
+    fn first_number(&self, zone: u32, pages: u64) -> Option<PhysPage> {
+        let (first, most) = self.numbers.of_zone(zone)?;
+        (pages <= most).then_some(first)
+    }
+
     /// A zone with `pages` free pages.
     ///
     /// # Panics
     /// When it is there already, or there are no numbers for so many pages.
     pub fn add_zone(&mut self, zone: u32, group: u16, pages: u64) {
-        let Some((first, _)) = self
-            .numbers
-            .of_zone(zone)
-            .filter(|(_, most)| pages <= *most)
-        else {
+        let Some(first) = self.first_number(zone, pages) else {
             panic!("zone {zone} of {pages} pages has no numbers for them");
         };
         let space = ZoneSpace {

@@ -1,8 +1,8 @@
 //! How long a pool with a large map takes to open, and what its checkpoints cost.
 //!
-//! `recovery make DIR SHAPE TIB [LANES]` makes four drive files in DIR, or one for each ten
-//! tebibytes and one more, sparse, with a pool at RAID 5 whose metadata says that TIB tebibytes are mapped; there
-//! is no data below it.
+//! `recovery make DIR SHAPE TIB [LANES]` makes sparse drive files in DIR, with a pool at RAID 5. There
+//! are four, or one for each ten tebibytes and one more. The pool's metadata says that TIB tebibytes are
+//! mapped; there is no data below it.
 //! `recovery lanes DIR LANES` opens a pool of so many lanes, each on a thread of its own.
 //! `recovery open DIR` opens that pool, works on a new volume of it with and without a
 //! checkpoint on the way, and prints what it measured, a `name=value` a line.
@@ -91,7 +91,7 @@ fn files(dir: &Path) -> Outcome<Vec<OpenDrive>> {
     (0..).take_while(there).map(open).collect()
 }
 
-/// They as drives of a lane.
+/// Opened files as the drives of a lane.
 fn of_world(world: &RealWorld, files: &[OpenDrive]) -> Vec<NamedDrive<RealWorld>> {
     let drive = |(number, file)| NamedDrive {
         name: format!("drive{number}"),

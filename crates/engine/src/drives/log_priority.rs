@@ -3,12 +3,12 @@
 //!
 //! A disk takes the command that is nearest to its heads, out of dozens. Writes that go in place come in
 //! the order in which they lie there, so one of them is always nearer than the logs, which lie in front of
-//! all zones. Hosts wait for the log. So a write in place that has come while a write of the logs has been
-//! under way for longer than [`PATIENCE`] begins when that has ended. Those that have begun end.
+//! all zones. Hosts wait for the log. So a write in place does not begin while a write of the logs has been
+//! under way for longer than [`PATIENCE`]. Writes that have begun go on.
 //!
 //! Invariants:
-//! - A write that makes way begins once no write of the logs is that old, however these end, and after
-//!   [`WAY_MAX`] at the latest: logs that are slow all the time keep nothing from going in place.
+//! - A write that makes way begins once no write of the logs is that old, however these end.
+//! - It begins after [`WAY_MAX`] at the latest: slow logs keep nothing from going in place for ever.
 //! - Reads make no way, and writes of the logs wait for nobody.
 //! - It is a matter of one lane: the lanes of a pool do not know of each other's writes.
 
@@ -19,9 +19,9 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::time::Duration;
 
-/// How long a write of the logs may take before others make way: a few accesses of a disk. With 25, 50
-/// and 100 ms the longest random write to eight modelled disks of RAID 10 took 463, 541 and 778 ms, and
-/// without a bound 1,326 ms, all at about the same rate (`docs/internals/performance.md`).
+/// How long a write of the logs may take before others make way: a few accesses of a disk. The longest
+/// random write to eight modelled disks of RAID 10 took 463, 541 and 778 ms with 25, 50 and 100 ms. It took
+/// 1,326 ms without a bound. The rates differed little (`docs/internals/performance.md`).
 const PATIENCE: Duration = Duration::from_millis(25);
 
 /// How long a write makes way, at most.
@@ -101,7 +101,7 @@ mod tests {
 
     const OLD: Time = Time(PATIENCE.as_nanos() as u64 + 1);
 
-    /// Whether a write may begin at once, and else what waits.
+    /// A write that makes way for as long as it has to: its sleep never ends.
     fn make_way<'a>(
         priority: &'a LogPriority,
         clock: &'a Cell<Time>,

@@ -214,8 +214,7 @@ fn zones_in_use<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, Po
             .take_up_zone(*number, of, state.moved.get(number))
             .map_err(|what| corrupt(drives, what))?;
         let pages = zone.pages(drives.page_bytes());
-        let numbers = drives.numbers().of_zone(*number);
-        if numbers.is_none_or(|(_, most)| pages > most) {
+        if !space.has_numbers(*number, pages) {
             let what = format!("zone {number} has {pages} pages, and no numbers for them");
             return Err(corrupt(drives, what));
         }
@@ -280,10 +279,12 @@ fn not_there(state: &State, phys: PhysPage) -> String {
 
 /// Claims a page; one that somebody has already gets another holder. False when it is not there.
 fn claim(space: &mut Space, refs: &mut Refs, page: PhysPage) -> bool {
-    let is_new = space.claim(page);
-    if !is_new && space.is_used(page) {
-        refs.add(page);
+    if space.claim(page) {
         return true;
     }
-    is_new
+    let is_used = space.is_used(page);
+    if is_used {
+        refs.add(page);
+    }
+    is_used
 }

@@ -62,11 +62,10 @@ impl Claims {
             return Ok(());
         }
         // What is left over is in no zone.
-        let left = self.words.iter().zip(0..).find(|(word, _)| **word != 0);
-        let left = left.map_or(0, |(word, at): (&u64, u64)| {
-            at * WORD + u64::from(word.trailing_zeros())
-        });
-        Err(PhysPage(left))
+        let at = self.words.iter().position(|word| *word != 0);
+        let at = at.unwrap_or_else(|| unreachable!("a page was claimed and is nowhere"));
+        let bit = self.words[at].trailing_zeros();
+        Err(PhysPage(at as u64 * WORD + u64::from(bit)))
     }
 }
 
