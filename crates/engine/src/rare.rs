@@ -161,6 +161,7 @@ pub const MARKS: &[&str] = &[
 /// Bugs that the simulated world can plant; each breaks a rule that the
 /// simulator checks.
 pub const BUGS: &[&str] = &[
+    "new pages without room in the metadata",
     "place on its way gets no writes",
     "parity on its way left as it was",
     "fault of a place that settles hidden",

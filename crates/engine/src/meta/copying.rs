@@ -60,16 +60,14 @@ impl<L: InFlight> State<L> {
         (first, end): (usize, usize),
     ) -> Result<(), String> {
         let (core, from) = (Rc::clone(self.known(id)?), Rc::clone(self.known(from)?));
-        let adopt = |state: &mut Self, at| {
+        let mut adopt = |at| {
             let chunk = from.map.borrow().chunk(theirs + at).cloned();
             chunk.is_some_and(|chunk| {
                 let mut map = core.map.borrow_mut();
-                map.adopt(first + at, &chunk, &mut state.refs)
+                map.adopt(first + at, &chunk, &mut self.refs)
             })
         };
-        let all = self.counting_tables(Some(id), |state| {
-            (0..end.saturating_sub(first)).all(|at| adopt(state, at))
-        });
+        let all = (0..end.saturating_sub(first)).all(&mut adopt);
         all.then_some(()).ok_or_else(|| {
             format!(
                 "volume id {} shares what is not there, or what it has of its own",

@@ -159,6 +159,9 @@ pub const BACKED_BYTES: usize = 1 + 4 + 4;
 /// Bytes of a map record.
 pub const MAP_BYTES: usize = 1 + 4 + 4 + 4 + 4;
 
+/// Bytes before the pages of a table: code, volume, first page, count.
+pub const TABLE_HEAD_BYTES: usize = 1 + 4 + 4 + 4;
+
 impl Record {
     /// Appends the record's bytes.
     pub fn encode(&self, w: &mut Writer) {

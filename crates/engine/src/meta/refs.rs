@@ -18,15 +18,21 @@ pub struct Refs {
     pub owned: Owned,
 }
 
-/// How much the maps are that volumes own, what they share counted once.
+/// How much a checkpoint has to say of the maps that volumes own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// Chunks of maps, shared chunks counted once.
-    pub chunks: u64,
-    /// Pages in them, which is holders of pages.
-    pub pages: u64,
-    /// Places of chunks in tables.
-    pub places: u64,
+    /// Bytes of all chunks at most, shared chunks counted once ([`super::page_map::chunk_bytes`]).
+    pub chunk_bytes: u64,
+    /// Owners of tables and of chunks beyond the first of each: a checkpoint says for these at most
+    /// that something is there once more.
+    pub sharers: u64,
+}
+
+impl Owned {
+    /// A chunk takes so many bytes, and took so many before.
+    pub fn resize_chunk(&mut self, before_bytes: u64, after_bytes: u64) {
+        self.chunk_bytes = self.chunk_bytes + after_bytes - before_bytes;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +88,11 @@ impl Refs {
             }
         }
         false
+    }
+
+    /// Whether no page has more than one holder, and no table or chunk more than one owner.
+    pub fn is_nothing_shared(&self) -> bool {
+        self.segments.is_empty() && self.owned.sharers == 0
     }
 
     /// Pages with more than one holder.

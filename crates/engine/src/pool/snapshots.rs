@@ -122,7 +122,8 @@ impl<W: World> Lane<W> {
         }
         let (room, journal) = (inner.metadata_room(), inner.journal());
         room.check_properties_fit(&records.concat())?;
-        room.check_maps()?;
+        let tables = |core: &Rc<VolumeCore>| core.map.borrow().tables().count() as u64;
+        let _reserved = room.reserve_tables(sources.iter().map(tables).sum())?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
             let context = "not all of it can be taken at this instant".to_owned();
@@ -178,11 +179,12 @@ impl<W: World> Lane<W> {
             let taking = Taking::snapshot(at_unix_s);
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
             inner.metadata_room().check_properties_fit(&records)?;
-            inner.metadata_room().check_maps()?;
         }
+        let tables = from.map.borrow().tables().count() as u64;
+        let _reserved = inner.metadata_room().reserve_tables(tables)?;
         let id = core.id;
         if inner.world().planted("restored before it is durable") {
-            let theirs = from.map.borrow().share();
+            let theirs = inner.spoil(|state| from.map.borrow().share(&mut state.refs));
             let before = core.map.replace(theirs);
             inner.spoil(|state| state.give_up(before));
             self.release_all().await;

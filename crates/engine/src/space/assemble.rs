@@ -236,15 +236,17 @@ async fn claim_maps<W: World>(
     let mut began = world.now();
     let mut claims = Claims::of(&space);
     let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
-    let mut refs = Refs::default();
+    let (mut refs, mut places) = (Refs::default(), 0);
     let mut tables: FxHashSet<*const Table> = FxHashSet::default();
     let missing = |phys| corrupt(drives, not_there(state, phys));
     for core in state.volumes.values() {
         let map = core.map.borrow().view();
-        let new = map
-            .tables()
-            .filter(|table| tables.insert(Rc::as_ptr(table)));
-        refs.owned.places += new.map(|table| table.places()).sum::<u64>();
+        for table in map.tables() {
+            match tables.insert(Rc::as_ptr(table)) {
+                true => places += table.places(),
+                false => refs.owned.sharers += 1,
+            }
+        }
         let mut next = 0;
         while let Some((index, chunk)) = map.chunk_from(next) {
             next = index + 1;
@@ -252,7 +254,6 @@ async fn claim_maps<W: World>(
             if !seen.insert(Rc::as_ptr(chunk)) {
                 continue;
             }
-            refs.owned.chunks += 1;
             claims.claim(chunk.entries(), &mut refs).map_err(missing)?;
             if world.now().since(began) > CLAIMS_AT_ONCE {
                 world.sleep(Duration::from_micros(1)).await;
@@ -261,6 +262,7 @@ async fn claim_maps<W: World>(
         }
     }
     claims.mark(&mut space).map_err(missing)?;
+    refs.owned.sharers += places - seen.len() as u64;
     Ok((space, refs))
 }
 

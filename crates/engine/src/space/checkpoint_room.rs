@@ -1,10 +1,11 @@
 //! The room in the checkpoint slots on the drives: what is promised to a checkpoint has room.
 //!
 //! Invariants:
-//! - Who makes maps share less, or says more of a volume, reserves the most that a checkpoint can
-//!   grow by. The reservation is held until the change is part of the state, so it is counted at all
-//!   times, twice at most.
-//! - What is there and what is reserved fit a slot together.
+//! - Who makes maps share less or more, maps new pages, or says more of a volume, reserves the most
+//!   that a checkpoint can grow by. The reservation is held until the change is part of the state, so
+//!   it is counted at all times, twice at most.
+//! - What is there, what is promised and what is reserved fit a slot together. Pools where nothing is
+//!   shared have room for a map of every page, so there nobody needs to look.
 
 use crate::meta::checkpoint::{self, MAPS_STEP_BYTES};
 use std::cell::Cell;
@@ -14,6 +15,8 @@ use std::cell::Cell;
 pub(super) struct CheckpointSizes {
     /// Of the maps as they are now.
     pub maps_bytes: u64,
+    /// Of the pages that are promised and not mapped yet.
+    pub promised_bytes: u64,
     /// Of all that is said of volumes.
     pub properties_bytes: u64,
     /// Of all groups, in use or not.
@@ -29,6 +32,8 @@ pub(super) struct CheckpointSizes {
 pub(super) struct CheckpointRoom {
     /// Maps that are about to share less, or to share more.
     maps_bytes: Cell<u64>,
+    /// Pages that are about to be mapped, or promised.
+    new_pages_bytes: Cell<u64>,
     /// Properties that are about to be said.
     properties_bytes: Cell<u64>,
     /// How often something was refused for want of room for maps.
@@ -63,16 +68,26 @@ impl CheckpointRoom {
         Reservation::of(&self.maps_bytes, bytes)
     }
 
+    /// Reserves bytes for pages that nobody has yet, as [`CheckpointRoom::reserve_maps`] does.
+    pub fn reserve_new_pages(&self, bytes: u64) -> Reservation<'_> {
+        Reservation::of(&self.new_pages_bytes, bytes)
+    }
+
+    /// Whether somebody is about to share more, or less.
+    pub fn is_sharing_changing(&self) -> bool {
+        self.maps_bytes.get() > 0
+    }
+
     /// Reserves bytes of properties. The caller has looked whether they fit.
     pub fn reserve_properties(&self, bytes: u64) -> Reservation<'_> {
         Reservation::of(&self.properties_bytes, bytes)
     }
 
-    /// What maps need of a slot, with those reserved for, and a table and a chunk more.
+    /// What maps need of a slot, with what is promised and reserved, and a table and a chunk more.
     pub fn maps_need(&self, sizes: &CheckpointSizes) -> u64 {
-        let steps = self.maps_bytes.get() + MAPS_STEP_BYTES;
+        let reserved = self.maps_bytes.get() + self.new_pages_bytes.get();
         checkpoint::slot_bytes_of(
-            sizes.maps_bytes + steps,
+            sizes.maps_bytes + sizes.promised_bytes + reserved + MAPS_STEP_BYTES,
             sizes.zones_max,
             sizes.volumes_max,
             sizes.journal_bytes,
@@ -114,6 +129,7 @@ mod tests {
     fn sizes() -> CheckpointSizes {
         let mut sizes = CheckpointSizes {
             maps_bytes: 0,
+            promised_bytes: 0,
             properties_bytes: 0,
             zones_max: 16,
             volumes_max: 4,
@@ -136,6 +152,13 @@ mod tests {
         drop(some);
         assert!(room.fits(&sizes));
         drop(more);
+        let _pages = room.reserve_new_pages(40 << 10);
+        let promised = CheckpointSizes {
+            promised_bytes: 40 << 10,
+            ..sizes
+        };
+        assert!(room.fits(&sizes) && !room.fits(&promised));
+        drop(_pages);
         assert!(room.fits_beside(&sizes, 40 << 10));
     }
 

@@ -8,7 +8,7 @@
 //! [`Claims::mark`] gives it back.
 
 use crate::meta::Refs;
-use crate::meta::page_map::{Entries, UNMAPPED};
+use crate::meta::page_map::{Entries, UNMAPPED, chunk_bytes};
 use crate::pages::Space;
 use base::PhysPage;
 
@@ -47,8 +47,9 @@ impl Claims {
                 false => refs.add(PhysPage(page)),
             }
             *word |= bit;
-            refs.owned.pages += 1;
         }
+        let pages = chunk.iter().filter(|&&entry| entry != UNMAPPED).count();
+        refs.owned.resize_chunk(0, chunk_bytes(pages));
         Ok(())
     }
 
@@ -74,6 +75,7 @@ mod tests {
     use super::*;
     use crate::drives::PageNumbers;
     use crate::meta::page_map::CHUNK;
+    use crate::meta::record::MAP_BYTES;
 
     /// Two zones of a hundred pages, a hundred apart, with a chunk claimed that has these.
     fn claimed(pages: &[u32]) -> (Result<(), PhysPage>, Space, Refs) {
@@ -97,7 +99,10 @@ mod tests {
                 .into_iter()
                 .all(|page| space.is_used(PhysPage(page)))
         );
-        assert_eq!((refs.owned.pages, refs.shared()), (6, 1));
+        assert_eq!(
+            (refs.owned.chunk_bytes, refs.shared()),
+            (6 * MAP_BYTES as u64, 1)
+        );
         assert_eq!(refs.beyond_first(PhysPage(63)), 1);
     }
 

@@ -1,12 +1,15 @@
 //! The room that metadata has in the checkpoint slots on the drives: [`MetadataRoom`].
 //!
-//! Invariant: what maps and properties may grow by, by changes that are under way, is reserved before
-//! the first of their records, and fits a slot beside all that is there.
+//! Invariants:
+//! - What maps and properties may grow by, by changes that are under way, is reserved before the first
+//!   of their records, and fits a slot beside all that is there.
+//! - What is promised to thick volumes has room, so their writes find it whatever others share.
 
 use super::LaneState;
 use super::checkpoint_room::{CheckpointSizes, Reservation};
+use super::promise::Claim;
 use crate::error::{PoolError, PoolErrorKind};
-use crate::meta::checkpoint::MAPS_STEP_BYTES;
+use crate::meta::checkpoint::{MAPS_STEP_BYTES, SHARED_BYTES};
 use crate::meta::properties::TRASHED_BYTES;
 use crate::meta::record::MAP_BYTES;
 use crate::meta::{Record, checkpoint};
@@ -30,18 +33,36 @@ impl<'a, W: World> MetadataRoom<'a, W> {
             .lane
             .checkpoint_room
             .reserve_maps(chunks * MAPS_STEP_BYTES);
-        if chunks == 0 || self.has_room_for_maps() {
-            return Some(reserved);
+        self.granted(chunks == 0 || self.has_room_for_maps(), reserved)
+    }
+
+    /// The same for `pages` that are about to be mapped where nothing is mapped or shared. What is
+    /// promised has room.
+    pub(crate) fn reserve_new_pages(&self, pages: u64, claim: Claim) -> Option<Reservation<'a>> {
+        let room = &self.lane.checkpoint_room;
+        let reserved = room.reserve_new_pages(pages * MAP_BYTES as u64);
+        let has_room = pages == 0
+            || claim == Claim::Promised
+            || self
+                .lane
+                .world
+                .planted("new pages without room in the metadata")
+            || self.has_room_for_new_pages();
+        self.granted(has_room, reserved)
+    }
+
+    fn granted(&self, has_room: bool, reserved: Reservation<'a>) -> Option<Reservation<'a>> {
+        if !has_room {
+            self.refuse_maps();
         }
-        self.refuse_maps();
-        None
+        has_room.then_some(reserved)
     }
 
     /// Makes sure that they have room for maps that grow by `bytes`, beside all that may still come
     /// into maps by writing: what is shared is bounded by nothing else.
     pub(crate) fn reserve_copies(&self, bytes: u64) -> Option<Reservation<'a>> {
         let reserved = self.lane.checkpoint_room.reserve_maps(bytes);
-        let later = self.lane.free_pages() * MAP_BYTES as u64;
+        let later = self.lane.pledges().unpromised_pages() * MAP_BYTES as u64;
         let fits = self
             .lane
             .checkpoint_room
@@ -66,17 +87,26 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         self.lane.checkpoint_room.fits(&self.checkpoint_sizes())
     }
 
+    /// Whether pages that are mapped anew have room. Where nothing is shared, they have: slots are
+    /// laid out for maps of all pages.
+    fn has_room_for_new_pages(&self) -> bool {
+        let is_nothing_shared = {
+            let state = self.lane.state();
+            state.refs.is_nothing_shared() && state.backings.is_empty()
+        };
+        let is_changing = self.lane.checkpoint_room.is_sharing_changing();
+        is_nothing_shared && !is_changing || self.has_room_for_maps()
+    }
+
     /// What a checkpoint would hold now.
     fn checkpoint_sizes(&self) -> CheckpointSizes {
         let identity = self.lane.identity();
+        let promised_pages = self.lane.promised_pages();
         let state = self.lane.state();
         let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
         CheckpointSizes {
-            maps_bytes: checkpoint::maps_bytes(
-                state.refs.owned,
-                state.tables,
-                state.backings.len(),
-            ),
+            maps_bytes: checkpoint::maps_bytes(state.refs.owned, state.backings.len()),
+            promised_bytes: promised_pages * MAP_BYTES as u64,
             properties_bytes: state.properties_bytes + trashed,
             zones_max: self.zones_max(),
             volumes_max: identity.volumes_max,
@@ -96,16 +126,35 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         self.lane.checkpoint_room.map_refusals()
     }
 
-    pub(crate) fn check_maps(&self) -> Result<(), PoolError> {
-        if self.has_room_for_maps() {
-            return Ok(());
-        }
-        self.refuse_maps();
-        let context = format!(
-            "the metadata of pool '{}' has no room for more snapshots and clones: delete some",
-            self.lane.identity().name
-        );
-        Err(PoolError::new(PoolErrorKind::Full, context))
+    /// Makes sure that they have room for volumes that share all of `tables` tables with others.
+    ///
+    /// # Errors
+    /// `Full` when they have not.
+    pub(crate) fn reserve_tables(&self, tables: u64) -> Result<Reservation<'a>, PoolError> {
+        let room = &self.lane.checkpoint_room;
+        let reserved = room.reserve_maps(tables * SHARED_BYTES);
+        let reserved = self.granted(self.has_room_for_maps(), reserved);
+        reserved.ok_or_else(|| {
+            let context = format!(
+                "the metadata of pool '{}' has no room for more snapshots and clones: delete some",
+                self.lane.identity().name
+            );
+            PoolError::new(PoolErrorKind::Full, context)
+        })
+    }
+
+    /// Makes sure that they have room for the maps of `pages` that are about to be promised.
+    ///
+    /// # Errors
+    /// `Full` when they have not.
+    pub(crate) fn reserve_promise(&self, pages: u64) -> Result<Reservation<'a>, PoolError> {
+        self.reserve_new_pages(pages, Claim::Open).ok_or_else(|| {
+            let context = format!(
+                "the metadata of pool '{}' has no room for what a thick volume is promised: delete snapshots or clones",
+                self.lane.identity().name
+            );
+            PoolError::new(PoolErrorKind::Full, context)
+        })
     }
 
     /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when

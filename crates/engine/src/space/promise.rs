@@ -103,8 +103,9 @@ impl<'a, W: World> Pledges<'a, W> {
     /// few. One at a time: the caller holds the administration's lock.
     ///
     /// # Errors
-    /// When the pool has stopped.
+    /// `Full` when the metadata has no room for their maps; when the pool has stopped.
     pub(crate) async fn pledge(&self, pages: u64) -> Result<bool, PoolError> {
+        let _reserved = self.lane.metadata_room().reserve_promise(pages)?;
         let lane = self.lane.drives.lane();
         let (mut asked, mut request) = (0, None);
         let waits = match self.lane.world.planted("lanes are not waited for") {

@@ -433,7 +433,7 @@ impl<W: World> Volume<W> {
         let (world, page_bytes) = (self.inner.world(), self.inner.page_bytes());
         let store = self.inner.store();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
-        let _reserved = self.reserve_maps(run.page, 1, at)?;
+        let _reserved = self.reserve_new_pages(run.page, 1, at)?;
         let (phys, _) = self.take(1, at, self.claim()).await?;
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
@@ -500,7 +500,7 @@ impl<W: World> Volume<W> {
                 done += 1;
                 continue;
             }
-            let _reserved = self.reserve_maps(page, count - done, at)?;
+            let _reserved = self.reserve_new_pages(page, count - done, at)?;
             // Whole pages are held alone by their ranges: nobody else allocates them.
             let (phys, pages) = match place {
                 None => {

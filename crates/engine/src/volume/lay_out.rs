@@ -60,7 +60,7 @@ impl<W: World> Volume<W> {
     /// Maps a run of pages that are not mapped; the caller holds them.
     async fn lay_out_hole(&self, first: PageIndex, count: u64) -> Result<(), IoError> {
         let at = VolumeOffset(first.0 * self.inner.page_bytes());
-        let _reserved = self.reserve_maps(first, count, at)?;
+        let _reserved = self.reserve_new_pages(first, count, at)?;
         // Groups take their turns as they do for who writes in order.
         let groups = self.inner.drives().groups().len();
         let most = self.inner.space().run_pages(groups);

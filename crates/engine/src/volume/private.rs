@@ -94,21 +94,44 @@ impl<W: World> Volume<W> {
         self.reserve_chunks(chunks, at)
     }
 
+    /// The same before `count` pages from `first` on are mapped to new ones, where nothing is
+    /// mapped, too. What is promised to a thick volume has room.
+    ///
+    /// # Errors
+    /// `PoolFull`.
+    pub(super) fn reserve_new_pages(
+        &self,
+        first: PageIndex,
+        count: u64,
+        at: VolumeOffset,
+    ) -> Result<[Reservation<'_>; 2], IoError> {
+        let unmapped = self.core.map.borrow().unmapped(first, count);
+        let room = self.inner.metadata_room();
+        let pages = room.reserve_new_pages(unmapped, self.claim());
+        let pages = pages.ok_or_else(|| self.no_room_for_maps(at))?;
+        Ok([pages, self.reserve_maps(first, count, at)?])
+    }
+
     /// The same for `chunks` of them.
     pub(super) fn reserve_chunks(
         &self,
         chunks: u64,
         at: VolumeOffset,
     ) -> Result<Reservation<'_>, IoError> {
-        self.inner.metadata_room().reserve_chunks(chunks).ok_or_else(|| IoError {
+        let reserved = self.inner.metadata_room().reserve_chunks(chunks);
+        reserved.ok_or_else(|| self.no_room_for_maps(at))
+    }
+
+    fn no_room_for_maps(&self, at: VolumeOffset) -> IoError {
+        IoError {
             kind: IoErrorKind::PoolFull,
             at,
             context: format!(
-                "the metadata of pool '{}' has no room for what volume '{}' shares no more: delete snapshots or clones",
+                "the metadata of pool '{}' has no room for what volume '{}' maps by itself: delete snapshots or clones",
                 self.inner.identity().name,
                 self.core.name
             ),
-        })
+        }
     }
 
     /// The same before pages from `first` on come to be those of others: where there is

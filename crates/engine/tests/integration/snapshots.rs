@@ -267,3 +267,123 @@ fn a_volume_in_deletion_can_not_be_taken_or_restored() {
         assert_eq!(pool.info().mapped_bytes, 0);
     });
 }
+
+/// Snapshots whose maps are all their own, until the metadata has no room for more. Then volumes that
+/// have no snapshot map pages far from each other.
+async fn fill_metadata(pool: &Lane<SimWorld>) -> (u64, IoErrorKind) {
+    let world = pool.world().clone();
+    let dense = pool.volume("dense").unwrap();
+    let mut at = 0;
+    let full = loop {
+        let name = format!("s{at}");
+        if let Err(error) = pool.clone_volume("dense", &name, true, 0).await {
+            break error.kind;
+        }
+        // A page of each chunk is the volume's own: its chunks are copied.
+        for chunk in 0..DENSE_CHUNKS {
+            let page = (chunk * CHUNK_PAGES + at % CHUNK_WRITTEN * CHUNK_STEP) * PAGE;
+            let data = content(&world, at as u64, 4096);
+            if dense.write(VolumeOffset(page as u64), data).await.is_err() {
+                break;
+            }
+        }
+        at += 1;
+    };
+    assert_eq!(full, PoolErrorKind::Full);
+    let sparse = pool.volume("sparse").unwrap();
+    let mut written = 0;
+    let refused = loop {
+        let page = written * 3 * PAGE as u64;
+        let data = content(&world, written, 4096);
+        match sparse.write(VolumeOffset(page), data).await {
+            Ok(()) => written += 1,
+            Err(error) => break error.kind,
+        }
+    };
+    (written, refused)
+}
+
+const CHUNK_PAGES: usize = 256;
+const DENSE_CHUNKS: usize = 32;
+
+/// So many of them, so far from each other, make a chunk take as much as a full one.
+const CHUNK_WRITTEN: usize = 64;
+const CHUNK_STEP: usize = CHUNK_PAGES / CHUNK_WRITTEN;
+
+const THICK_PAGES: u64 = 400;
+
+/// A pool whose metadata is full of what snapshots do not share, and the writes to it until then.
+fn full_metadata(bug: Option<&str>) -> Shelf {
+    let mut shelf = Shelf::new(2);
+    for (name, media) in &mut shelf.media {
+        *media = crate::common::media(name, 384 << 20);
+    }
+    // Zones and segments take little of the metadata, so maps take most of it.
+    let spec = PoolSpec {
+        journal_bytes: Some(1 << 20),
+        zone_bytes: Some(16 << 20),
+        ..many(100)
+    };
+    let made = shelf.create(spec, async |pool| {
+        let world = pool.world().clone();
+        world.plant(bug);
+        let bytes = (DENSE_CHUNKS * CHUNK_PAGES * PAGE) as u64;
+        let dense = pool.create_volume(thin("dense", bytes)).await.unwrap();
+        for page in 0..DENSE_CHUNKS * CHUNK_WRITTEN {
+            let page = page * CHUNK_STEP;
+            let data = content(&world, 1, 4096);
+            let at = VolumeOffset((page * PAGE) as u64);
+            dense.write(at, data).await.unwrap();
+        }
+        pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
+        let promised = thick("thick", THICK_PAGES * PAGE as u64);
+        pool.create_volume(promised).await.unwrap();
+        let (written, refused) = fill_metadata(&pool).await;
+        assert_eq!(refused, IoErrorKind::PoolFull, "after {written} pages");
+        let info = pool.info();
+        let free = (info.capacity_bytes - info.mapped_bytes) / PAGE as u64;
+        assert!(
+            bug.is_some() || free > 2 * THICK_PAGES,
+            "{free}: the drives have room"
+        );
+        assert!(bug.is_some() || pool.map_refusals() > 1);
+        // What is promised has room all the same, page for page.
+        let thick = pool.volume("thick").unwrap();
+        for page in (0..THICK_PAGES).rev().step_by(2) {
+            let at = VolumeOffset(page * PAGE as u64);
+            thick.write(at, content(&world, page, 4096)).await.unwrap();
+        }
+        // A checkpoint of all that.
+        pool.close().await.unwrap();
+    });
+    made.unwrap();
+    shelf
+}
+
+#[test]
+fn new_pages_find_room_in_metadata_that_snapshots_have_filled_or_are_refused() {
+    let shelf = full_metadata(None);
+    shelf.open(async |pool| {
+        let s0 = tag_at(&pool, "s0", CHUNK_STEP * PAGE).await;
+        assert!(s0 == bytes(1, 4096));
+        let sparse = pool.volume("sparse").unwrap();
+        let world = pool.world().clone();
+        let mut far = VolumeOffset(1 << 39);
+        let refused = loop {
+            match sparse.write(far, content(&world, 5, 4096)).await {
+                Ok(()) => far.0 += 3 * PAGE as u64,
+                Err(error) => break error,
+            }
+        };
+        assert!(refused.context.contains("the metadata"), "{refused}");
+        pool.delete_volume("s0").await.unwrap();
+        pool.delete_volume("s1").await.unwrap();
+        sparse.write(far, content(&world, 5, 4096)).await.unwrap();
+    });
+}
+
+#[test]
+#[should_panic(expected = "a checkpoint overflows its slot")]
+fn new_pages_that_nobody_counts_overflow_the_metadata() {
+    full_metadata(Some("new pages without room in the metadata"));
+}

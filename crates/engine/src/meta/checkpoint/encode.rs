@@ -1,11 +1,9 @@
 //! The encoder of a checkpoint, a segment at a time.
 
-use super::{
-    HEADER_BYTES, HEADER_CRC_OFFSET, MAGIC, ROOM_MIN, SEGMENT_HEAD_BYTES, TABLE_HEAD_BYTES,
-};
+use super::{HEADER_BYTES, HEADER_CRC_OFFSET, MAGIC, ROOM_MIN, SEGMENT_HEAD_BYTES};
 use crate::codec::Writer;
 use crate::meta::page_map::{CHUNK, Chunk, TABLE as TABLE_CHUNKS, Table, Tree, UNMAPPED, next_run};
-use crate::meta::record::{MAP_BYTES, SHARED, SHARED_ELSEWHERE, TABLE};
+use crate::meta::record::{MAP_BYTES, SHARED, SHARED_ELSEWHERE, TABLE, TABLE_HEAD_BYTES};
 use crate::meta::{Backings, InFlight, Part, Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, PhysPage, Uuid, crc32c};
@@ -253,7 +251,8 @@ impl Cursor {
     }
 
     fn table_of(&self, index: usize, shared: &mut Shared) -> Option<VolumeId> {
-        let table = self.map.shared_table(index)?;
+        // Its owners may be fewer by now than when the checkpoint was begun.
+        let table = self.map.once_shared_table(index)?;
         let known = shared
             .tables
             .entry(Rc::as_ptr(table))
@@ -263,10 +262,7 @@ impl Cursor {
 
     /// Where the chunk was before, if anywhere: of which volume, which chunk of it.
     fn chunk_of(&self, index: usize, shared: &mut Shared) -> Option<(VolumeId, usize)> {
-        let chunk = self
-            .map
-            .chunk(index)
-            .filter(|_| self.map.is_shared(index))?;
+        let chunk = self.map.chunk(index).filter(|chunk| chunk.was_shared())?;
         let known = shared
             .chunks
             .entry(Rc::as_ptr(chunk))

@@ -87,24 +87,19 @@ impl PageMap {
         freed: &mut Vec<PhysPage>,
     ) {
         let (index, from) = (first.0 as usize / CHUNK, first.0 as usize % CHUNK);
-        let entries = &mut self.tree.entries_mut(index, refs)[from..from + pages.len()];
-        let mut before = Vec::new();
-        for (entry, &page) in entries.iter_mut().zip(pages) {
-            if *entry == page {
-                continue;
+        let (mut before, mut new) = (Vec::new(), Vec::new());
+        self.change(index, refs, |entries| {
+            for (entry, &page) in entries[from..].iter_mut().zip(pages) {
+                if *entry == page {
+                    continue;
+                }
+                let mapped = |entry| (entry != UNMAPPED).then_some(PhysPage(u64::from(entry)));
+                new.extend(mapped(page));
+                before.extend(mapped(*entry));
+                *entry = page;
             }
-            if page != UNMAPPED {
-                refs.add(PhysPage(u64::from(page)));
-                refs.owned.pages += 1;
-                self.mapped += 1;
-            }
-            if *entry != UNMAPPED {
-                before.push(PhysPage(u64::from(*entry)));
-            }
-            *entry = page;
-        }
-        refs.owned.pages -= before.len() as u64;
-        self.mapped -= before.len() as u64;
+        });
+        new.into_iter().for_each(|page| refs.add(page));
         freed.extend(before.into_iter().filter(|page| refs.take(*page)));
     }
 

@@ -18,12 +18,22 @@ mod tree;
 pub use copy::{TakenPart, parts_of_copy};
 pub use tree::{Chunk, Entries, TABLE, Table, Tree};
 
+use super::record::{MAP_BYTES, TABLE_HEAD_BYTES};
 use super::refs::Refs;
 use base::{PageIndex, PhysPage};
 use std::ops::Deref;
 
 /// Pages of a chunk.
 pub const CHUNK: usize = 256;
+/// Bytes of a table of a whole chunk in a checkpoint.
+pub const CHUNK_BYTES_MAX: usize = TABLE_HEAD_BYTES + 4 * CHUNK;
+
+/// The most bytes of a checkpoint that a chunk with this many pages takes: as runs of pages or as a
+/// table, whichever is shorter.
+pub fn chunk_bytes(pages: usize) -> u64 {
+    (pages * MAP_BYTES).min(CHUNK_BYTES_MAX) as u64
+}
+
 /// The entry of a page that is not mapped.
 pub const UNMAPPED: u32 = u32::MAX;
 
@@ -80,15 +90,14 @@ impl PageMap {
             }
         }
         for (chunk, from, len, done) in parts() {
-            let entries = &mut self.tree.entries_mut(chunk, refs)[from..from + len];
             // Below the limit of the format, as was checked.
             let first = (run.phys.0 + done as u64) as u32;
-            for (entry, phys) in entries.iter_mut().zip(first..) {
-                *entry = phys;
-            }
+            self.change(chunk, refs, |entries| {
+                for (entry, phys) in entries[from..from + len].iter_mut().zip(first..) {
+                    *entry = phys;
+                }
+            });
         }
-        self.mapped += run.count;
-        refs.owned.pages += run.count;
         Ok(())
     }
 
@@ -114,16 +123,14 @@ impl PageMap {
         }
         let mut rest = places.clone();
         for (chunk, from, len, _) in parts(first, places.len()) {
-            let mut mapped = 0;
-            let entries = &mut self.tree.entries_mut(chunk, refs)[from..from + len];
-            for (entry, place) in entries.iter_mut().zip(rest.by_ref().take(len)) {
-                if place != UNMAPPED {
-                    *entry = place;
-                    mapped += 1;
+            let places = rest.by_ref().take(len);
+            self.change(chunk, refs, |entries| {
+                for (entry, place) in entries[from..from + len].iter_mut().zip(places) {
+                    if place != UNMAPPED {
+                        *entry = place;
+                    }
                 }
-            }
-            self.mapped += mapped;
-            refs.owned.pages += mapped;
+            });
         }
         Ok(())
     }
@@ -164,23 +171,35 @@ impl PageMap {
                 continue;
             }
             let mut removed = Vec::new();
-            for entry in &mut self.tree.entries_mut(chunk, refs)[from..from + len] {
-                if *entry != UNMAPPED {
-                    removed.push(PhysPage(u64::from(*entry)));
-                    *entry = UNMAPPED;
+            self.change(chunk, refs, |entries| {
+                for entry in &mut entries[from..from + len] {
+                    if *entry != UNMAPPED {
+                        removed.push(PhysPage(u64::from(*entry)));
+                        *entry = UNMAPPED;
+                    }
                 }
-            }
-            self.mapped -= removed.len() as u64;
-            refs.owned.pages -= removed.len() as u64;
+            });
             freed.extend(removed.into_iter().filter(|page| refs.take(*page)));
-            self.tree.drop_empty(chunk, refs);
+            self.tree.drop_empty(chunk);
         }
     }
 
+    /// Changes the entries of a chunk, and counts the pages that it has.
+    fn change(&mut self, index: usize, refs: &mut Refs, change: impl FnOnce(&mut Entries)) {
+        let mapped = |entries: &Entries| entries.iter().filter(|&&e| e != UNMAPPED).count();
+        let entries = self.tree.entries_mut(index, refs);
+        let before = mapped(entries);
+        change(entries);
+        let after = mapped(entries);
+        refs.owned
+            .resize_chunk(chunk_bytes(before), chunk_bytes(after));
+        self.mapped = self.mapped + after as u64 - before as u64;
+    }
+
     /// A map of the same pages, for another volume.
-    pub fn share(&self) -> PageMap {
+    pub fn share(&self, refs: &mut Refs) -> PageMap {
         PageMap {
-            tree: self.tree.share(),
+            tree: self.tree.share(refs),
             mapped: self.mapped,
         }
     }
@@ -195,10 +214,9 @@ impl PageMap {
         refs: &mut Refs,
     ) -> bool {
         let shared = self.tree.share_chunks(&from.tree, first, end, refs);
-        let mapped = |entries: &Entries| entries.iter().filter(|&&e| e != UNMAPPED).count() as u64;
         let mut next = first;
         while let Some((index, chunk)) = from.chunk_from(next).filter(|(index, _)| *index < end) {
-            self.mapped += mapped(chunk.entries());
+            self.mapped += chunk.pages().count() as u64;
             next = index + 1;
         }
         shared
@@ -222,6 +240,16 @@ impl PageMap {
         let chunks = first / CHUNK..end.div_ceil(CHUNK);
         let chunks = chunks.start..chunks.end.min(self.tree.chunks_end());
         chunks.filter(|chunk| self.is_shared(*chunk)).count() as u64
+    }
+
+    /// Pages of `count` from `first` on that are not mapped.
+    pub fn unmapped(&self, first: PageIndex, count: u64) -> u64 {
+        let holes = parts(first, count as usize).map(|(chunk, from, len, _)| {
+            self.part(chunk, from, len).map_or(len, |part| {
+                part.iter().filter(|&&entry| entry == UNMAPPED).count()
+            })
+        });
+        holes.sum::<usize>() as u64
     }
 
     /// Where `page` lies, and whether others have it there, too.

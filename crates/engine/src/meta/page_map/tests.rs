@@ -189,7 +189,7 @@ impl Model {
                 model.retain(|at, _| *at < page);
             }
             0 if maps < 8 => {
-                let shared = (map.share(), model.clone());
+                let shared = (map.share(refs), model.clone());
                 self.maps.push(shared);
             }
             1 if maps > 1 => {
@@ -256,10 +256,15 @@ impl Model {
     fn check(&mut self, freed: Vec<PhysPage>) {
         let mut holders: BTreeMap<u64, u64> = BTreeMap::new();
         let mut chunks: BTreeMap<*const Chunk, u64> = BTreeMap::new();
-        let mut tables: BTreeMap<*const Table, u64> = BTreeMap::new();
+        let mut tables: BTreeSet<*const Table> = BTreeSet::new();
+        let (mut owned, mut places) = (Owned::default(), 0);
         for (map, model) in &self.maps {
-            let places = |table: &Rc<Table>| (Rc::as_ptr(table), table.places());
-            tables.extend(map.tables().map(places));
+            for table in map.tables() {
+                match tables.insert(Rc::as_ptr(table)) {
+                    true => places += table.places(),
+                    false => owned.sharers += 1,
+                }
+            }
             assert!(
                 map.iter()
                     .map(|(page, phys)| (page.0, phys.0))
@@ -278,11 +283,9 @@ impl Model {
                 }
             }
         }
-        let owned = Owned {
-            chunks: chunks.len() as u64,
-            pages: chunks.values().sum(),
-            places: tables.values().sum(),
-        };
+        owned.sharers += places - chunks.len() as u64;
+        let pages = chunks.values().map(|pages| *pages as usize);
+        owned.chunk_bytes = pages.map(chunk_bytes).sum();
         assert_eq!(self.refs.owned, owned);
         for (reader, model) in &self.readers {
             let seen = |page: &u64| reader.get(PageIndex(*page)).map(|phys| phys.0);

@@ -6,7 +6,7 @@
 //! - **Readers** ([`Tree`]s that were cloned: a checkpoint on its way) keep what was
 //!   there alive, and hold no pages.
 
-use super::{CHUNK, MapRun, UNMAPPED, runs_of};
+use super::{CHUNK, MapRun, UNMAPPED, chunk_bytes, runs_of};
 use crate::meta::refs::Refs;
 use base::{PageIndex, PhysPage};
 use std::cell::Cell;
@@ -18,19 +18,26 @@ pub const TABLE: usize = 512;
 /// Where the pages of a chunk lie.
 pub type Entries = [u32; CHUNK];
 
+/// Who owns a chunk, or a table: tables that are owned have chunks, maps of volumes have tables.
+#[derive(Debug)]
+struct Owners {
+    now: Cell<u32>,
+    /// There were several at some time. A reader that finds what several had at its moment needs
+    /// this: by the time that it looks, some may be gone.
+    were_several: Cell<bool>,
+}
+
 /// A run of pages of a map.
 #[derive(Debug)]
 pub struct Chunk {
-    /// Tables that have it and are owned.
-    owners: Cell<u32>,
+    owners: Owners,
     entries: Entries,
 }
 
 /// A run of chunks of a map.
 #[derive(Debug)]
 pub struct Table {
-    /// Maps of volumes that have it.
-    owners: Cell<u32>,
+    owners: Owners,
     chunks: [Option<Rc<Chunk>>; TABLE],
 }
 
@@ -40,7 +47,42 @@ pub struct Tree {
     tables: Vec<Option<Rc<Table>>>,
 }
 
+impl Owners {
+    fn one() -> Self {
+        Owners {
+            now: Cell::new(1),
+            were_several: Cell::new(false),
+        }
+    }
+
+    fn are_several(&self) -> bool {
+        self.now.get() > 1
+    }
+
+    /// Another one, who is one of the sharers.
+    fn add(&self, refs: &mut Refs) {
+        self.now.set(self.now.get() + 1);
+        self.were_several.set(true);
+        refs.owned.sharers += 1;
+    }
+
+    /// One of them has it no more; whether that was the last.
+    fn take(&self, refs: &mut Refs) -> bool {
+        self.now.set(self.now.get() - 1);
+        if self.now.get() == 0 {
+            return true;
+        }
+        refs.owned.sharers -= 1;
+        false
+    }
+}
+
 impl Chunk {
+    fn new(entries: Entries) -> Rc<Self> {
+        let owners = Owners::one();
+        Rc::new(Chunk { owners, entries })
+    }
+
     /// Where its pages lie.
     pub fn entries(&self) -> &Entries {
         &self.entries
@@ -52,17 +94,25 @@ impl Chunk {
         mapped.map(|&entry| PhysPage(u64::from(entry)))
     }
 
+    /// What it takes of a checkpoint at most.
+    fn bytes(&self) -> u64 {
+        chunk_bytes(self.pages().count())
+    }
+
     /// Tables that have it and are owned.
     pub fn owners(&self) -> u32 {
-        self.owners.get()
+        self.owners.now.get()
+    }
+
+    /// Whether several owners had it at some time.
+    pub fn was_shared(&self) -> bool {
+        self.owners.were_several.get()
     }
 
     /// One of its owners has it no more.
     fn let_go(&self, refs: &mut Refs, freed: &mut Vec<PhysPage>) {
-        self.owners.set(self.owners.get() - 1);
-        if self.owners.get() == 0 {
-            refs.owned.chunks -= 1;
-            refs.owned.pages -= self.pages().count() as u64;
+        if self.owners.take(refs) {
+            refs.owned.resize_chunk(self.bytes(), 0);
             freed.extend(self.pages().filter(|page| refs.take(*page)));
         }
     }
@@ -71,7 +121,7 @@ impl Chunk {
 impl Table {
     fn new() -> Rc<Self> {
         Rc::new(Table {
-            owners: Cell::new(1),
+            owners: Owners::one(),
             chunks: [const { None }; TABLE],
         })
     }
@@ -83,17 +133,13 @@ impl Table {
 
     /// For an owner of its own, who is one of those that it has now.
     fn copy(self: &Rc<Self>, refs: &mut Refs) -> Rc<Self> {
-        let is_shared = self.owners.get() > 1;
-        if is_shared {
-            refs.owned.places += self.places();
-            for chunk in self.chunks.iter().flatten() {
-                chunk.owners.set(chunk.owners.get() + 1);
-            }
-        }
         // Else only readers keep the old one.
-        self.owners.set(self.owners.get() - 1);
+        if !self.owners.take(refs) {
+            let chunks = self.chunks.iter().flatten();
+            chunks.for_each(|chunk| chunk.owners.add(refs));
+        }
         Rc::new(Table {
-            owners: Cell::new(1),
+            owners: Owners::one(),
             chunks: self.chunks.clone(),
         })
     }
@@ -118,13 +164,19 @@ impl Tree {
             return false;
         };
         let chunk = table.chunks[index % TABLE].as_ref();
-        table.owners.get() > 1 || chunk.is_some_and(|chunk| chunk.owners.get() > 1)
+        table.owners.are_several() || chunk.is_some_and(|chunk| chunk.owners.are_several())
     }
 
     /// The table that chunk `index` is in, if it is there and several owners have it.
     pub fn shared_table(&self, index: usize) -> Option<&Rc<Table>> {
         let table = self.tables.get(index / TABLE)?.as_ref()?;
-        (table.owners.get() > 1).then_some(table)
+        table.owners.are_several().then_some(table)
+    }
+
+    /// The same, if several owners had it at some time.
+    pub fn once_shared_table(&self, index: usize) -> Option<&Rc<Table>> {
+        let table = self.tables.get(index / TABLE)?.as_ref()?;
+        table.owners.were_several.get().then_some(table)
     }
 
     /// The tables that there are, in the order of pages.
@@ -169,10 +221,8 @@ impl Tree {
     }
 
     /// Another owner's: all is shared from now on.
-    pub(super) fn share(&self) -> Tree {
-        for table in self.tables.iter().flatten() {
-            table.owners.set(table.owners.get() + 1);
-        }
+    pub(super) fn share(&self, refs: &mut Refs) -> Tree {
+        self.tables().for_each(|table| table.owners.add(refs));
         self.clone()
     }
 
@@ -183,7 +233,7 @@ impl Tree {
             self.tables.resize(index / TABLE + 1, None);
         }
         let table = self.tables[index / TABLE].get_or_insert_with(Table::new);
-        if table.owners.get() > 1 || Rc::strong_count(table) > 1 {
+        if table.owners.are_several() || Rc::strong_count(table) > 1 {
             *table = table.copy(refs);
         }
         match Rc::get_mut(table) {
@@ -205,10 +255,9 @@ impl Tree {
             return;
         }
         let place = &mut self.table_mut(index, refs).chunks[index % TABLE];
-        chunk.owners.set(chunk.owners.get() + 1);
-        match place.replace(Rc::clone(chunk)) {
-            None => refs.owned.places += 1,
-            Some(before) => before.let_go(refs, freed),
+        chunk.owners.add(refs);
+        if let Some(before) = place.replace(Rc::clone(chunk)) {
+            before.let_go(refs, freed);
         }
     }
 
@@ -237,27 +286,15 @@ impl Tree {
     /// somebody else has them, too.
     pub(super) fn entries_mut(&mut self, index: usize, refs: &mut Refs) -> &mut Entries {
         let table = self.table_mut(index, refs);
-        let chunk = table.chunks[index % TABLE].get_or_insert_with(|| {
-            refs.owned.chunks += 1;
-            refs.owned.places += 1;
-            Rc::new(Chunk {
-                owners: Cell::new(1),
-                entries: [UNMAPPED; CHUNK],
-            })
-        });
-        if chunk.owners.get() > 1 {
-            refs.owned.chunks += 1;
-            for page in chunk.pages() {
-                refs.owned.pages += 1;
-                refs.add(page);
+        let chunk =
+            table.chunks[index % TABLE].get_or_insert_with(|| Chunk::new([UNMAPPED; CHUNK]));
+        if chunk.owners.are_several() || Rc::strong_count(chunk) > 1 {
+            // Else only readers keep the old one.
+            if !chunk.owners.take(refs) {
+                refs.owned.resize_chunk(0, chunk.bytes());
+                chunk.pages().for_each(|page| refs.add(page));
             }
-        }
-        if chunk.owners.get() > 1 || Rc::strong_count(chunk) > 1 {
-            chunk.owners.set(chunk.owners.get() - 1);
-            *chunk = Rc::new(Chunk {
-                owners: Cell::new(1),
-                entries: chunk.entries,
-            });
+            *chunk = Chunk::new(chunk.entries);
         }
         match Rc::get_mut(chunk) {
             Some(chunk) => &mut chunk.entries,
@@ -266,15 +303,13 @@ impl Tree {
     }
 
     /// Takes a chunk away that has nothing, and that `entries_mut` gave last.
-    pub(super) fn drop_empty(&mut self, index: usize, refs: &mut Refs) {
+    pub(super) fn drop_empty(&mut self, index: usize) {
         if let Some(Some(table)) = self.tables.get_mut(index / TABLE)
             && let Some(table) = Rc::get_mut(table)
             && let Some(chunk) = &table.chunks[index % TABLE]
             && chunk.pages().next().is_none()
         {
             table.chunks[index % TABLE] = None;
-            refs.owned.chunks -= 1;
-            refs.owned.places -= 1;
         }
     }
 
@@ -299,7 +334,7 @@ impl Tree {
             let own = &mut self.tables[index / TABLE];
             let stop = ((index / TABLE + 1) * TABLE).min(end);
             if own.is_none() && stop - index == TABLE {
-                theirs.owners.set(theirs.owners.get() + 1);
+                theirs.owners.add(refs);
                 *own = Some(Rc::clone(theirs));
                 index = stop;
                 continue;
@@ -314,8 +349,7 @@ impl Tree {
                 if table.chunks[at].is_some() {
                     return false;
                 }
-                chunk.owners.set(chunk.owners.get() + 1);
-                refs.owned.places += 1;
+                chunk.owners.add(refs);
                 table.chunks[at] = Some(Rc::clone(chunk));
             }
             index = stop;
@@ -330,11 +364,9 @@ impl Tree {
             return false;
         };
         let Some(table) = table else { return true };
-        table.owners.set(table.owners.get() - 1);
-        if table.owners.get() > 0 {
+        if !table.owners.take(refs) {
             return true;
         }
-        refs.owned.places -= table.places();
         for chunk in table.chunks.iter().flatten() {
             chunk.let_go(refs, freed);
         }

@@ -129,16 +129,18 @@ impl<L: InFlight> State<L> {
 
     fn share(&mut self, id: VolumeId, from: VolumeId) -> Result<(), String> {
         let from = Rc::clone(self.known(from)?);
-        let core = self.known(id)?;
+        let core = Rc::clone(self.known(id)?);
         if core.map.borrow().mapped() > 0 {
             return Err(format!("volume id {} has pages, and would share", id.0));
         }
-        core.map.replace(from.map.borrow().share());
+        let mut empty = core.map.replace(from.map.borrow().share(&mut self.refs));
+        while empty.give_up_some(&mut self.refs, &mut self.freed) {}
         Ok(())
     }
 
     fn restore(&mut self, id: VolumeId, from: VolumeId) -> Result<(), String> {
-        let theirs = self.known(from)?.map.borrow().share();
+        let theirs = Rc::clone(self.known(from)?);
+        let theirs = theirs.map.borrow().share(&mut self.refs);
         let before = self.known(id)?.map.replace(theirs);
         self.give_up(before);
         Ok(())

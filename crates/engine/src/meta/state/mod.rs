@@ -120,8 +120,6 @@ pub struct State<L = ()> {
     pub refs: Refs,
     /// Pages that have part of their content in another.
     pub backings: Backings,
-    /// Tables of the maps of all volumes, those that several have once for each.
-    pub tables: u64,
     /// Holders are counted: the pool is open, and nothing is replayed any more. Until then
     /// nobody knows who is the last to let go of a page.
     counted: bool,
@@ -169,7 +167,7 @@ impl<L: InFlight> State<L> {
         };
         let before = wanted(self);
         let freed = self.freed.len();
-        self.counting_tables(id, |state| state.make(record))?;
+        self.make(record)?;
         self.let_go_of_backings(freed);
         let after = wanted(self);
         self.promises.change(before, after, record.promises());
@@ -270,11 +268,8 @@ impl<L: InFlight> State<L> {
         places: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(), String> {
         let core = Rc::clone(self.known(id)?);
-        let mapped = self.counting_tables(Some(id), |state| {
-            core.map
-                .borrow_mut()
-                .insert_table(first, places, &mut state.refs)
-        });
+        let mut map = core.map.borrow_mut();
+        let mapped = map.insert_table(first, places, &mut self.refs);
         mapped.map_err(|page| mapped_twice(id, page))
     }
 
@@ -299,11 +294,8 @@ impl<L: InFlight> State<L> {
         if core.id == from.id {
             return Err(twice());
         }
-        let shared = self.counting_tables(Some(id), |state| {
-            core.map
-                .borrow_mut()
-                .share_chunks(&from.map.borrow(), first, end, &mut state.refs)
-        });
+        let mut map = core.map.borrow_mut();
+        let shared = map.share_chunks(&from.map.borrow(), first, end, &mut self.refs);
         shared.then_some(()).ok_or_else(twice)
     }
 
@@ -360,23 +352,6 @@ impl<L: InFlight> State<L> {
             let rebuilt = |&zone| Part::Record(Record::Rebuilt { member, zone });
             parts.extend(zones.iter().map(rebuilt));
         }
-    }
-
-    /// Does what may give a volume's map other tables than it has, and counts them.
-    pub(super) fn counting_tables<T>(
-        &mut self,
-        id: Option<VolumeId>,
-        change: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        let before = self.tables_of(id);
-        let outcome = change(self);
-        self.tables = self.tables - before + self.tables_of(id);
-        outcome
-    }
-
-    fn tables_of(&self, id: Option<VolumeId>) -> u64 {
-        let core = id.and_then(|id| self.volumes.get(&id));
-        core.map_or(0, |core| core.map.borrow().tables().count() as u64)
     }
 
     pub(super) fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore<L>>, String> {
