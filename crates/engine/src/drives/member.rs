@@ -1,7 +1,7 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
 use super::SPARE_GROUP;
-use super::log_priority::LogPriority;
+use super::overdue::{Class, Command, Overdue};
 use super::succession::Successor;
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
@@ -83,7 +83,7 @@ pub struct Member<W: World> {
     /// A spare that another drive is copied to, whose group and place these are.
     succeeds: Cell<bool>,
     vitals: Vitals,
-    log_priority: LogPriority,
+    overdue: Overdue,
     flushing: GroupCommit<Result<(), DriveError>>,
     /// Since when it is suspect, as was noted.
     suspect_since: Cell<Option<Time>>,
@@ -129,7 +129,7 @@ impl<W: World> Member<W> {
             successor: RefCell::default(),
             succeeds: Cell::new(entry.succeeds.is_some()),
             vitals: Vitals::default(),
-            log_priority: LogPriority::default(),
+            overdue: Overdue::default(),
             flushing: GroupCommit::default(),
             suspect_since: Cell::new(None),
             copied_at: Cell::new(None),
@@ -439,7 +439,10 @@ impl<W: World> Member<W> {
             Ok(drive) => drive,
             Err(error) => return Some(Err(error)),
         };
-        let reading = pin!(drive.read(at, buf));
+        let reading = pin!(async {
+            let _command = self.begins(&drive);
+            drive.read(at, buf).await
+        });
         let run = self.run((Kind::Read, patience), reading, |(_, r)| r.is_err());
         let read = match run.await {
             Outcome::Done((buf, outcome)) => outcome.map(|()| buf),
@@ -510,7 +513,7 @@ impl<W: World> Member<W> {
     /// # Errors
     /// As of [`Member::write_durably`].
     pub async fn write_log(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        let write = self.log_priority.begin_log(self.world.now());
+        let write = self.overdue.begin(Class::Log, self.world.now());
         let written = self.write_durably(at, data).await;
         let bug = "others make way for a write of the log that has ended";
         if self.world.planted(bug) {
@@ -519,13 +522,20 @@ impl<W: World> Member<W> {
         written
     }
 
-    /// Waits while a write of the logs has waited for too long on this disk.
-    async fn make_way_for_logs(&self) {
+    /// Waits while a command is overdue on this disk.
+    async fn make_way_for_overdue(&self) {
         let sleep = async |time| self.world.sleep(time).await;
-        let made = self.log_priority.make_way(|| self.world.now(), sleep);
+        let made = self.overdue.make_way(|| self.world.now(), sleep);
         if !made.await.is_zero() {
-            self.world.reached("write in place makes way for the log");
+            self.world
+                .reached("write in place makes way for another command");
         }
+    }
+
+    /// A command that is no write of the logs begins; on a disk others make way for it if it is overdue.
+    fn begins(&self, drive: &View<W::Drive>) -> Option<Command<'_>> {
+        let begin = || self.overdue.begin(Class::Other, self.world.now());
+        drive.geometry().rotational.then(begin)
     }
 
     async fn write_durably_here(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
@@ -559,10 +569,11 @@ impl<W: World> Member<W> {
         let drive = self.drive(operation)?;
         let held = Cell::new(None);
         let writing = pin!(async {
-            if drive.geometry().rotational && self.log_priority.is_wanted(self.world.now()) {
-                Box::pin(self.make_way_for_logs()).await;
+            if drive.geometry().rotational && self.overdue.is_any(self.world.now()) {
+                Box::pin(self.make_way_for_overdue()).await;
                 held.set(Some(self.world.now()));
             }
+            let _command = self.begins(&drive);
             drive.write(at, data).await
         });
         let (kind, now) = ((Kind::Write, Patience::Waits), || self.world.now());

@@ -47,11 +47,21 @@ pub const SUMS_ON_THEIR_WAY_ITEM: u8 = 5;
 /// Beyond one in so many parts of the log that records take, blocks are written.
 const LOG_PARTS: u64 = 16;
 
-/// Beyond one in so many parts of it, the logs wait for that.
-const LOG_PARTS_MOST: u64 = 10;
+/// From there to one in so many parts of it, fewer and fewer stripes go in place beside that.
+const LOG_PARTS_SLOW: u64 = 11;
 
-/// The log keeps one in so many parts of itself for records that are due.
-const RESERVE_PARTS: u64 = 32;
+/// Beyond one in so many parts of it, the logs wait for that.
+const LOG_PARTS_MOST: u64 = 9;
+
+/// The log keeps one in so many parts of itself for records that are due: more than all records take,
+/// so those at its tail can be made anew when it is full.
+const RESERVE_PARTS: u64 = 8;
+
+/// Records that are made anew leave one in so many parts of the log to those of new changes.
+const LEFT_TO_CHANGES_PARTS: u64 = 32;
+
+/// Records that are made anew at the same time take one in so many parts of the log, about.
+const MADE_ANEW_PARTS: u64 = 64;
 
 /// Records that lie in the first of so many parts of the log, from its tail on, are made anew.
 const TAIL_PARTS: u64 = 8;
@@ -64,6 +74,9 @@ const ENTRY_PARTS: u64 = 512;
 
 /// A log with less room than this keeps no records: an entry would hardly have a place.
 const LOG_BYTES_MIN: u64 = 24 * BLOCK;
+
+/// Steps between a whole window and none.
+const SHARES: u64 = 256;
 
 /// Blocks that are written together, for each drive of the pool: about half a second of a disk.
 const PART_PER_DRIVE: usize = 32;
@@ -212,6 +225,12 @@ impl Records {
         let mut by_stamp = self.by_stamp.borrow_mut();
         by_stamp.front().filter(|(at, _)| *at < stamp)?;
         by_stamp.pop_front()
+    }
+
+    /// Whether the oldest entry has a stamp lower than `stamp`.
+    fn begin_before(&self, stamp: u64) -> bool {
+        let by_stamp = self.by_stamp.borrow();
+        by_stamp.front().is_some_and(|(oldest, _)| *oldest < stamp)
     }
 
     /// Forgets entries that are not in the log any more.
@@ -374,33 +393,45 @@ impl<W: World> Integrity<W> {
         let changed = self.dirty.take_unrecorded();
         let of_changed: Vec<_> = changed.iter().filter_map(|c| self.record_of(c)).collect();
         let made: FxHashSet<u64> = of_changed.iter().map(SumRecord::key).collect();
+        let keeps_very_tail = self.keeps_very_tail(log);
         let of_older = match wants_room {
             true => self.made_anew(log, &made),
             false => Vec::new(),
         };
-        let both = join(self.put_down(log, of_changed), self.put_down(log, of_older));
+        let leaves_bytes = log.capacity_bytes() / LEFT_TO_CHANGES_PARTS;
+        let both = join(
+            self.put_down(log, of_changed, 0),
+            self.put_down(log, of_older, leaves_bytes),
+        );
         let (changed, older) = both.await;
         let (changed, older) = (changed?, older?);
         self.write_instead(&changed.without_room).await?;
         let older_keys = &older.without_room;
-        let (now, later) = older_keys.split_at(older_keys.len().min(self.part_blocks()));
+        // The blocks are written where nothing else would make room. That takes long, and the log does
+        // not move meanwhile.
+        let most = match keeps_very_tail {
+            true => self.part_blocks(),
+            false => 0,
+        };
+        let (now, later) = older_keys.split_at(older_keys.len().min(most));
         later.iter().for_each(|key| self.note_again(*key));
         self.write_instead(now).await?;
         Ok(changed.bytes + older.bytes)
     }
 
-    /// Puts records down in that log, all of them or none.
+    /// Puts records down in that log, all of them or none; of its room they leave so many bytes.
     async fn put_down(
         &self,
         log: &Rc<Ring<W>>,
         records: Vec<SumRecord>,
+        leaves_bytes: u64,
     ) -> Result<PutDown, RecordError> {
         if records.is_empty() {
             return Ok(PutDown::default());
         }
         let Entries { keys, entries } = entries_of(records, log.capacity_bytes());
         let bytes = entries.iter().map(|entry| entry.head.len()).sum();
-        let Some(appended) = log.append_with_reserve(entries).await else {
+        let Some(appended) = log.append_with_reserve(entries, leaves_bytes).await else {
             self.world.reached("log without room for records of sums");
             return Ok(PutDown {
                 bytes: 0,
@@ -436,20 +467,19 @@ impl<W: World> Integrity<W> {
 
     /// Whether records that could be made anew keep the log's tail from moving.
     pub fn keeps_tail(&self, log: &Ring<W>) -> bool {
-        let oldest = self
-            .records
-            .by_stamp
-            .borrow()
-            .front()
-            .map(|(stamp, _)| *stamp);
         let behind = log.stamp_behind_tail(log.capacity_bytes() / TAIL_PARTS);
-        self.keeps_records() && oldest.is_some_and(|stamp| stamp < behind)
+        self.keeps_records() && self.records.begin_before(behind)
+    }
+
+    /// Whether one of them is the oldest that the log holds, as far as the records know.
+    fn keeps_very_tail(&self, log: &Ring<W>) -> bool {
+        self.records.begin_before(log.stamp_behind_tail(1))
     }
 
     /// Records in the place of those that lie at the log's tail, but for the blocks of which some are
-    /// `made`: as many as half of what the log keeps for them takes.
+    /// `made`: as many as take [`MADE_ANEW_PARTS`] of the log.
     fn made_anew(&self, log: &Ring<W>, made: &FxHashSet<u64>) -> Vec<SumRecord> {
-        let most_bytes = log.capacity_bytes() / RESERVE_PARTS / 2;
+        let most_bytes = log.capacity_bytes() / MADE_ANEW_PARTS;
         let up_to = log.stamp_behind_tail(log.capacity_bytes() / TAIL_PARTS);
         let (mut records, mut bytes) = (Vec::new(), 0);
         while bytes < most_bytes
@@ -578,6 +608,28 @@ impl<W: World> Integrity<W> {
     pub fn wants_part(&self, log: &Ring<W>) -> bool {
         self.keeps_records()
             && (self.recorded_bytes() * LOG_PARTS > log.capacity_bytes() || self.wants_flush())
+    }
+
+    /// How many stripes may be on their way in place, of all that otherwise might: fewer the more room
+    /// records take beyond what has blocks written, and the more of the RAM is dirty.
+    pub fn window_share(&self, log: &Ring<W>) -> (u64, u64) {
+        if !self.keeps_records() {
+            return (SHARES, SHARES);
+        }
+        let (capacity, budget) = (log.capacity_bytes(), self.budget_blocks.get() as u64);
+        let share_of = |used: u64, (from, to): (u64, u64)| {
+            let over = used.clamp(from, to) - from;
+            over * SHARES / (to - from).max(1)
+        };
+        let of_log = share_of(
+            self.recorded_bytes(),
+            (capacity / LOG_PARTS, capacity / LOG_PARTS_SLOW),
+        );
+        let of_ram = share_of(
+            self.dirty.blocks() as u64,
+            (budget / 2, budget / 2 + budget / 4),
+        );
+        (SHARES - of_log.max(of_ram), SHARES)
     }
 
     /// Whether they take more than they may.

@@ -42,14 +42,15 @@ impl<W: World> Ring<W> {
         told(outcome).await
     }
 
-    /// Appends entries before all that wait, where there is room for them now, the reserve
-    /// included. `None` where there is not, and nothing is appended.
+    /// Appends entries before all that wait, where there is room for them now, the reserve but for
+    /// `leaves_bytes` included. `None` where there is not, and nothing is appended.
     ///
     /// # Errors
     /// `Drive` when the ring is dead.
     pub async fn append_with_reserve(
         self: &Rc<Self>,
         entries: Vec<Entry>,
+        leaves_bytes: u64,
     ) -> Option<Result<Vec<Appended>, RingError>> {
         if let Err(error) = self.check() {
             return Some(Err(error));
@@ -58,7 +59,9 @@ impl<W: World> Ring<W> {
         let all_bytes: usize = entries.iter().map(bytes).sum();
         let outcomes: Vec<_> = {
             let mut state = self.state.borrow_mut();
-            state.room(all_bytes as u64, self.capacity_bytes())?;
+            if !state.fits(all_bytes as u64, self.capacity_bytes(), leaves_bytes) {
+                return None;
+            }
             let append = |entry| {
                 let (done, outcome) = oneshot::channel();
                 state.pending.push_front(Pending {

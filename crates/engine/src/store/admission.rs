@@ -24,7 +24,7 @@ use std::rc::Rc;
 const WAITING_LOG_PARTS: (u64, u64) = (3, 4);
 
 /// The same, where records of sums take their part of the log.
-const WAITING_BESIDE_RECORDS_PARTS: (u64, u64) = (5, 8);
+const WAITING_BESIDE_RECORDS_PARTS: (u64, u64) = (1, 2);
 
 /// Over one in so many parts of the log the back-pressure rises, until no write is let in.
 const RISING_LOG_PARTS: u64 = 16;

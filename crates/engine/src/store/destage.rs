@@ -9,7 +9,8 @@
 //! drives, so that an arm passes over its disk instead of jumping about.
 //!
 //! The window ([`super::window`]) is small while little waits in the log: host reads find the drives
-//! free. It grows with what waits, and is whole before writes wait (see [`super::admission`]).
+//! free. It grows with what waits, and is whole before writes wait (see [`super::admission`]). It gets
+//! smaller again the more sums are to be written, so that these keep up and nobody stops for them.
 //!
 //! Invariants:
 //! - A sweep takes the oldest stripes, and ends before the next one begins: entries go in place in
@@ -35,7 +36,7 @@ pub(super) const FILLING_LOG_PARTS: u64 = 2;
 const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (5, 8);
 
 /// The same, where records of sums take their part of the log: before writes wait there, too.
-const WHOLE_WINDOW_BESIDE_RECORDS_PARTS: (u64, u64) = (9, 16);
+const WHOLE_WINDOW_BESIDE_RECORDS_PARTS: (u64, u64) = (7, 16);
 
 /// One in so many of the stripes that wait makes a sweep. Entries that are in place keep their room
 /// in the log until the oldest ones of the sweep are: so a sweep is a small part of the log.
@@ -44,6 +45,9 @@ const SWEEP_PARTS: usize = 8;
 /// Stripes of a sweep, at least and at most.
 const SWEEP_MIN: usize = 64;
 const SWEEP_MAX: usize = 8192;
+
+/// Stripes of the window at least, however much is to be written beside them.
+const WINDOW_MIN: usize = 8;
 
 /// How often the tasks look around without being woken, and how long an entry may
 /// lie in an idle log.
@@ -86,7 +90,16 @@ impl<W: World> Store<W> {
         };
         let enough = self.log.capacity_bytes() * parts / of;
         let drives = self.drives.count();
-        self.window.stripes(drives, self.waiting_bytes(), enough)
+        let all = self.window.stripes(drives, self.waiting_bytes(), enough);
+        if self.window.is_draining() {
+            return all;
+        }
+        // What goes in place changes sums, whose blocks the same drives are to write.
+        let (parts, of) = self.integrity.window_share(&self.log);
+        if parts < of {
+            self.world.reached("window of stripes makes room for sums");
+        }
+        ((all as u64 * parts / of) as usize).max(WINDOW_MIN.min(all))
     }
 
     /// The log is to be emptied, however young its entries are.

@@ -299,7 +299,7 @@ async fn append(
         };
         let entries: Vec<Entry> = ids.iter().map(|id| entry(world, *id)).collect();
         let appended = match prng.chance(1, 5) {
-            true => ring.append_with_reserve(entries).await,
+            true => ring.append_with_reserve(entries, prng.below(9000)).await,
             false => {
                 let appends = entries.into_iter().map(|entry| ring.append(entry));
                 Some(try_join_all(appends).await)
