@@ -59,7 +59,11 @@ impl<W: World> Ring<W> {
         let all_bytes: usize = entries.iter().map(bytes).sum();
         let outcomes: Vec<_> = {
             let mut state = self.state.borrow_mut();
-            if !state.fits(all_bytes as u64, self.capacity_bytes(), leaves_bytes) {
+            // Others with the reserve may be on the queue still, and this goes before them.
+            let queued = state.pending.iter().filter(|next| next.takes_reserve);
+            let queued_bytes: usize = queued.map(|next| bytes(&next.entry)).sum();
+            let all_bytes = (all_bytes + queued_bytes) as u64;
+            if !state.fits(all_bytes, self.capacity_bytes(), leaves_bytes) {
                 return None;
             }
             let append = |entry| {

@@ -362,6 +362,12 @@ impl<W: World> Ring<W> {
         behind.map_or(self.stamps.get() + 1, |batch| batch.first_stamp)
     }
 
+    /// The stamps of its oldest and its newest entry: whether these stay tells that nothing was let go
+    /// of, and nothing was appended.
+    pub fn ends(&self) -> (u64, u64) {
+        (self.tail_stamp(), self.last_stamp())
+    }
+
     /// Entries with a lower stamp are gone for good.
     pub fn tail_stamp(&self) -> u64 {
         self.state.borrow().tail_stamp

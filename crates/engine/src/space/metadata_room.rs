@@ -3,7 +3,8 @@
 //! Invariants:
 //! - What maps and properties may grow by, by changes that are under way, is reserved before the first
 //!   of their records, and fits a slot beside all that is there.
-//! - What is promised to thick volumes has room, so their writes find it whatever others share.
+//! - What is promised to thick volumes has room, so their writes to new pages find it whatever others
+//!   share. Where they share chunks themselves, these need room as all others do.
 
 use super::LaneState;
 use super::checkpoint_room::{CheckpointSizes, Reservation};

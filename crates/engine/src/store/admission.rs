@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// So many parts of the log, of so many, may wait to go in place before writes wait. The destager
-/// takes young entries, too, from [`super::destage::FILLING_LOG_PARTS`] on: earlier than that.
+/// takes young entries, too, earlier than that ([`Store::log_is_filling`]).
 const WAITING_LOG_PARTS: (u64, u64) = (3, 4);
 
 /// The same, where records of sums take their part of the log.

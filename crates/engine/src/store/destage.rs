@@ -29,8 +29,11 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Once one in this many parts of the log waits to go in place, young entries go, too.
-pub(super) const FILLING_LOG_PARTS: u64 = 2;
+/// Once so many parts of the log, of so many, wait to go in place, young entries go, too.
+const FILLING_LOG_PARTS: (u64, u64) = (1, 2);
+
+/// The same, where records of sums take their part of the log: before writes wait there, too.
+const FILLING_BESIDE_RECORDS_PARTS: (u64, u64) = (3, 8);
 
 /// The window is whole once so many parts of the log, of so many, wait to go in place.
 const WHOLE_WINDOW_LOG_PARTS: (u64, u64) = (5, 8);
@@ -73,8 +76,11 @@ impl<W: World> Drop for Slot<W> {
 impl<W: World> Store<W> {
     /// From here on young entries go in place, too.
     pub(super) fn log_is_filling(&self) -> bool {
-        self.waiting_bytes() * FILLING_LOG_PARTS > self.log.capacity_bytes()
-            || self.log.waits_for_room()
+        let (parts, of) = match self.integrity.keeps_records() {
+            true => FILLING_BESIDE_RECORDS_PARTS,
+            false => FILLING_LOG_PARTS,
+        };
+        self.waiting_bytes() * of > self.log.capacity_bytes() * parts || self.log.waits_for_room()
     }
 
     /// Has at most so many stripes be on their way in place at the same time.

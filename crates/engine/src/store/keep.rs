@@ -230,10 +230,13 @@ async fn keep<W: World>(world: W, store: Weak<Store<W>>) {
             || store.intents.waits_for_room();
         store.write_sums(idle);
         if something && (idle || store.wants_trim()) {
+            let before = store.log.ends();
             if store.relieve().await.is_err() {
                 return;
             }
-            if store.log.waits_for_room() && store.integrity.keeps_tail(&store.log) {
+            // What has moved nothing would not the next time, and others would not get to work.
+            let has_moved = store.log.ends() != before;
+            if has_moved && store.log.waits_for_room() && store.integrity.keeps_tail(&store.log) {
                 continue;
             }
         }

@@ -239,8 +239,11 @@ impl Cursor {
         }
         let (with, theirs) = self.chunk_of(index, shared)?;
         let mut end = index + 1;
-        // To the next gap: the other volume may have something there.
-        while self.chunk_of(end, shared) == Some((with, theirs + end - index)) {
+        // To the next gap: the other volume may have something there. The next table may be shared as a
+        // whole, which is found at its start only.
+        while !end.is_multiple_of(TABLE_CHUNKS)
+            && self.chunk_of(end, shared) == Some((with, theirs + end - index))
+        {
             end += 1;
         }
         Some(SharedRun {
@@ -262,7 +265,9 @@ impl Cursor {
 
     /// Where the chunk was before, if anywhere: of which volume, which chunk of it.
     fn chunk_of(&self, index: usize, shared: &mut Shared) -> Option<(VolumeId, usize)> {
-        let chunk = self.map.chunk(index).filter(|chunk| chunk.was_shared())?;
+        let in_table = self.map.once_shared_table(index).is_some();
+        let chunk = self.map.chunk(index);
+        let chunk = chunk.filter(|chunk| in_table || chunk.was_shared())?;
         let known = shared
             .chunks
             .entry(Rc::as_ptr(chunk))

@@ -351,6 +351,28 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_is_shared_behind_shared_chunks_is_written_once() {
+        // A page in each chunk of two tables, with a snapshot of them.
+        let mut state = state(3, 2 * TABLE_CHUNKS as u64, CHUNK as u64);
+        let from = VolumeId(0);
+        let share = |id| Record::Share { id, from };
+        state.apply(&share(VolumeId(1))).unwrap();
+        // All chunks of the second table but the first are new, and the table is shared then.
+        for index in (TABLE_CHUNKS + 1..2 * TABLE_CHUNKS).map(|index| index as u64) {
+            remap(&mut state, 0, index * CHUNK as u64, (1 << 20) + index);
+        }
+        state.apply(&share(VolumeId(2))).unwrap();
+        remap(&mut state, 2, 0, 1 << 21);
+        let (header, payload) = encode(4096, &state);
+        let maps = maps_bytes(state.refs.owned, 0);
+        assert!(payload.len() as u64 <= slot_bytes_of(maps, 10, 3, 8192));
+        let again = back(&header, &payload).unwrap();
+        assert!(same(&again, &state));
+        let copy = again.volumes[&VolumeId(2)].map.borrow();
+        assert!(copy.shared_table(2 * TABLE_CHUNKS - 1).is_some());
+    }
+
+    #[test]
     fn what_volumes_share_is_written_once_and_shared_again() {
         let mut state = shared_state(20, 300_000);
         let alone = encode(SEGMENT_BYTES_MAX, &shared_state(0, 300_000)).1.len();
