@@ -390,13 +390,15 @@ fn plant(options: &Plants, themes: Option<&BTreeSet<Theme>>) -> ExitCode {
     exit_code(found == wanted.len())
 }
 
-/// Whether a planted bug is found; prints how.
+/// Whether a planted bug is found; prints how, and how long that took.
 fn look_for(bug: &str, window: &plants::Window) -> bool {
+    let began = Instant::now();
     match plants::prove(bug, window) {
         Ok((seed, failure)) => {
             let failure: String = failure.chars().take(100).collect();
             let themes = window.themes_to_replay();
-            println!("found by seed {seed:5}{themes}: {bug}: {failure}");
+            let took_s = began.elapsed().as_secs_f64();
+            println!("found by seed {seed:5}{themes} in {took_s:.1} s: {bug}: {failure}");
             true
         }
         Err(why) => {

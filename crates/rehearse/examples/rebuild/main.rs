@@ -1,7 +1,8 @@
 //! Rebuilds of modelled hard disks under load: how long a disk of 20 TB takes, and what commands of
 //! hosts feel of it. One line for each load, each level and each number of lost drives. The last rows
 //! compare one spare with distributed spares: the stripes are equally wide, and the disks equally full.
-//! The argument `spread` prints these rows only.
+//! The argument `spread` prints these rows only, and a number the other rows for so many reads a second
+//! and disk.
 //!
 //! The disks are models of 20 TB disks as to their rate and their seeks, and small: the bound of 48
 //! hours is scaled down alike. So the least rate is that of a disk of 20 TB which is in use as a whole.
@@ -53,7 +54,8 @@ fn with_spares(level: Level, disks: usize, lost: usize, load: f64) -> Case {
 
 fn main() {
     let only_spread = std::env::args().any(|arg| arg == "spread");
-    for load in [0.0, 20.0] {
+    let only_load = std::env::args().nth(1).and_then(|arg| arg.parse().ok());
+    for load in only_load.map_or(vec![0.0, 20.0], |load: f64| vec![load]) {
         for (name, level, disks, lost) in [
             ("RAID 6 of 12", Level::Raid6, 12, 1),
             ("RAID 6 of 12", Level::Raid6, 12, 2),
@@ -63,6 +65,9 @@ fn main() {
             if !only_spread {
                 run(with_spares(level, disks, lost, load), name);
             }
+        }
+        if only_load.is_some() {
+            return;
         }
         for (width, disks, spares) in [(6, 60, 6), (8, 60, 4), (10, 62, 2)] {
             let of_stripe = Case {
