@@ -53,8 +53,8 @@ const LOG_PARTS_SLOW: u64 = 11;
 /// Beyond one in so many parts of it, the logs wait for that.
 const LOG_PARTS_MOST: u64 = 9;
 
-/// The log keeps one in so many parts of itself for records that are due: more than all records take,
-/// so those at its tail can be made anew when it is full.
+/// The log keeps one in so many parts of itself for records that are due. That is more than all records
+/// take, so a full log has room to make those at its tail anew.
 const RESERVE_PARTS: u64 = 8;
 
 /// Records that are made anew leave one in so many parts of the log to those of new changes.
@@ -610,8 +610,8 @@ impl<W: World> Integrity<W> {
             && (self.recorded_bytes() * LOG_PARTS > log.capacity_bytes() || self.wants_flush())
     }
 
-    /// How many stripes may be on their way in place, of all that otherwise might: fewer the more room
-    /// records take beyond what has blocks written, and the more of the RAM is dirty.
+    /// The part of its window that the destager may use, in parts of so many. It is smaller the more room
+    /// records take, from where blocks are written on, and the more of the RAM is dirty.
     pub fn window_share(&self, log: &Ring<W>) -> (u64, u64) {
         if !self.keeps_records() {
             return (SHARES, SHARES);

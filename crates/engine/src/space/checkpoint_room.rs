@@ -152,13 +152,13 @@ mod tests {
         drop(some);
         assert!(room.fits(&sizes));
         drop(more);
-        let _pages = room.reserve_new_pages(40 << 10);
+        let pages = room.reserve_new_pages(40 << 10);
         let promised = CheckpointSizes {
             promised_bytes: 40 << 10,
             ..sizes
         };
         assert!(room.fits(&sizes) && !room.fits(&promised));
-        drop(_pages);
+        drop(pages);
         assert!(room.fits_beside(&sizes, 40 << 10));
     }
 

@@ -8,7 +8,7 @@
 //! [`Claims::mark`] gives it back.
 
 use crate::meta::Refs;
-use crate::meta::page_map::{Entries, UNMAPPED, chunk_bytes};
+use crate::meta::page_map::{Entries, UNMAPPED, chunk_bytes, mapped_in};
 use crate::pages::Space;
 use base::PhysPage;
 
@@ -48,8 +48,7 @@ impl Claims {
             }
             *word |= bit;
         }
-        let pages = chunk.iter().filter(|&&entry| entry != UNMAPPED).count();
-        refs.owned.resize_chunk(0, chunk_bytes(pages));
+        refs.owned.resize_chunk(0, chunk_bytes(mapped_in(chunk)));
         Ok(())
     }
 

@@ -112,9 +112,14 @@ impl<W: World> Store<W> {
 
     /// Below so many bytes that wait, writes are let in freely.
     pub(super) fn free_bytes(&self) -> u64 {
+        self.log_bytes(WAITING_LOG_PARTS, WAITING_BESIDE_RECORDS_PARTS)
+    }
+
+    /// So many parts of the log, of so many; others where records of sums take their part of it.
+    pub(super) fn log_bytes(&self, usual: (u64, u64), beside_records: (u64, u64)) -> u64 {
         let (parts, of) = match self.integrity.keeps_records() {
-            true => WAITING_BESIDE_RECORDS_PARTS,
-            false => WAITING_LOG_PARTS,
+            true => beside_records,
+            false => usual,
         };
         self.log.capacity_bytes() * parts / of
     }

@@ -76,11 +76,8 @@ impl<W: World> Drop for Slot<W> {
 impl<W: World> Store<W> {
     /// From here on young entries go in place, too.
     pub(super) fn log_is_filling(&self) -> bool {
-        let (parts, of) = match self.integrity.keeps_records() {
-            true => FILLING_BESIDE_RECORDS_PARTS,
-            false => FILLING_LOG_PARTS,
-        };
-        self.waiting_bytes() * of > self.log.capacity_bytes() * parts || self.log.waits_for_room()
+        let filling = self.log_bytes(FILLING_LOG_PARTS, FILLING_BESIDE_RECORDS_PARTS);
+        self.waiting_bytes() > filling || self.log.waits_for_room()
     }
 
     /// Has at most so many stripes be on their way in place at the same time.
@@ -90,11 +87,7 @@ impl<W: World> Store<W> {
 
     /// Stripes that may be on their way.
     fn window_stripes(&self) -> usize {
-        let (parts, of) = match self.integrity.keeps_records() {
-            true => WHOLE_WINDOW_BESIDE_RECORDS_PARTS,
-            false => WHOLE_WINDOW_LOG_PARTS,
-        };
-        let enough = self.log.capacity_bytes() * parts / of;
+        let enough = self.log_bytes(WHOLE_WINDOW_LOG_PARTS, WHOLE_WINDOW_BESIDE_RECORDS_PARTS);
         let drives = self.drives.count();
         let all = self.window.stripes(drives, self.waiting_bytes(), enough);
         if self.window.is_draining() {

@@ -34,6 +34,11 @@ pub fn chunk_bytes(pages: usize) -> u64 {
     (pages * MAP_BYTES).min(CHUNK_BYTES_MAX) as u64
 }
 
+/// Pages of a chunk that are mapped.
+pub fn mapped_in(entries: &Entries) -> usize {
+    entries.iter().filter(|&&entry| entry != UNMAPPED).count()
+}
+
 /// The entry of a page that is not mapped.
 pub const UNMAPPED: u32 = u32::MAX;
 
@@ -186,11 +191,10 @@ impl PageMap {
 
     /// Changes the entries of a chunk, and counts the pages that it has.
     fn change(&mut self, index: usize, refs: &mut Refs, change: impl FnOnce(&mut Entries)) {
-        let mapped = |entries: &Entries| entries.iter().filter(|&&e| e != UNMAPPED).count();
         let entries = self.tree.entries_mut(index, refs);
-        let before = mapped(entries);
+        let before = mapped_in(entries);
         change(entries);
-        let after = mapped(entries);
+        let after = mapped_in(entries);
         refs.owned
             .resize_chunk(chunk_bytes(before), chunk_bytes(after));
         self.mapped = self.mapped + after as u64 - before as u64;
@@ -216,7 +220,7 @@ impl PageMap {
         let shared = self.tree.share_chunks(&from.tree, first, end, refs);
         let mut next = first;
         while let Some((index, chunk)) = from.chunk_from(next).filter(|(index, _)| *index < end) {
-            self.mapped += chunk.pages().count() as u64;
+            self.mapped += mapped_in(chunk.entries()) as u64;
             next = index + 1;
         }
         shared

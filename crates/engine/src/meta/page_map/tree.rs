@@ -6,7 +6,7 @@
 //! - **Readers** ([`Tree`]s that were cloned: a checkpoint on its way) keep what was
 //!   there alive, and hold no pages.
 
-use super::{CHUNK, MapRun, UNMAPPED, chunk_bytes, runs_of};
+use super::{CHUNK, MapRun, UNMAPPED, chunk_bytes, mapped_in, runs_of};
 use crate::meta::refs::Refs;
 use base::{PageIndex, PhysPage};
 use std::cell::Cell;
@@ -96,7 +96,7 @@ impl Chunk {
 
     /// What it takes of a checkpoint at most.
     fn bytes(&self) -> u64 {
-        chunk_bytes(self.pages().count())
+        chunk_bytes(mapped_in(&self.entries))
     }
 
     /// Tables that have it and are owned.
