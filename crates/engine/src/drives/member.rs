@@ -3,6 +3,7 @@
 use super::SPARE_GROUP;
 use super::overdue::{Class, Command, Overdue};
 use super::succession::Successor;
+use super::turns::Turn;
 use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
@@ -11,6 +12,7 @@ use crate::label::MemberState;
 use crate::lane::View;
 use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Time, Uuid};
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -407,7 +409,7 @@ impl<W: World> Member<W> {
         patience: Patience,
     ) -> Option<Result<Buf, DriveError>> {
         bump(&self.vitals.reads);
-        self.read_or_leave(at, buf, patience).await
+        self.read_or_leave(at, buf, (patience, true)).await
     }
 
     /// Reads a block to see how the drive fares; not counted among the reads.
@@ -424,15 +426,62 @@ impl<W: World> Member<W> {
     /// What the drive said.
     pub async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
         let len = buf.len() as u64;
-        let read = self.read_or_leave(at, buf, Patience::Waits).await;
+        let read = self.read_or_leave(at, buf, (Patience::Waits, true)).await;
         read.unwrap_or_else(|| Err(self.given_up(("read", at, len))))
     }
 
+    /// Reads for work in the background: on a disk in turns, behind commands of hosts that are older than
+    /// a patience. If hosts come to wait for what is read, it is `wanted`, and waits for nobody.
+    ///
+    /// # Errors
+    /// As of [`Member::read`].
+    pub async fn read_in_turn(
+        &self,
+        (at, len): (DriveOffset, usize),
+        patience: Duration,
+        wanted: impl Future<Output = ()>,
+    ) -> Result<Buf, DriveError> {
+        let turn = self.turn((len as u64, patience), wanted).await;
+        let buf = self.world.buffers().data(len);
+        bump(&self.vitals.reads);
+        let waits = (Patience::Waits, turn.is_none());
+        let read = self.read_or_leave(at, buf, waits).await;
+        if self.world.planted("turn of a read that has ended is kept") {
+            std::mem::forget(turn);
+        }
+        read.unwrap_or_else(|| Err(self.given_up(("read", at, len as u64))))
+    }
+
+    /// Waits for a turn; none if it is no disk, or hosts wait for this.
+    async fn turn(
+        &self,
+        bytes: (u64, Duration),
+        wanted: impl Future<Output = ()>,
+    ) -> Option<Turn<'_>> {
+        if !self.is_rotational() {
+            return None;
+        }
+        let sleep = async |time| self.world.sleep(time).await;
+        let turns = self.overdue.turns();
+        let turn = turns.turn(bytes, &self.overdue, || self.world.now(), sleep);
+        let Either::Left((turn, _)) = select(pin!(turn), pin!(wanted)).await else {
+            self.world
+                .reached("work in the background that a host waits for");
+            return None;
+        };
+        if turn.halted {
+            self.world
+                .reached("work in the background halts for commands");
+        }
+        Some(turn)
+    }
+
+    /// On a disk others make way for what `is_of_hosts`.
     async fn read_or_leave(
         &self,
         at: DriveOffset,
         buf: Buf,
-        patience: Patience,
+        (patience, is_of_hosts): (Patience, bool),
     ) -> Option<Result<Buf, DriveError>> {
         let operation = ("read", at, buf.len() as u64);
         let drive = match self.drive(operation) {
@@ -440,7 +489,7 @@ impl<W: World> Member<W> {
             Err(error) => return Some(Err(error)),
         };
         let reading = pin!(async {
-            let _command = self.begins(&drive);
+            let _command = is_of_hosts.then(|| self.begins(&drive));
             drive.read(at, buf).await
         });
         let run = self.run((Kind::Read, patience), reading, |(_, r)| r.is_err());
@@ -553,27 +602,56 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said: what was written may be lost or torn.
     pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.write_with(at, data, true).await
+    }
+
+    /// Writes for work in the background, as [`Member::read_in_turn`] reads.
+    ///
+    /// # Errors
+    /// As of [`Member::write`].
+    pub async fn write_in_turn(
+        &self,
+        (at, data): (DriveOffset, Slice),
+        patience: Duration,
+        wanted: impl Future<Output = ()>,
+    ) -> Result<(), DriveError> {
+        let turn = self.turn((data.len() as u64, patience), wanted).await;
+        self.write_with(at, data, turn.is_none()).await
+    }
+
+    async fn write_with(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+        is_of_hosts: bool,
+    ) -> Result<(), DriveError> {
         match self.successor_that_takes(at) {
-            None => self.write_here(at, data).await,
+            None => self.write_here(at, data, is_of_hosts).await,
             Some(beside) => {
-                let own = self.unless_planted(self.write_here(at, data.clone()));
-                let theirs = beside.member().write_here(at, data);
+                let own = self.unless_planted(self.write_here(at, data.clone(), is_of_hosts));
+                let theirs = beside.member().write_here(at, data, is_of_hosts);
                 Box::pin(beside.both(self, own, theirs)).await
             }
         }
     }
 
-    async fn write_here(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+    async fn write_here(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+        is_of_hosts: bool,
+    ) -> Result<(), DriveError> {
         bump(&self.vitals.writes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
         let held = Cell::new(None);
         let writing = pin!(async {
-            if drive.geometry().rotational && self.overdue.is_any(self.world.now()) {
+            let makes_way = is_of_hosts && drive.geometry().rotational;
+            if makes_way && self.overdue.is_any(self.world.now()) {
                 Box::pin(self.make_way_for_overdue()).await;
                 held.set(Some(self.world.now()));
             }
-            let _command = self.begins(&drive);
+            let _command = is_of_hosts.then(|| self.begins(&drive));
             drive.write(at, data).await
         });
         let (kind, now) = ((Kind::Write, Patience::Waits), || self.world.now());

@@ -30,6 +30,7 @@ mod overdue;
 mod place_move;
 mod roster;
 mod succession;
+mod turns;
 pub mod vitals;
 mod zone;
 

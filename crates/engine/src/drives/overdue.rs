@@ -13,6 +13,7 @@
 //! - Reads make no way, and writes of the logs wait for nobody.
 //! - It is a matter of one lane: the lanes of a pool do not know of each other's commands.
 
+use super::turns::{self, Turns};
 use base::Time;
 use futures_channel::oneshot;
 use futures_util::future::select;
@@ -49,8 +50,10 @@ struct Commands {
 }
 
 /// The commands of a disk, and the writes that make way for them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Overdue {
+    /// Of work in the background, which is none of the commands.
+    turns: Turns,
     log: Commands,
     others: Commands,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
@@ -71,6 +74,9 @@ impl Drop for Command<'_> {
             begun.remove(at);
         }
         drop(begun);
+        if turns::Commands::is_idle(self.overdue) {
+            self.overdue.turns.resume();
+        }
         // The oldest one is waited for, and no other.
         if at != Some(0) {
             return;
@@ -113,6 +119,11 @@ impl Overdue {
         self.log.is_older(LOG_PATIENCE, now) || self.others.is_older(PATIENCE, now)
     }
 
+    /// The turns of work in the background.
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
     /// Ends when a write in place may begin; how long it made way.
     pub(super) async fn make_way(
         &self,
@@ -130,6 +141,16 @@ impl Overdue {
             select(turn, pin!(sleep(left))).await;
         }
         now().since(came)
+    }
+}
+
+impl turns::Commands for Overdue {
+    fn is_idle(&self) -> bool {
+        self.log.begun.borrow().is_empty() && self.others.begun.borrow().is_empty()
+    }
+
+    fn is_any_older(&self, patience: Duration, now: Time) -> bool {
+        self.log.is_older(patience, now) || self.others.is_older(patience, now)
     }
 }
 
@@ -223,5 +244,23 @@ mod tests {
         assert_eq!(waits.as_mut().now_or_never(), None);
         drop(oldest);
         assert_eq!(waits.now_or_never(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn work_in_the_background_takes_its_turn_when_the_last_command_has_ended() {
+        let (overdue, clock) = (Overdue::default(), Cell::new(Time(0)));
+        let log = overdue.begin(Class::Log, clock.get());
+        let other = overdue.begin(Class::Other, clock.get());
+        clock.set(OLD);
+        let sleep = async |_| std::future::pending().await;
+        let turn = overdue
+            .turns()
+            .turn((1, Duration::ZERO), &overdue, || clock.get(), sleep);
+        let mut turn = pin!(turn);
+        assert!(turn.as_mut().now_or_never().is_none());
+        drop(log);
+        assert!(turn.as_mut().now_or_never().is_none());
+        drop(other);
+        assert!(turn.now_or_never().is_some());
     }
 }

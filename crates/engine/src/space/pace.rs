@@ -6,7 +6,8 @@
 //! so everything heals in the end.
 
 use base::Time;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Commands count as coming in until none came for so long: one that is late by chance
@@ -21,14 +22,28 @@ pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// what a host waits for a command at the worst.
 pub(crate) const STEP_BEHIND_COMMANDS: Duration = Duration::from_millis(50);
 
+/// How long a step of work lasts that is behind its least rate. Filling the drives' queues and having
+/// them run empty costs about 30 ms, and more while the work halts for commands.
+pub(crate) const STEP_BEHIND_RATE: Duration = Duration::from_secs(1);
+
 /// How long a rebuild takes at most, if nothing else is said. A span lacks redundancy so long; the
 /// next failure within two days is unlikely, and a disk of 20 TB needs half of its own rate for it.
 const REBUILD_WITHIN: Duration = Duration::from_secs(48 * 3600);
+
+/// The part of its time in which work aims to end.
+const AIM: f64 = 0.96;
 
 /// How long a scrub that begins by itself takes, if nothing else is said. Damage is found within a
 /// month, while the other drives of its stripe are most likely sound; it takes a disk of 20 TB 4 % of
 /// its rate.
 const SCRUB_WITHIN: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The longest patience with which work in the background lets commands wait on a disk. It has the disk
+/// two thirds of the time then, whatever commands come in (`HALT_MAX` of `drives/turns.rs`).
+const PATIENCE_MAX: Duration = Duration::from_millis(200);
+
+/// By how much one step raises the patience, however small it was.
+const PATIENCE_STEP: Duration = Duration::from_millis(1);
 
 /// The part of the drives' time that work takes while commands come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +87,21 @@ impl Bounds {
     }
 }
 
+/// When work is due that began at `began` and takes so long at most; its part of that where it is a part
+/// of the work.
+pub(crate) fn due(began: Time, within: Option<Duration>, part: f64) -> Option<Time> {
+    within.map(|within| began + within.mul_f64(part))
+}
+
+/// The least rate of work that is due then: it aims at a bit less time, for the ends of zones, flushes
+/// and records count for nothing.
+pub(crate) fn least_rate(began: Time, due: Option<Time>, bytes_left: u64, now: Time) -> f64 {
+    let aim = due.map(|due| began + due.since(began).mul_f64(AIM));
+    rate_until(aim, bytes_left, now)
+}
+
 /// The rate, in bytes a second, at which so many bytes end by `due`.
-pub(crate) fn rate_until(due: Option<Time>, bytes_left: u64, now: Time) -> f64 {
+fn rate_until(due: Option<Time>, bytes_left: u64, now: Time) -> f64 {
     match due {
         None => 0.0,
         // Late already: as fast as it goes.
@@ -116,6 +144,8 @@ pub struct Pace {
     commands: Cell<u64>,
     /// When some were seen last.
     busy_at: Cell<Option<Time>>,
+    /// How long commands wait for work on the disks of a group, and since when, by its number.
+    patience: RefCell<BTreeMap<u16, (Duration, Time)>>,
 }
 
 impl Pace {
@@ -127,6 +157,25 @@ impl Pace {
     /// Sets the limits for all steps from now on.
     pub fn set_rates(&self, rates: Rates) {
         self.rates.set(rates);
+    }
+
+    /// How old a command gets on the disks of a group before work in the background halts for it.
+    pub fn patience(&self, group: u16) -> Duration {
+        let patience = self.patience.borrow();
+        patience
+            .get(&group)
+            .map(|(patience, _)| *patience)
+            .unwrap_or_default()
+    }
+
+    /// A step of work on the disks of a group, which began and ended then, would have had to be `shortfall`
+    /// times as fast. So the next are more patient, or less. Of steps side by side one counts.
+    pub fn adjust_patience(&self, group: u16, shortfall: f64, (began, ended): (Time, Time)) {
+        let mut all = self.patience.borrow_mut();
+        let (patience, at) = all.entry(group).or_insert((Duration::ZERO, Time(0)));
+        if *at <= began {
+            (*patience, *at) = (next_patience(*patience, shortfall), ended);
+        }
     }
 
     /// Whether commands come in and are to go first: the next step had better be short.
@@ -159,6 +208,16 @@ impl Pace {
             Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64)
         });
         rest.max(due.saturating_sub(worked)).min(PAUSE_MAX.max(due))
+    }
+}
+
+/// The patience after a step that would have had to be `shortfall` times as fast as it was.
+fn next_patience(before: Duration, shortfall: f64) -> Duration {
+    // Twice as patient a disk is not twice as fast. A step too slow by chance changes little.
+    let next = before.mul_f64((shortfall * shortfall).clamp(0.5, 2.0));
+    match shortfall > 1.0 {
+        true => (next + PATIENCE_STEP).min(PATIENCE_MAX),
+        false => next.saturating_sub(PATIENCE_STEP / 4),
     }
 }
 
@@ -237,5 +296,35 @@ mod tests {
         assert_eq!(rate(at(5)), 20.0);
         assert_eq!(rate(at(10)), f64::INFINITY);
         assert_eq!(rate_until(None, 100, at(0)), 0.0);
+    }
+
+    #[test]
+    fn patience_grows_while_the_work_is_behind_and_goes_when_it_is_not() {
+        let mut patience = Duration::ZERO;
+        let mut seen = Vec::new();
+        for shortfall in [1.1, f64::INFINITY, 1.1, 1.0, 0.5] {
+            patience = next_patience(patience, shortfall);
+            seen.push(patience.as_micros());
+        }
+        assert_eq!(seen, [1_000, 3_000, 4_630, 4_380, 1_940]);
+        for (shortfall, end) in [(1.01, PATIENCE_MAX), (0.99, Duration::ZERO)] {
+            for _ in 0..200 {
+                patience = next_patience(patience, shortfall);
+            }
+            assert_eq!(patience, end);
+        }
+    }
+
+    #[test]
+    fn of_steps_side_by_side_one_changes_the_patience() {
+        let (pace, at) = (Pace::default(), |ms: u64| Time(ms * 1_000_000));
+        let adjust = |began, ended| pace.adjust_patience(3, 1.1, (at(began), at(ended)));
+        adjust(0, 10);
+        assert_eq!(pace.patience(3), PATIENCE_STEP);
+        adjust(5, 15);
+        assert_eq!(pace.patience(3), PATIENCE_STEP, "it began before that");
+        adjust(10, 20);
+        assert!(pace.patience(3) > PATIENCE_STEP);
+        assert_eq!(pace.patience(4), Duration::ZERO);
     }
 }

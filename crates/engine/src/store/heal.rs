@@ -10,6 +10,7 @@ use super::Store;
 use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
+use super::locks::StripeGuard;
 use super::row::{Row, Want};
 use crate::drives::{DriveFault, EventKind, Taker, Zone};
 use crate::error::{PoolError, PoolErrorKind};
@@ -21,6 +22,7 @@ use base::{BLOCK_BYTES, Slice};
 use futures_util::future::join_all;
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Blocks that can't be had, and of which that is remembered to have been told.
 const TOLD_MAX: usize = 64 << 10;
@@ -48,6 +50,15 @@ impl Healed {
             rebuilt_bytes: self.rebuilt_bytes + other.rebuilt_bytes,
         }
     }
+}
+
+/// A stripe that is looked through: it is held meanwhile.
+struct Held {
+    stripe: StripeRef,
+    guard: StripeGuard,
+    /// How old a command of hosts may get on a disk before the work halts for it. None does not look at
+    /// commands.
+    patience: Option<Duration>,
 }
 
 /// Rows of a stripe that hold something, and each column's sums in them.
@@ -145,7 +156,8 @@ impl<W: World> Store<W> {
     }
 
     /// Looks a stripe through. What the places of `targets` should hold is written to them, not
-    /// durably: the caller flushes them. What the others hold is read once for all of them.
+    /// durably: the caller flushes them. What the others hold is read once for all of them. On disks it
+    /// waits for commands that are older than a patience.
     ///
     /// # Errors
     /// When the pool has stopped; when a drive that is needed does not answer.
@@ -154,8 +166,13 @@ impl<W: World> Store<W> {
         zone: &Rc<Zone<W>>,
         stripe: StripeRef,
         targets: &[usize],
+        patience: Option<Duration>,
     ) -> Result<Healed, PoolError> {
-        let _alone = self.locks.lock(stripe).await;
+        let held = Held {
+            stripe,
+            guard: self.locks.lock(stripe).await,
+            patience,
+        };
         let pinned = self
             .integrity
             .pin(&zone.shape, zone.blocks_of(stripe))
@@ -168,15 +185,15 @@ impl<W: World> Store<W> {
             return Ok(found);
         };
         let whole = match zone.shape.geometry.code {
-            Code::Mirror => self.heal_copies(zone, stripe, &written, targets).await,
-            Code::P | Code::PQ => self.heal_columns(zone, stripe, &written, targets).await,
+            Code::Mirror => self.heal_copies(zone, &held, &written, targets).await,
+            Code::P | Code::PQ => self.heal_columns(zone, &held, &written, targets).await,
         };
         if let Some(healed) = whole {
             return Ok(healed.and(found));
         }
         let mut healed = found;
         for row in written.rows {
-            healed = healed.and(self.heal_row(zone, stripe, row, &pinned, targets).await?);
+            healed = healed.and(self.heal_row(zone, &held, row, &pinned, targets).await?);
         }
         Ok(healed)
     }
@@ -195,7 +212,7 @@ impl<W: World> Store<W> {
     async fn unit(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         place: usize,
         rows: &Range<u32>,
     ) -> Option<Slice> {
@@ -205,15 +222,21 @@ impl<W: World> Store<W> {
         }
         let len = rows.len() * BLOCK_BYTES;
         self.counts.count(Purpose::RepairRead, len);
-        let buf = self.world.buffers().data(len);
-        let at = zone.on_drive(stripe, rows.start);
-        member.read(at, buf).await.ok().map(base::Buf::freeze)
+        let at = zone.on_drive(held.stripe, rows.start);
+        let read = match held.patience {
+            None => member.read(at, self.world.buffers().data(len)).await,
+            Some(patience) => {
+                let wanted = held.guard.wanted();
+                member.read_in_turn((at, len), patience, wanted).await
+            }
+        };
+        read.ok().map(base::Buf::freeze)
     }
 
     async fn put_unit(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         place: usize,
         row: u32,
         data: Slice,
@@ -221,8 +244,15 @@ impl<W: World> Store<W> {
         let taker = self.target(zone, place)?;
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
-        let at = zone.on_drive(stripe, row);
-        let written = taker.member.write(at, data).await;
+        let at = zone.on_drive(held.stripe, row);
+        let written = match held.patience {
+            None => taker.member.write(at, data).await,
+            Some(patience) => {
+                let wanted = held.guard.wanted();
+                let write = taker.member.write_in_turn((at, data), patience, wanted);
+                write.await
+            }
+        };
         let is_excused = written.is_err() && taker.excuses();
         let member = taker.member;
         match written {
@@ -262,13 +292,13 @@ impl<W: World> Store<W> {
     async fn put_units(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         row: u32,
         units: Vec<(usize, Slice)>,
     ) -> u64 {
         let puts = units
             .into_iter()
-            .map(|(place, data)| self.put_unit(zone, stripe, place, row, data));
+            .map(|(place, data)| self.put_unit(zone, held, place, row, data));
         join_all(puts).await.into_iter().flatten().sum()
     }
 
@@ -276,11 +306,14 @@ impl<W: World> Store<W> {
     async fn heal_copies(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         written: &Written,
         targets: &[usize],
     ) -> Option<Healed> {
-        let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
+        let places = zone
+            .shape
+            .geometry
+            .mirror_places(usize::from(held.stripe.span));
         let is_target = |place: &usize| targets.contains(place);
         let written_to: Vec<usize> = places.clone().filter(is_target).collect();
         let is_readable = |place: &usize| zone.is_readable(*place);
@@ -292,7 +325,7 @@ impl<W: World> Store<W> {
         }
         let reads = others
             .iter()
-            .map(|place| self.unit(zone, stripe, *place, &written.rows));
+            .map(|place| self.unit(zone, held, *place, &written.rows));
         let copies: Vec<Option<Slice>> = join_all(reads).await;
         let copies: Vec<Slice> = copies.into_iter().collect::<Option<_>>()?;
         let content = copies.first()?;
@@ -302,7 +335,7 @@ impl<W: World> Store<W> {
         }
         let units = written_to.iter().map(|target| (*target, content.clone()));
         let row = written.rows.start;
-        let put = self.put_units(zone, stripe, row, units.collect());
+        let put = self.put_units(zone, held, row, units.collect());
         Some(Healed {
             rebuilt_bytes: put.await,
             ..Healed::default()
@@ -312,12 +345,12 @@ impl<W: World> Store<W> {
     async fn heal_columns(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         written: &Written,
         targets: &[usize],
     ) -> Option<Healed> {
-        let of = Columns::of(zone, stripe, targets);
-        let mut units = self.right_units(zone, stripe, written, &of).await?;
+        let of = Columns::of(zone, held.stripe, targets);
+        let mut units = self.right_units(zone, held, written, &of).await?;
         self.add_missing(written, &of, &mut units)?;
         if of.reckons_parity() {
             self.check_parity(zone, written, &of, &mut units)?;
@@ -326,7 +359,7 @@ impl<W: World> Store<W> {
         for target in &of.targets {
             content.push((of.places[*target], units[*target].take()?));
         }
-        let put = self.put_units(zone, stripe, written.rows.start, content);
+        let put = self.put_units(zone, held, written.rows.start, content);
         Some(Healed {
             rebuilt_bytes: put.await,
             ..Healed::default()
@@ -337,13 +370,13 @@ impl<W: World> Store<W> {
     async fn right_units(
         &self,
         zone: &Zone<W>,
-        stripe: StripeRef,
+        held: &Held,
         written: &Written,
         of: &Columns,
     ) -> Option<Vec<Option<Slice>>> {
         let places = of.places.iter().zip(&of.needed);
         let reads = places.map(async |(place, is_needed)| match is_needed {
-            true => self.unit(zone, stripe, *place, &written.rows).await,
+            true => self.unit(zone, held, *place, &written.rows).await,
             false => None,
         });
         let mut units = join_all(reads).await;
@@ -474,7 +507,7 @@ impl<W: World> Store<W> {
     async fn heal_row(
         &self,
         zone: &Rc<Zone<W>>,
-        stripe: StripeRef,
+        held: &Held,
         row: u32,
         pinned: &Pinned,
         targets: &[usize],
@@ -483,7 +516,7 @@ impl<W: World> Store<W> {
         let is_copied = |place: &&usize| zone.is_copied(**place);
         let copied: Vec<usize> = targets.iter().filter(is_copied).copied().collect();
         let (loaded, silent) = self
-            .look_at_row(zone, (stripe, row), pinned, Want::Everything)
+            .look_at_row(zone, (held.stripe, row), pinned, Want::Everything)
             .await;
         let mut healed = Healed::default();
         let lost: Vec<usize> = loaded.lost().collect();
@@ -509,7 +542,7 @@ impl<W: World> Store<W> {
             };
             Some((*place, content))
         });
-        healed.rebuilt_bytes += self.put_units(zone, stripe, row, wanted.collect()).await;
+        healed.rebuilt_bytes += self.put_units(zone, held, row, wanted.collect()).await;
         Ok(healed)
     }
 

@@ -12,7 +12,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-type Waiters = VecDeque<oneshot::Sender<StripeGuard>>;
+/// Of a stripe that is held.
+#[derive(Debug, Default)]
+struct Waiters {
+    queue: VecDeque<oneshot::Sender<StripeGuard>>,
+    /// The holder's: told that somebody waits.
+    alarms: Vec<oneshot::Sender<()>>,
+}
 
 /// The stripes that are held.
 #[derive(Debug, Default)]
@@ -35,7 +41,10 @@ impl StripeLocks {
         }
         let (grant, granted) = oneshot::channel();
         if let Some(waiters) = self.held.borrow_mut().get_mut(&stripe) {
-            waiters.push_back(grant);
+            waiters.queue.push_back(grant);
+            for alarm in waiters.alarms.drain(..) {
+                let _ = alarm.send(());
+            }
         }
         match granted.await {
             Ok(guard) => guard,
@@ -49,7 +58,7 @@ impl StripeLocks {
         if held.contains_key(&stripe) {
             return None;
         }
-        held.insert(stripe, VecDeque::new());
+        held.insert(stripe, Waiters::default());
         Some(StripeGuard {
             held: Rc::clone(&self.held),
             stripe,
@@ -57,11 +66,32 @@ impl StripeLocks {
     }
 }
 
+impl StripeGuard {
+    /// Ends when somebody waits for the stripe.
+    pub async fn wanted(&self) {
+        let (alarm, wanted) = oneshot::channel();
+        {
+            let mut held = self.held.borrow_mut();
+            let Some(waiters) = held.get_mut(&self.stripe) else {
+                unreachable!("a stripe that has a guard is held")
+            };
+            if !waiters.queue.is_empty() {
+                return;
+            }
+            waiters.alarms.push(alarm);
+        }
+        let _ = wanted.await;
+    }
+}
+
 impl Drop for StripeGuard {
     fn drop(&mut self) {
         let next = {
             let mut held = self.held.borrow_mut();
-            let next = held.get_mut(&self.stripe).and_then(VecDeque::pop_front);
+            let next = held.get_mut(&self.stripe).and_then(|waiters| {
+                waiters.alarms.clear();
+                waiters.queue.pop_front()
+            });
             if next.is_none() {
                 held.remove(&self.stripe);
             }
@@ -82,14 +112,17 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    #[test]
-    fn one_holds_a_stripe_and_the_next_waits_for_its_turn() {
-        let locks = StripeLocks::default();
-        let stripe = |number| StripeRef {
+    fn stripe(number: u32) -> StripeRef {
+        StripeRef {
             zone: 0,
             number,
             span: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn one_holds_a_stripe_and_the_next_waits_for_its_turn() {
+        let locks = StripeLocks::default();
         let first = locks.lock(stripe(1)).now_or_never().unwrap();
         assert!(locks.try_lock(stripe(1)).is_none());
         assert!(locks.try_lock(stripe(2)).is_some());
@@ -106,5 +139,24 @@ mod tests {
         drop(third.now_or_never().unwrap());
         assert!(locks.try_lock(stripe(1)).is_some());
         assert!(locks.held.borrow().is_empty());
+    }
+
+    #[test]
+    fn the_holder_is_told_that_somebody_waits() {
+        let locks = StripeLocks::default();
+        let first = locks.lock(stripe(1)).now_or_never().unwrap();
+        {
+            let mut wanted = Box::pin(first.wanted());
+            assert!(wanted.as_mut().now_or_never().is_none());
+            assert!(locks.try_lock(stripe(1)).is_none());
+            assert!(wanted.as_mut().now_or_never().is_none(), "that one left");
+            let mut second = Box::pin(locks.lock(stripe(1)));
+            assert!(second.as_mut().now_or_never().is_none());
+            assert!(wanted.now_or_never().is_some());
+            assert!(first.wanted().now_or_never().is_some(), "it still does");
+            drop(first);
+            let second = second.now_or_never().unwrap();
+            assert!(second.wanted().now_or_never().is_none());
+        }
     }
 }

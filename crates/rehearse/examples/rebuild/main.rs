@@ -14,7 +14,7 @@ use engine::Level;
 use engine::raid::{Protection, Spread};
 
 /// What is in use of each disk, about.
-const USED_BYTES: u64 = 2 << 30;
+const USED_BYTES: u64 = 8 << 30;
 
 /// The same beside distributed spares: so many zones that chance spreads them evenly, as a disk of 20 TB
 /// has tens of thousands.

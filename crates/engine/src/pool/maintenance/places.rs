@@ -21,7 +21,7 @@ use super::pace::{self, Bounds, Share};
 use super::place_choice::{Next, PlaceChoice, Wanted};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
-use super::steps::Steps;
+use super::steps::{Steps, Stretch};
 use crate::drives::{DriveFault, EventKind, Group, PlaceMove, Taker, Zone};
 use crate::meta::Record;
 use crate::meta::record::HOME;
@@ -400,9 +400,13 @@ impl<'a, W: World> PlaceMoves<'a, W> {
         while !rest.is_empty() && begun.goes_on() {
             let began = world.now();
             let bounds = self.bounds(zone, begun.place, (why, progress, copying.get()));
-            let (taken, _) = steps.heal_some(zone, rest, &[begun.place], bounds).await?;
+            let stripe_bytes = zone.shape.geometry.unit_bytes;
+            let targets = [begun.place];
+            let stretch = Stretch::of(zone, (rest, &targets), (bounds, stripe_bytes));
+            let stretch = stretch.one_of(copying.get());
+            let (taken, _) = steps.heal_some(stretch).await?;
             rest = &rest[taken..];
-            let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
+            let bytes = taken as u64 * stripe_bytes;
             progress.task.advance(bytes);
             steps.rest(bounds, bytes, began).await;
             self.lane.go_on()?;
@@ -459,10 +463,9 @@ impl<'a, W: World> PlaceMoves<'a, W> {
             return Bounds::at_most(most);
         }
         let now = self.lane.world().now();
-        let within = rates.rebuild_within;
-        let due = within.map(|within| progress.began + within.mul_f64(progress.part));
+        let due = pace::due(progress.began, rates.rebuild_within, progress.part);
         progress.task.set_due(due);
-        let least = pace::rate_until(due, progress.task.left_bytes(), now);
+        let least = pace::least_rate(progress.began, due, progress.task.left_bytes(), now);
         let redundancy = Redundancy::of(self.lane.drives());
         Bounds {
             most,

@@ -20,7 +20,7 @@ use super::place_choice::PlaceChoice;
 use super::places::{self, PlaceMoves};
 use super::redundancy::Redundancy;
 use super::spares::Spares;
-use super::steps::Steps;
+use super::steps::{Steps, Stretch};
 use super::succession::Successions;
 use super::{Task, TaskKind};
 use crate::drives::{DriveFault, EventKind, Group, Member, Taker, Zone};
@@ -292,11 +292,9 @@ impl<'a, W: World> Rebuilds<'a, W> {
         let now = self.lane.world().now();
         let rates = self.lane.background().pace().rates();
         let least_of = |progress: &Rc<Progress<W>>| {
-            let due = rates
-                .rebuild_within
-                .map(|within| progress.began + within.mul_f64(progress.part));
+            let due = pace::due(progress.began, rates.rebuild_within, progress.part);
             progress.task.set_due(due);
-            pace::rate_until(due, progress.task.left_bytes(), now)
+            pace::least_rate(progress.began, due, progress.task.left_bytes(), now)
         };
         Bounds {
             most: rates.rebuild_bytes_per_s,
@@ -338,6 +336,7 @@ impl<'a, W: World> Rebuilds<'a, W> {
             world.reached("several drives rebuilt in one pass");
         }
         let (stripes, spans) = self.stripes_of(pass);
+        let stripe_bytes = zone.shape.geometry.unit_bytes / spans;
         let before = pass.targets.iter().map(|target| target.task.done_bytes());
         let before: Vec<u64> = before.collect();
         let mut rest = &stripes[..];
@@ -348,12 +347,13 @@ impl<'a, W: World> Rebuilds<'a, W> {
             if world.planted("second drive of a pass is not written") {
                 places.truncate(1);
             }
-            let (taken, _) = steps.heal_some(zone, rest, &places, bounds).await?;
+            let stretch = Stretch::of(zone, (rest, &places), (bounds, stripe_bytes));
+            let (taken, _) = steps.heal_some(stretch).await?;
             rest = &rest[taken..];
             if pass.places().is_empty() {
                 return Ok(());
             }
-            let bytes = taken as u64 * zone.shape.geometry.unit_bytes / spans;
+            let bytes = taken as u64 * stripe_bytes;
             for target in &pass.targets {
                 target.task.advance(bytes);
             }

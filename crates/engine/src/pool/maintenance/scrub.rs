@@ -8,7 +8,7 @@ use super::lend::Lending;
 use super::pace::Bounds;
 use super::rebuild::Rebuilds;
 use super::spares::Spares;
-use super::steps::Steps;
+use super::steps::{Steps, Stretch, stripe_bytes};
 use super::{ScrubFindings, Task, TaskKind};
 use crate::drives::{EventKind, Zone};
 use crate::pool::{Lane, PoolError};
@@ -158,21 +158,20 @@ impl<'a, W: World> Scrubbing<'a, W> {
 
     async fn scrub_zone(&self, zone: &Rc<Zone<W>>, task: &Rc<Task>) -> Result<Healed, PoolError> {
         let stripes: Vec<StripeRef> = self.lane.store().stripes(zone).collect();
-        let geometry = zone.shape.geometry;
         let mut found = Healed::default();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
             let began = self.lane.world().now();
             let rates = self.lane.background().pace().rates();
             let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
-            let (taken, healed) = Steps::of(self.lane)
-                .heal_some(zone, rest, &[], bounds)
-                .await?;
+            let steps = Steps::of(self.lane);
+            let stretch = Stretch::to_scrub(zone, rest, bounds);
+            let (taken, healed) = steps.heal_some(stretch).await?;
             rest = &rest[taken..];
             found = found.and(healed);
-            let bytes = taken as u64 * geometry.unit_bytes * geometry.width as u64;
+            let bytes = taken as u64 * stripe_bytes(zone);
             task.advance(bytes);
-            Steps::of(self.lane).rest(bounds, bytes, began).await;
+            steps.rest(bounds, bytes, began).await;
             self.lane.go_on()?;
             if Spares::of(self.lane).is_drive_wanting() {
                 self.lane.world().reached("scrub put off for a drive");

@@ -10,7 +10,7 @@ use super::pace::Bounds;
 use super::scrub::Scrubbing;
 use super::scrub::findings;
 use super::spares::Spares;
-use super::steps::Steps;
+use super::steps::{Steps, Stretch, stripe_bytes};
 use super::{ScrubFindings, ScrubState, TICK};
 use crate::drives::Zone;
 use crate::pool::{Lane, PoolError};
@@ -61,12 +61,6 @@ impl<W: World> Lane<W> {
 /// Bytes of drives that a zone has.
 fn bytes_of<W: World>(zone: &Zone<W>) -> u64 {
     zone.zone_bytes() * zone.shape.geometry.places() as u64
-}
-
-/// Bytes of drives that a stripe has.
-fn stripe_bytes<W: World>(zone: &Zone<W>) -> u64 {
-    let geometry = zone.shape.geometry;
-    geometry.unit_bytes * geometry.width as u64
 }
 
 /// Scrubs that go on by themselves.
@@ -198,8 +192,8 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
         let planted = "scrub round skips the first stripe of a zone";
         let skipped = usize::from(done == 0 && end > 0 && self.lane.world().planted(planted));
-        let due = &stripes[done + skipped..end];
-        let (taken, healed) = steps.heal_some(zone, due, &[], bounds).await?;
+        let due = Stretch::to_scrub(zone, &stripes[done + skipped..end], bounds);
+        let (taken, healed) = steps.heal_some(due).await?;
         let taken = taken + skipped;
         if background.scrubs().is_wanted() {
             // That one begins anew.
