@@ -45,6 +45,13 @@ const PATIENCE_MAX: Duration = Duration::from_millis(200);
 /// By how much one step raises the patience, however small it was.
 const PATIENCE_STEP: Duration = Duration::from_millis(1);
 
+/// How long a patience is kept when no step changes it: the load is another one then.
+const PATIENCE_KEPT: Duration = Duration::from_secs(60);
+
+/// The patience, at least, of work without which a span has no redundancy, and which need not end by a time.
+/// It has a disk half of the time then.
+const PATIENCE_AT_RISK: Duration = Duration::from_millis(100);
+
 /// The part of the drives' time that work takes while commands come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
@@ -159,13 +166,17 @@ impl Pace {
         self.rates.set(rates);
     }
 
-    /// How old a command gets on the disks of a group before work in the background halts for it.
-    pub fn patience(&self, group: u16) -> Duration {
+    /// How old a command gets on the disks of a group before work with these bounds halts for it.
+    pub fn patience(&self, group: u16, bounds: Bounds, now: Time) -> Duration {
         let patience = self.patience.borrow();
-        patience
-            .get(&group)
-            .map(|(patience, _)| *patience)
-            .unwrap_or_default()
+        let known = patience.get(&group);
+        let known = known.filter(|(_, at)| now.since(*at) < PATIENCE_KEPT);
+        let known = known.map(|(patience, _)| *patience).unwrap_or_default();
+        match bounds.share {
+            // It has no time to end by, which would say how much it needs.
+            Share::Half if bounds.least == 0.0 => known.max(PATIENCE_AT_RISK),
+            _ => known,
+        }
     }
 
     /// A step of work on the disks of a group, which began and ended then, would have had to be `shortfall`
@@ -319,12 +330,17 @@ mod tests {
     fn of_steps_side_by_side_one_changes_the_patience() {
         let (pace, at) = (Pace::default(), |ms: u64| Time(ms * 1_000_000));
         let adjust = |began, ended| pace.adjust_patience(3, 1.1, (at(began), at(ended)));
+        let patience = |group, ms| pace.patience(group, NONE, at(ms));
         adjust(0, 10);
-        assert_eq!(pace.patience(3), PATIENCE_STEP);
+        assert_eq!(patience(3, 10), PATIENCE_STEP);
         adjust(5, 15);
-        assert_eq!(pace.patience(3), PATIENCE_STEP, "it began before that");
+        assert_eq!(patience(3, 15), PATIENCE_STEP, "it began before that");
         adjust(10, 20);
-        assert!(pace.patience(3) > PATIENCE_STEP);
-        assert_eq!(pace.patience(4), Duration::ZERO);
+        assert!(patience(3, 20) > PATIENCE_STEP);
+        assert_eq!(patience(4, 20), Duration::ZERO);
+        assert_eq!(patience(3, 60_020), Duration::ZERO, "long ago");
+        let share = Share::Half;
+        let at_risk = pace.patience(3, Bounds { share, ..NONE }, at(20));
+        assert_eq!(at_risk, PATIENCE_AT_RISK);
     }
 }

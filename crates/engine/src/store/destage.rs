@@ -161,6 +161,10 @@ impl<W: World> Store<W> {
                 break None;
             };
             let Some(alone) = self.locks.try_lock(stripe) else {
+                if self.destages_at_once() {
+                    // Writes may wait for the room that it has in the log.
+                    self.locks.want(stripe);
+                }
                 busy.push(stripe);
                 continue;
             };

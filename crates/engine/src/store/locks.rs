@@ -16,8 +16,19 @@ use std::rc::Rc;
 #[derive(Debug, Default)]
 struct Waiters {
     queue: VecDeque<oneshot::Sender<StripeGuard>>,
-    /// The holder's: told that somebody waits.
+    /// Whether somebody wants it, in the queue or not.
+    is_wanted: bool,
+    /// The holder's: told that somebody does.
     alarms: Vec<oneshot::Sender<()>>,
+}
+
+impl Waiters {
+    fn want(&mut self) {
+        self.is_wanted = true;
+        for alarm in self.alarms.drain(..) {
+            let _ = alarm.send(());
+        }
+    }
 }
 
 /// The stripes that are held.
@@ -42,13 +53,18 @@ impl StripeLocks {
         let (grant, granted) = oneshot::channel();
         if let Some(waiters) = self.held.borrow_mut().get_mut(&stripe) {
             waiters.queue.push_back(grant);
-            for alarm in waiters.alarms.drain(..) {
-                let _ = alarm.send(());
-            }
+            waiters.want();
         }
         match granted.await {
             Ok(guard) => guard,
             Err(oneshot::Canceled) => unreachable!("a waiter leaves only when it is granted"),
+        }
+    }
+
+    /// Has the holder of `stripe` make haste, without waiting for it.
+    pub fn want(&self, stripe: StripeRef) {
+        if let Some(waiters) = self.held.borrow_mut().get_mut(&stripe) {
+            waiters.want();
         }
     }
 
@@ -67,7 +83,7 @@ impl StripeLocks {
 }
 
 impl StripeGuard {
-    /// Ends when somebody waits for the stripe.
+    /// Ends when somebody else wants the stripe.
     pub async fn wanted(&self) {
         let (alarm, wanted) = oneshot::channel();
         {
@@ -75,7 +91,7 @@ impl StripeGuard {
             let Some(waiters) = held.get_mut(&self.stripe) else {
                 unreachable!("a stripe that has a guard is held")
             };
-            if !waiters.queue.is_empty() {
+            if waiters.is_wanted {
                 return;
             }
             waiters.alarms.push(alarm);
@@ -90,7 +106,9 @@ impl Drop for StripeGuard {
             let mut held = self.held.borrow_mut();
             let next = held.get_mut(&self.stripe).and_then(|waiters| {
                 waiters.alarms.clear();
-                waiters.queue.pop_front()
+                let next = waiters.queue.pop_front();
+                waiters.is_wanted = !waiters.queue.is_empty();
+                next
             });
             if next.is_none() {
                 held.remove(&self.stripe);
@@ -142,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_is_told_that_somebody_waits() {
+    fn the_holder_is_told_that_somebody_wants_the_stripe() {
         let locks = StripeLocks::default();
         let first = locks.lock(stripe(1)).now_or_never().unwrap();
         {
@@ -156,7 +174,12 @@ mod tests {
             assert!(first.wanted().now_or_never().is_some(), "it still does");
             drop(first);
             let second = second.now_or_never().unwrap();
-            assert!(second.wanted().now_or_never().is_none());
+            let mut wanted = Box::pin(second.wanted());
+            assert!(wanted.as_mut().now_or_never().is_none());
+            locks.want(stripe(2));
+            assert!(wanted.as_mut().now_or_never().is_none());
+            locks.want(stripe(1));
+            assert!(wanted.now_or_never().is_some(), "nobody waits for it");
         }
     }
 }

@@ -336,7 +336,8 @@ impl<'a, W: World> Rebuilds<'a, W> {
             world.reached("several drives rebuilt in one pass");
         }
         let (stripes, spans) = self.stripes_of(pass);
-        let stripe_bytes = zone.shape.geometry.unit_bytes / spans;
+        // No span, and no stripe, where all targets have failed meanwhile.
+        let stripe_bytes = zone.shape.geometry.unit_bytes / spans.max(1);
         let before = pass.targets.iter().map(|target| target.task.done_bytes());
         let before: Vec<u64> = before.collect();
         let mut rest = &stripes[..];

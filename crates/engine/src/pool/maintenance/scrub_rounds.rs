@@ -168,6 +168,17 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         Ok(true)
     }
 
+    /// The bounds of a round: it is to end in its time.
+    fn bounds(&self, round: &Round) -> Bounds {
+        let rates = self.lane.background().pace().rates();
+        let (_, total) = self.round_bytes(round);
+        let within = rates.scrub_within.map(|within| within.as_secs_f64());
+        Bounds {
+            least: within.map_or(0.0, |within| total as f64 / within.max(f64::MIN_POSITIVE)),
+            ..Bounds::at_most(rates.scrub_bytes_per_s)
+        }
+    }
+
     /// Looks so many bytes of a zone through, and notes how far the round is.
     async fn scrub_stripes(
         &self,
@@ -188,8 +199,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         let due = due_bytes.div_ceil(stripe_bytes(zone));
         let end = stripes.len().min(done.saturating_add(due as usize));
         let (steps, background) = (Steps::of(self.lane), self.lane.background());
-        let (began, rates) = (self.lane.world().now(), background.pace().rates());
-        let bounds = Bounds::at_most(rates.scrub_bytes_per_s);
+        let (began, bounds) = (self.lane.world().now(), self.bounds(&round));
         let planted = "scrub round skips the first stripe of a zone";
         let skipped = usize::from(done == 0 && end > 0 && self.lane.world().planted(planted));
         let due = Stretch::to_scrub(zone, &stripes[done + skipped..end], bounds);

@@ -193,7 +193,7 @@ impl<'a, W: World> Steps<'a, W> {
         let at_once = first.max(then);
         StepSize {
             at_once: first,
-            most: fit(STEP_BYTES).max(at_once * STEP_TIMES / 2),
+            most: fit(STEP_BYTES).max(at_once * STEP_TIMES / 4),
             behind: Some(Behind {
                 until: now + pace::STEP_BEHIND_COMMANDS,
                 end: now + pace::STEP_BEHIND_RATE,
@@ -224,9 +224,11 @@ impl<'a, W: World> Steps<'a, W> {
         let stripes = &stretch.stripes[..most];
         self.lane.store().load_sums(stretch.zone, stripes).await;
         let healed = self.heal_all((&stretch, stripes), &size, began).await?;
-        if size.behind.is_some() {
-            let ended = self.lane.world().now();
-            let shortfall = stretch.shortfall(healed.0, ended.since(began));
+        let ended = self.lane.world().now();
+        let worked = ended.since(began);
+        // A shorter one says more about its beginning and its end.
+        if size.behind.is_some() && worked >= pace::STEP_BEHIND_COMMANDS {
+            let shortfall = stretch.shortfall(healed.0, worked);
             let pace = self.lane.background().pace();
             pace.adjust_patience(stretch.zone.group.index, shortfall, (began, ended));
         }
@@ -244,7 +246,7 @@ impl<'a, W: World> Steps<'a, W> {
         let (store, zone) = (self.lane.store(), stretch.zone);
         let patience = size.behind.as_ref().map(|_| {
             let pace = self.lane.background().pace();
-            pace.patience(zone.group.index)
+            pace.patience(zone.group.index, stretch.bounds, began)
         });
         let mut under_way = FuturesUnordered::new();
         let (mut taken, mut found) = (0, Ok(Healed::default()));
