@@ -431,14 +431,15 @@ impl<W: World> Member<W> {
     }
 
     /// Reads for work in the background: on a disk in turns, behind commands of hosts that are older than
-    /// a patience. If hosts come to wait for what is read, it is `wanted`, and waits for nobody.
+    /// a patience. Without one, it waits for nobody. Nor does it once hosts wait for what is read: then it
+    /// is `wanted`.
     ///
     /// # Errors
     /// As of [`Member::read`].
     pub async fn read_in_turn(
         &self,
         (at, len): (DriveOffset, usize),
-        patience: Duration,
+        patience: Option<Duration>,
         wanted: impl Future<Output = ()>,
     ) -> Result<Buf, DriveError> {
         let turn = self.turn((len as u64, patience), wanted).await;
@@ -452,18 +453,16 @@ impl<W: World> Member<W> {
         read.unwrap_or_else(|| Err(self.given_up(("read", at, len as u64))))
     }
 
-    /// Waits for a turn; none if it is no disk, or hosts wait for this.
+    /// Waits for a turn; none without a patience, if it is no disk, or if hosts wait for this.
     async fn turn(
         &self,
-        bytes: (u64, Duration),
+        (bytes, patience): (u64, Option<Duration>),
         wanted: impl Future<Output = ()>,
     ) -> Option<Turn<'_>> {
-        if !self.is_rotational() {
-            return None;
-        }
+        let patience = patience.filter(|_| self.is_rotational())?;
         let sleep = async |time| self.world.sleep(time).await;
         let turns = self.overdue.turns();
-        let turn = turns.turn(bytes, &self.overdue, || self.world.now(), sleep);
+        let turn = turns.turn((bytes, patience), &self.overdue, || self.world.now(), sleep);
         let Either::Left((turn, _)) = select(pin!(turn), pin!(wanted)).await else {
             self.world
                 .reached("work in the background that a host waits for");
@@ -612,7 +611,7 @@ impl<W: World> Member<W> {
     pub async fn write_in_turn(
         &self,
         (at, data): (DriveOffset, Slice),
-        patience: Duration,
+        patience: Option<Duration>,
         wanted: impl Future<Output = ()>,
     ) -> Result<(), DriveError> {
         let turn = self.turn((data.len() as u64, patience), wanted).await;

@@ -13,7 +13,7 @@
 //! - Reads make no way, and writes of the logs wait for nobody.
 //! - It is a matter of one lane: the lanes of a pool do not know of each other's commands.
 
-use super::turns::{self, Turns};
+use super::turns::{HostCommands, Turns};
 use base::Time;
 use futures_channel::oneshot;
 use futures_util::future::select;
@@ -74,7 +74,7 @@ impl Drop for Command<'_> {
             begun.remove(at);
         }
         drop(begun);
-        if turns::Commands::is_idle(self.overdue) {
+        if self.overdue.is_idle() {
             self.overdue.turns.resume();
         }
         // The oldest one is waited for, and no other.
@@ -144,7 +144,7 @@ impl Overdue {
     }
 }
 
-impl turns::Commands for Overdue {
+impl HostCommands for Overdue {
     fn is_idle(&self) -> bool {
         self.log.begun.borrow().is_empty() && self.others.begun.borrow().is_empty()
     }

@@ -23,7 +23,7 @@ pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(500);
 pub(crate) const STEP_BEHIND_COMMANDS: Duration = Duration::from_millis(50);
 
 /// How long a step of work lasts that is behind its least rate. Filling the drives' queues and having
-/// them run empty costs about 30 ms, and more while the work halts for commands.
+/// them run empty costs about 50 ms, and more while the work halts for commands.
 pub(crate) const STEP_BEHIND_RATE: Duration = Duration::from_secs(1);
 
 /// How long a rebuild takes at most, if nothing else is said. A span lacks redundancy so long; the

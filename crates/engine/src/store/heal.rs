@@ -223,14 +223,8 @@ impl<W: World> Store<W> {
         let len = rows.len() * BLOCK_BYTES;
         self.counts.count(Purpose::RepairRead, len);
         let at = zone.on_drive(held.stripe, rows.start);
-        let read = match held.patience {
-            None => member.read(at, self.world.buffers().data(len)).await,
-            Some(patience) => {
-                let wanted = held.guard.wanted();
-                member.read_in_turn((at, len), patience, wanted).await
-            }
-        };
-        read.ok().map(base::Buf::freeze)
+        let read = member.read_in_turn((at, len), held.patience, held.guard.wanted());
+        read.await.ok().map(base::Buf::freeze)
     }
 
     async fn put_unit(
@@ -245,14 +239,11 @@ impl<W: World> Store<W> {
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
         let at = zone.on_drive(held.stripe, row);
-        let written = match held.patience {
-            None => taker.member.write(at, data).await,
-            Some(patience) => {
-                let wanted = held.guard.wanted();
-                let write = taker.member.write_in_turn((at, data), patience, wanted);
-                write.await
-            }
-        };
+        let wanted = held.guard.wanted();
+        let write = taker
+            .member
+            .write_in_turn((at, data), held.patience, wanted);
+        let written = write.await;
         let is_excused = written.is_err() && taker.excuses();
         let member = taker.member;
         match written {

@@ -164,14 +164,13 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         if due < PIECE_BYTES.min(bytes_of(&zone)).min(left) {
             return Ok(false);
         }
-        self.scrub_stripes(&zone, round, due).await?;
+        self.scrub_stripes(&zone, round, (due, total)).await?;
         Ok(true)
     }
 
-    /// The bounds of a round: it is to end in its time.
-    fn bounds(&self, round: &Round) -> Bounds {
+    /// The bounds of a round over so many bytes: it is to end in its time.
+    fn bounds(&self, total: u64) -> Bounds {
         let rates = self.lane.background().pace().rates();
-        let (_, total) = self.round_bytes(round);
         let within = rates.scrub_within.map(|within| within.as_secs_f64());
         Bounds {
             least: within.map_or(0.0, |within| total as f64 / within.max(f64::MIN_POSITIVE)),
@@ -179,12 +178,12 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         }
     }
 
-    /// Looks so many bytes of a zone through, and notes how far the round is.
+    /// Looks so many bytes of a zone through, of so many in all, and notes how far the round is.
     async fn scrub_stripes(
         &self,
         zone: &Rc<Zone<W>>,
         mut round: Round,
-        due_bytes: u64,
+        (due_bytes, total): (u64, u64),
     ) -> Result<(), PoolError> {
         let (number, incarnation) = (zone.shape.zone, zone.shape.incarnation);
         let done = match round.at {
@@ -199,7 +198,7 @@ impl<'a, W: World> ScrubRounds<'a, W> {
         let due = due_bytes.div_ceil(stripe_bytes(zone));
         let end = stripes.len().min(done.saturating_add(due as usize));
         let (steps, background) = (Steps::of(self.lane), self.lane.background());
-        let (began, bounds) = (self.lane.world().now(), self.bounds(&round));
+        let (began, bounds) = (self.lane.world().now(), self.bounds(total));
         let planted = "scrub round skips the first stripe of a zone";
         let skipped = usize::from(done == 0 && end > 0 && self.lane.world().planted(planted));
         let due = Stretch::to_scrub(zone, &stripes[done + skipped..end], bounds);

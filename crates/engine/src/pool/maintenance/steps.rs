@@ -6,8 +6,8 @@
 //! long. One that is behind the least rate lasts longer, for it begins and ends with idle drives.
 //!
 //! On disks the work waits for commands within a step, too, as soon as one is older than the *patience*
-//! (`drives/turns.rs`). A step that stays behind the least rate raises the patience for the next step,
-//! and a step that is ahead lowers it: commands wait as little as the least rate lets them.
+//! (`drives/turns.rs`). A step that stays behind the least rate raises the patience of the next. A step
+//! that is ahead lowers it. So commands wait as little as the least rate lets them.
 
 use super::pace::{self, Bounds};
 use crate::drives::Zone;
@@ -34,7 +34,7 @@ const DISK_DEPTH_BEHIND_COMMANDS_BYTES: u64 = 2 << 20;
 
 /// As above, when the work is behind its least rate, too. Each disk halts when its own commands are overdue,
 /// and the others have to have something to do meanwhile. With half as much, a rebuild with two lost disks
-/// beside 20 random reads a second and disk had 103 MB/s instead of 115.
+/// beside 20 random reads a second and disk had 103 MB/s instead of 106.
 const DISK_DEPTH_BEHIND_RATE_BYTES: u64 = 16 << 20;
 
 /// Bytes of all drives of a group that one that is behind works on at once, at most: they are in RAM.
@@ -55,7 +55,7 @@ struct StepSize {
     at_once: usize,
     /// In all.
     most: usize,
-    /// While commands come in: as long as the work is behind its least rate.
+    /// What bounds it while commands come in.
     behind: Option<Behind>,
 }
 
@@ -216,14 +216,14 @@ impl<'a, W: World> Steps<'a, W> {
     /// those were. In a step that began while no commands came in, none begins once they do.
     pub(super) async fn heal_some(
         &self,
-        stretch: Stretch<'_, W>,
+        mut stretch: Stretch<'_, W>,
     ) -> Result<(usize, Healed), PoolError> {
         let size = self.step_size(&stretch);
         let most = size.most.min(stretch.stripes.len());
-        let began = self.lane.world().now();
-        let stripes = &stretch.stripes[..most];
-        self.lane.store().load_sums(stretch.zone, stripes).await;
-        let healed = self.heal_all((&stretch, stripes), &size, began).await?;
+        stretch.stripes = &stretch.stripes[..most];
+        let (store, began) = (self.lane.store(), self.lane.world().now());
+        store.load_sums(stretch.zone, stretch.stripes).await;
+        let healed = self.heal_all(&stretch, &size, began).await?;
         let ended = self.lane.world().now();
         let worked = ended.since(began);
         // A shorter one says more about its beginning and its end.
@@ -236,14 +236,15 @@ impl<'a, W: World> Steps<'a, W> {
     }
 
     /// Many stripes are under way at a time, and new ones begin while others go on, so that every drive is
-    /// kept busy.
+    /// kept busy. It ends when all have ended: a write that waits for its turn is not in flight yet, so
+    /// nothing else tells that a drive may still be written to.
     async fn heal_all(
         &self,
-        (stretch, stripes): (&Stretch<'_, W>, &[StripeRef]),
+        stretch: &Stretch<'_, W>,
         size: &StepSize,
         began: Time,
     ) -> Result<(usize, Healed), PoolError> {
-        let (store, zone) = (self.lane.store(), stretch.zone);
+        let (store, zone, stripes) = (self.lane.store(), stretch.zone, stretch.stripes);
         let patience = size.behind.as_ref().map(|_| {
             let pace = self.lane.background().pace();
             pace.patience(zone.group.index, stretch.bounds, began)
