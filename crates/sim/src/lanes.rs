@@ -5,7 +5,7 @@
 //! Changes of a pool go over messages to shards, also of a pool that has one lane.
 
 use crate::config::Config;
-use crate::pool_changes::{Door, pool_over};
+use crate::pool_changes::{Door, OnOffer, pool_over};
 use crate::shards::in_one_task;
 use array::control::{NotTaken, OneThread, PlacedVolume, SnapshotBarrier, by_name, renamed};
 use array::pool::opening::{NotOpened, Opening, find_labels};
@@ -43,6 +43,8 @@ pub struct Lanes {
     pub(crate) pool: Pool<SimWorld>,
     /// The drives that it was given, under the names that it knows them by.
     pub given: RefCell<Vec<NamedMedia>>,
+    /// The names of drives that a change under way is about to take in.
+    pub(crate) on_offer: OnOffer,
 }
 
 /// Of `drives` those that a server would open a pool from: they have a label of a lane.
@@ -111,6 +113,7 @@ impl Lanes {
             pool: pool_over(world, &lanes),
             lanes,
             given: RefCell::new(drives.to_vec()),
+            on_offer: OnOffer::nothing(),
         }
     }
 

@@ -12,6 +12,7 @@ use base::Prng;
 use engine::pool::GroupRole;
 use engine::{Drive, Lane, Level, MemberInfo, NamedDrive};
 use send_wrapper::SendWrapper;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use world_sim::{Media, MediaSpec, SimDrive, SimWorld};
@@ -36,8 +37,37 @@ pub enum Unfit {
     Opened,
 }
 
-/// New drives, and the lane that refuses the first of them.
-pub struct NewMedia(Vec<Door>);
+/// Names of drives that changes under way are about to take in. A served array changes a pool once at a
+/// time, so nobody else may offer it these drives meanwhile.
+#[derive(Clone)]
+pub(crate) struct OnOffer(SendWrapper<Rc<RefCell<Vec<String>>>>);
+
+impl OnOffer {
+    pub fn nothing() -> Self {
+        OnOffer(SendWrapper::new(Rc::default()))
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.borrow().iter().any(|other| other == name)
+    }
+}
+
+/// New drives, which are on offer while this is there, and the lane that refuses the first of them.
+pub struct NewMedia {
+    doors: Vec<Door>,
+    on_offer: OnOffer,
+}
+
+impl Drop for NewMedia {
+    fn drop(&mut self) {
+        let mut names = self.on_offer.0.borrow_mut();
+        for door in &self.doors {
+            if let Some(at) = names.iter().position(|name| *name == door.name) {
+                names.swap_remove(at);
+            }
+        }
+    }
+}
 
 /// A new drive, as every lane opens it.
 #[derive(Clone)]
@@ -124,7 +154,7 @@ impl NewDrives<SimWorld> for NewMedia {
     type Drive = Door;
 
     fn drives(&self) -> &[Door] {
-        &self.0
+        &self.doors
     }
 
     async fn make(&self) -> Result<(), ArrayError> {
@@ -144,7 +174,13 @@ impl Lanes {
                 .map(|when| (when, self.all().len() as u16 - 1)),
             ..Door::from(drive)
         };
-        NewMedia(drives.iter().enumerate().map(door).collect())
+        let doors: Vec<Door> = drives.iter().enumerate().map(door).collect();
+        let names = doors.iter().map(|door| door.name.clone());
+        self.on_offer.0.borrow_mut().extend(names);
+        NewMedia {
+            doors,
+            on_offer: self.on_offer.clone(),
+        }
     }
 
     fn member(&self, name: &str) -> Result<MemberInfo, ArrayError> {

@@ -246,7 +246,9 @@ async fn come_back(session: Rc<Session>, mut prng: Prng) {
             let mut of_it = members.iter().filter(named);
             of_it.any(|member| member.state != MemberState::Failed)
         };
-        let mut out: Vec<_> = victims.iter().filter(|media| !in_use(media)).collect();
+        let on_offer = |media: &Rc<Media>| session.pool.on_offer.has(&media.spec().name);
+        let is_out = |media: &&Rc<Media>| !in_use(media) && !on_offer(media);
+        let mut out: Vec<_> = victims.iter().filter(is_out).collect();
         if out.is_empty() {
             continue;
         }
