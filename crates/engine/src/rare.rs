@@ -118,6 +118,7 @@ pub const MARKS: &[&str] = &[
     "work in the background that a host waits for",
     "write waits for stripes to go in place",
     "write mirrored to another pool",
+    "read makes way for another command",
     "write in place makes way for another command",
     "window of stripes makes room for sums",
     "zeroes not kept",

@@ -30,6 +30,12 @@ use std::time::Duration;
 /// Looks in the time after which a drive hangs.
 pub(crate) const LOOKS: u32 = 6;
 
+/// A disk that has answered in the last one of so many parts of the limit of a late read works.
+const LATE_SILENCE_PARTS: u32 = 3;
+
+/// A read on such a disk is late all the same after so many times the usual limit.
+const STARVES_MAX: u32 = 4;
+
 /// Looks, one after the other, at what is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
@@ -240,13 +246,33 @@ impl<W: World> Drives<W> {
                 let mut around: Vec<usize> =
                     asked_last.map(|other| usize::from(other.place())).collect();
                 around.push(usize::from(member.place()));
-                if waited > patience && self.survives_without(&group, &around) {
-                    let up_to = self.world.now().as_nanos() - patience.as_nanos() as u64;
+                let now = self.world.now();
+                if waited <= patience || starves(member, waited, patience, (now, limits)) {
+                    continue;
+                }
+                if self.survives_without(&group, &around) {
+                    let up_to = now.as_nanos() - patience.as_nanos() as u64;
                     vitals.leave(Time(up_to));
                 }
             }
         }
     }
+}
+
+/// Whether a read only has the longest way on a disk that works off its queue. Others make way for it
+/// (`overdue.rs`), and to put it together from other drives would cost these more. That is believed for
+/// [`STARVES_MAX`] times the patience.
+fn starves<W: World>(
+    member: &Member<W>,
+    waited: Duration,
+    patience: Duration,
+    (now, limits): (Time, &Limits),
+) -> bool {
+    let silence = limits.hedge / LATE_SILENCE_PARTS;
+    let then = Time(now.as_nanos().saturating_sub(silence.as_nanos() as u64));
+    member.is_rotational()
+        && waited <= patience * STARVES_MAX
+        && member.vitals().has_answered_since(then)
 }
 
 /// Whether the group of `member` can do without it and without all of `waiting` that are

@@ -1,10 +1,10 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
 use super::SPARE_GROUP;
-use super::overdue::{Class, Command, Overdue};
+use super::overdue::{Class, Command, Newcomer, Overdue};
 use super::succession::Successor;
 use super::turns::Turn;
-use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
+use super::vitals::{Kind, NOT_YET, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
 use crate::label::MemberEntry;
@@ -487,11 +487,18 @@ impl<W: World> Member<W> {
             Ok(drive) => drive,
             Err(error) => return Some(Err(error)),
         };
+        let held = Cell::new(None);
         let reading = pin!(async {
+            if is_of_hosts {
+                self.make_way(Newcomer::Read, &drive, &held).await;
+            }
             let _command = is_of_hosts.then(|| self.begins(&drive));
             drive.read(at, buf).await
         });
-        let run = self.run((Kind::Read, patience), reading, |(_, r)| r.is_err());
+        let (kind, now) = ((Kind::Read, patience), || self.world.now());
+        let run = self
+            .vitals
+            .run_held(kind, (now, Some(&held)), reading, |(_, r)| r.is_err());
         let read = match run.await {
             Outcome::Done((buf, outcome)) => outcome.map(|()| buf),
             Outcome::GivenUp => Err(self.given_up(operation)),
@@ -570,14 +577,28 @@ impl<W: World> Member<W> {
         written
     }
 
-    /// Waits while a command is overdue on this disk.
-    async fn make_way_for_overdue(&self) {
-        let sleep = async |time| self.world.sleep(time).await;
-        let made = self.overdue.make_way(|| self.world.now(), sleep);
-        if !made.await.is_zero() {
-            self.world
-                .reached("write in place makes way for another command");
+    /// Waits while a command is overdue, if this is a disk. It says so in `held`, and when that has ended.
+    async fn make_way(
+        &self,
+        newcomer: Newcomer,
+        drive: &View<W::Drive>,
+        held: &Cell<Option<Time>>,
+    ) {
+        if !drive.geometry().rotational || !self.overdue.is_any(newcomer, self.world.now()) {
+            return;
         }
+        if newcomer == Newcomer::Read {
+            held.set(Some(NOT_YET));
+        }
+        let sleep = async |time| self.world.sleep(time).await;
+        let made = self.overdue.make_way(newcomer, || self.world.now(), sleep);
+        if !Box::pin(made).await.is_zero() {
+            self.world.reached(match newcomer {
+                Newcomer::Read => "read makes way for another command",
+                Newcomer::Write => "write in place makes way for another command",
+            });
+        }
+        held.set(Some(self.world.now()));
     }
 
     /// A command that is no write of the logs begins; on a disk others make way for it if it is overdue.
@@ -645,10 +666,8 @@ impl<W: World> Member<W> {
         let drive = self.drive(operation)?;
         let held = Cell::new(None);
         let writing = pin!(async {
-            let makes_way = is_of_hosts && drive.geometry().rotational;
-            if makes_way && self.overdue.is_any(self.world.now()) {
-                Box::pin(self.make_way_for_overdue()).await;
-                held.set(Some(self.world.now()));
+            if is_of_hosts {
+                self.make_way(Newcomer::Write, &drive, &held).await;
             }
             let _command = is_of_hosts.then(|| self.begins(&drive));
             drive.write(at, data).await

@@ -1,16 +1,19 @@
-//! On a disk, writes that go in place make way for commands that are overdue: [`Overdue`].
+//! On a disk, reads and writes that go in place make way for commands that are overdue: [`Overdue`].
 //!
 //! A disk takes the command that is nearest to its heads, out of dozens. Writes that go in place come in
 //! the order in which they lie there, so one of them is always nearer than the logs, which lie in front of
 //! all zones. Hosts wait for the log. They wait for a read, too, and for the room of the log's oldest
 //! entry, however unlucky its write in place is. So a write in place does not begin while a command is
 //! overdue: a write of the logs after [`LOG_PATIENCE`], any other command after [`PATIENCE`]. The disk has
-//! fewer and fewer commands to choose from then. Writes that have begun go on.
+//! fewer and fewer commands to choose from then. Commands that have begun go on.
+//!
+//! Dozens of readers in order starve one of them in the same way: the next read of each lies beside its last.
+//! So a read does not begin either while any command is older than [`PATIENCE`].
 //!
 //! Invariants:
-//! - A write that makes way begins once no command is overdue, however these end.
-//! - It begins after [`WAY_MAX`] at the latest: slow commands keep nothing from going in place for ever.
-//! - Reads make no way, and writes of the logs wait for nobody.
+//! - A command that makes way begins once none is overdue, however these end.
+//! - It begins after [`WAY_MAX`] at the latest: a slow command keeps others back for no longer.
+//! - Writes of the logs wait for nobody.
 //! - It is a matter of one lane: the lanes of a pool do not know of each other's commands.
 
 use super::turns::{HostCommands, Turns};
@@ -30,7 +33,7 @@ const LOG_PATIENCE: Duration = Duration::from_millis(25);
 /// With 150 ms 60 modelled disks behind a log of flash wrote 4 % less, and the longest write took as long.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a write makes way, at most.
+/// How long a command makes way, at most.
 const WAY_MAX: Duration = Duration::from_millis(250);
 
 /// Commands that hosts wait for in the same way.
@@ -40,6 +43,15 @@ pub(super) enum Class {
     Log,
     /// Reads, and writes in place.
     Other,
+}
+
+/// Who makes way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Newcomer {
+    /// A read.
+    Read,
+    /// A write that goes in place.
+    Write,
 }
 
 /// Commands of one class that have not ended.
@@ -114,9 +126,13 @@ impl Overdue {
         }
     }
 
-    /// Whether a command is overdue.
-    pub(super) fn is_any(&self, now: Time) -> bool {
-        self.log.is_older(LOG_PATIENCE, now) || self.others.is_older(PATIENCE, now)
+    /// Whether a command is overdue, for one of these.
+    pub(super) fn is_any(&self, newcomer: Newcomer, now: Time) -> bool {
+        let of_log = match newcomer {
+            Newcomer::Read => PATIENCE,
+            Newcomer::Write => LOG_PATIENCE,
+        };
+        self.log.is_older(of_log, now) || self.others.is_older(PATIENCE, now)
     }
 
     /// The turns of work in the background.
@@ -124,14 +140,15 @@ impl Overdue {
         &self.turns
     }
 
-    /// Ends when a write in place may begin; how long it made way.
+    /// Ends when a command may begin; how long it made way.
     pub(super) async fn make_way(
         &self,
+        newcomer: Newcomer,
         now: impl Fn() -> Time,
         sleep: impl AsyncFn(Duration),
     ) -> Duration {
         let came = now();
-        while self.is_any(now()) {
+        while self.is_any(newcomer, now()) {
             let left = WAY_MAX.saturating_sub(now().since(came));
             if left.is_zero() {
                 break;
@@ -168,7 +185,8 @@ mod tests {
         overdue: &'a Overdue,
         clock: &'a Cell<Time>,
     ) -> Pin<Box<impl Future<Output = Duration> + 'a>> {
-        Box::pin(overdue.make_way(|| clock.get(), async |_| std::future::pending().await))
+        let sleep = async |_| std::future::pending().await;
+        Box::pin(overdue.make_way(Newcomer::Write, || clock.get(), sleep))
     }
 
     #[test]
@@ -226,7 +244,7 @@ mod tests {
         let _log = overdue.begin(Class::Log, clock.get());
         clock.set(OLD);
         let sleep = async |left| clock.set(clock.get() + left);
-        let made = overdue.make_way(|| clock.get(), sleep);
+        let made = overdue.make_way(Newcomer::Write, || clock.get(), sleep);
         assert_eq!(made.now_or_never(), Some(WAY_MAX));
     }
 
@@ -244,6 +262,23 @@ mod tests {
         assert_eq!(waits.as_mut().now_or_never(), None);
         drop(oldest);
         assert_eq!(waits.now_or_never(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_read_makes_way_for_old_commands_of_any_class() {
+        for class in [Class::Log, Class::Other] {
+            let (overdue, clock) = (Overdue::default(), Cell::new(Time(0)));
+            let oldest = overdue.begin(class, clock.get());
+            let sleep = async |_| std::future::pending().await;
+            let read = || overdue.make_way(Newcomer::Read, || clock.get(), sleep);
+            clock.set(OLD);
+            assert_eq!(read().now_or_never(), Some(Duration::ZERO), "{class:?}");
+            clock.set(Time(0) + PATIENCE + Duration::from_nanos(1));
+            let mut waits = pin!(read());
+            assert_eq!(waits.as_mut().now_or_never(), None, "{class:?}");
+            drop(oldest);
+            assert!(waits.now_or_never().is_some(), "{class:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! - An operation is in flight from its first poll to its end, or until it is dropped.
 //! - A drive that was given up answers nothing any more, and what is in flight on it
 //!   ends at once, for its callers: nobody waits for a drive that hangs.
+//! - A drive is busy while an operation is in flight, or while it is late.
 //! - A drive is late from when a read takes too long until it answers a read. Of what is
 //!   in flight then, only reads end whose callers have somebody else to ask.
 
@@ -45,6 +46,9 @@ impl Kind {
     }
 }
 
+/// When a read that is held back reaches its drive, until that is known.
+pub const NOT_YET: Time = Time(u64::MAX);
+
 /// A newer operation counts for one part in this many of a mean.
 const MEAN_OF: u64 = 32;
 
@@ -75,6 +79,21 @@ pub struct Window {
     pub errors: u64,
     /// Blocks that had to be put right.
     pub mends: u64,
+    /// How long it was busy.
+    pub busy: Duration,
+}
+
+impl Window {
+    /// Operations of all kinds that ended.
+    pub fn operations(&self) -> u64 {
+        self.ended.iter().map(|ended| ended.count).sum()
+    }
+
+    /// How long the drive was busy for each operation that ended. A long queue makes operations take
+    /// long, and this no longer.
+    pub fn work(&self) -> Duration {
+        Duration::from_nanos(self.busy.as_nanos() as u64 / self.operations().max(1))
+    }
 }
 
 /// Whether an operation is waited for when its drive is late.
@@ -129,8 +148,12 @@ pub struct Vitals {
     window: RefCell<Window>,
     /// What counts as slow in the window.
     slow: Cell<Duration>,
+    /// While it is busy: since when that is not in the window yet.
+    busy_since: Cell<Option<Time>>,
     flights: RefCell<Flights>,
     given_up: Cell<bool>,
+    /// When it answered last.
+    answered: Cell<Option<Time>>,
     /// While it is late: when the oldest read began that it has not answered.
     late: Cell<Option<Time>>,
 }
@@ -142,6 +165,14 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
+    /// It reached the drive only then.
+    fn reaches(&self, at: Time) {
+        let mut flights = self.vitals.flights.borrow_mut();
+        if let Some(waiting) = &mut flights.slots[self.slot] {
+            waiting.begun = at;
+        }
+    }
+
     /// `waker` is told when the drive is given up, or the operation left. False when
     /// that is so.
     fn wait(&self, waker: &Waker) -> bool {
@@ -193,6 +224,11 @@ impl Vitals {
         reads.map(|waiting| waiting.begun).min()
     }
 
+    /// Whether it has answered anything since then.
+    pub fn has_answered_since(&self, then: Time) -> bool {
+        self.answered.get().is_some_and(|answered| answered >= then)
+    }
+
     /// Whether others are to be asked first, because it lets a read wait.
     pub fn is_late(&self) -> bool {
         self.late.get().is_some()
@@ -230,9 +266,18 @@ impl Vitals {
 
     /// What came since the last call; operations longer than `slow` count as slow from
     /// now on.
-    pub fn take_window(&self, slow: Duration) -> Window {
+    pub fn take_window(&self, now: Time, slow: Duration) -> Window {
         self.slow.set(slow);
+        self.note_busy(now);
         self.window.take()
+    }
+
+    /// Puts the time that it was busy into the window.
+    fn note_busy(&self, now: Time) {
+        let is_busy = self.outstanding() > 0 || self.is_late();
+        if let Some(since) = self.busy_since.replace(is_busy.then_some(now)) {
+            self.window.borrow_mut().busy += now.since(since);
+        }
     }
 
     /// A block of the drive was not what it should be.
@@ -270,7 +315,7 @@ impl Vitals {
     }
 
     /// As [`Vitals::run`], of an operation that may be held back: it says in `held` when it reached the
-    /// drive. The time before that is not the drive's.
+    /// drive. The time before that is not the drive's. A read says [`NOT_YET`] until then, and is not late.
     pub async fn run_held<T>(
         &self,
         (kind, patience): (Kind, Patience),
@@ -285,7 +330,13 @@ impl Vitals {
             if self.given_up.get() {
                 return Poll::Ready(Outcome::GivenUp);
             }
-            match operation.as_mut().poll(context) {
+            let polled = operation.as_mut().poll(context);
+            if kind == Kind::Read
+                && let Some(reached) = held.and_then(Cell::get)
+            {
+                flight.reaches(reached);
+            }
+            match polled {
                 Poll::Ready(done) => Poll::Ready(Outcome::Done(done)),
                 Poll::Pending if flight.wait(context.waker()) => Poll::Pending,
                 Poll::Pending => Poll::Ready(Outcome::Late),
@@ -301,8 +352,12 @@ impl Vitals {
         if kind == Kind::Read && matches!(outcome, Outcome::Done(_)) {
             self.late.set(None);
         }
-        let reached = held.and_then(Cell::get).unwrap_or(begun);
-        self.end(kind, now().since(reached), has_failed);
+        let (reached, now) = (held.and_then(Cell::get).unwrap_or(begun), now());
+        self.note_busy(now);
+        if matches!(outcome, Outcome::Done(_)) {
+            self.answered.set(Some(now));
+        }
+        self.end(kind, now.since(reached), has_failed);
         outcome
     }
 
@@ -322,6 +377,8 @@ impl Vitals {
             left: false,
             waker: None,
         });
+        drop(flights);
+        self.note_busy(begun);
         Flight { vitals: self, slot }
     }
 
@@ -422,7 +479,7 @@ mod tests {
     #[test]
     fn the_time_for_which_an_operation_was_held_back_is_not_the_drives() {
         let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
-        vitals.take_window(Duration::from_nanos(50));
+        vitals.take_window(Time(0), Duration::from_nanos(50));
         let held = Cell::new(None);
         let operation = async {
             clock.set(Time(1000));
@@ -432,28 +489,70 @@ mod tests {
         let write = (Kind::Write, Patience::Waits);
         let run = vitals.run_held(write, (|| clock.get(), Some(&held)), operation, |()| false);
         assert_eq!(run.now_or_never(), Some(Outcome::Done(())));
-        let writes = vitals.take_window(Duration::ZERO).ended[Kind::Write as usize];
+        let writes = vitals.take_window(clock.get(), Duration::ZERO).ended[Kind::Write as usize];
         assert_eq!((writes.count, writes.slow), (1, 0));
         assert_eq!(writes.mean(), Duration::from_nanos(30));
+    }
+
+    #[test]
+    fn a_drive_is_busy_while_anything_is_in_flight() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
+        let begin = |at| {
+            clock.set(Time(at));
+            let (answer, wait) = oneshot::channel::<()>();
+            let mut run = Box::pin(vitals.run(READ, || clock.get(), wait, |_| false));
+            assert!(run.as_mut().now_or_never().is_none());
+            (answer, run)
+        };
+        let ((one, first), (other, second)) = (begin(0), begin(50));
+        for (at, answer, run) in [(100, one, first), (150, other, second)] {
+            clock.set(Time(at));
+            answer.send(()).unwrap();
+            assert_eq!(run.now_or_never(), Some(Outcome::Done(Ok(()))));
+        }
+        let (answer, third) = begin(300);
+        let window = vitals.take_window(Time(305), Duration::ZERO);
+        assert_eq!(window.busy, Duration::from_nanos(155));
+        clock.set(Time(310));
+        answer.send(()).unwrap();
+        assert_eq!(third.now_or_never(), Some(Outcome::Done(Ok(()))));
+        let window = vitals.take_window(Time(400), Duration::ZERO);
+        assert_eq!(window.work(), Duration::from_nanos(5));
+    }
+
+    #[test]
+    fn a_read_that_was_held_back_is_as_old_as_its_time_at_the_drive() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
+        let held = Cell::new(None);
+        let (_never, wait) = oneshot::channel::<()>();
+        let run = vitals.run_held(READ, (|| clock.get(), Some(&held)), wait, |_| false);
+        let mut run = Box::pin(run);
+        assert!(run.as_mut().now_or_never().is_none());
+        assert_eq!(vitals.oldest_read(), Some(Time(0)));
+        for reached in [NOT_YET, Time(70)] {
+            held.set(Some(reached));
+            assert!(run.as_mut().now_or_never().is_none());
+            assert_eq!(vitals.oldest_read(), Some(reached));
+        }
     }
 
     #[test]
     fn a_window_has_what_ended_since_the_last() {
         let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
         let slow = Duration::from_nanos(50);
-        vitals.take_window(slow);
+        vitals.take_window(Time(0), slow);
         for took in [10, 100, 40] {
             let operation = async { clock.set(clock.get() + Duration::from_nanos(took)) };
             let run = vitals.run(READ, || clock.get(), operation, |()| took == 40);
             assert_eq!(run.now_or_never(), Some(Outcome::Done(())));
         }
         vitals.note_mend();
-        let window = vitals.take_window(slow);
+        let window = vitals.take_window(Time(0), slow);
         let reads = window.ended[Kind::Read as usize];
         assert_eq!((reads.count, reads.slow), (3, 1));
         assert_eq!(reads.mean(), Duration::from_nanos(50));
         assert_eq!((window.errors, window.mends), (1, 1));
-        assert_eq!(vitals.take_window(slow), Window::default());
+        assert_eq!(vitals.take_window(Time(0), slow), Window::default());
         assert!(vitals.read_latency() >= Duration::from_nanos(10));
         assert_eq!(vitals.write_latency(), Duration::ZERO);
     }

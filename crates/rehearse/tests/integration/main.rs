@@ -15,6 +15,7 @@ mod common;
 mod fit;
 mod limits;
 mod predictions;
+mod readers;
 mod rebuild;
 mod reports;
 mod runs;

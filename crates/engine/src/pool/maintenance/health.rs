@@ -4,6 +4,8 @@
 //! Invariants:
 //! - A drive is compared with the others of its group only, kind by kind of operation:
 //!   when all are slow, the load is the reason.
+//! - A drive is slow when its operations take long, and it is long at work for each. One with the longest
+//!   queue does as much as the others: reads that avoid it would cost these more.
 //! - Suspect is a matter of speed, not of truth: the drive gets every write, and counts
 //!   as a copy. It is read last.
 //! - A drive goes out of use only where the pool can do without it. Where it can't, and the drive
@@ -32,6 +34,10 @@ use std::time::Duration;
 
 /// Probes of a suspect drive in a window.
 const PROBES: u32 = 5;
+
+/// A drive that is busy for less than so many times what others need for an operation only has a longer
+/// queue.
+const WORK_RATIO: u32 = 2;
 
 /// Looks in the time after which a read is late.
 const LOOKS_FOR_LATE: u32 = 3;
@@ -86,6 +92,9 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
             limits.window
         ));
     }
+    if !works_slowly(own, others, limits) {
+        return None;
+    }
     Kind::ALL.into_iter().find_map(|kind| {
         let ended = own.ended[kind as usize];
         let (count, mean) = (ended.count, ended.mean());
@@ -112,6 +121,15 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
             )
         })
     })
+}
+
+/// Whether a drive does less than others in the time that it is busy; true where nobody can tell.
+fn works_slowly(own: &Window, others: &[Window], limits: &Limits) -> bool {
+    let did_enough = others
+        .iter()
+        .filter(|other| other.operations() >= limits.operations);
+    let usual = median(did_enough.map(Window::work));
+    usual.is_none_or(|usual| own.work() >= usual * WORK_RATIO)
 }
 
 /// Whether so much fails on a drive that it has to go, and not on the others.
@@ -295,12 +313,14 @@ impl HealthWatch {
 
     /// Looks at the window that ends now.
     fn judge<W: World>(&mut self, lane: &LaneState<W>, limits: &Limits) {
+        let now = lane.world().now();
+        let take = |member: &Member<W>| member.vitals().take_window(now, limits.slow);
         let disturbed = std::mem::take(&mut self.disturbed);
         self.judge_spares(lane);
         for group in lane.drives().groups() {
             let places = group.places().into_iter();
             let seen: Vec<(Rc<Member<W>>, Window)> = places
-                .map(|member| (Rc::clone(&member), member.vitals().take_window(limits.slow)))
+                .map(|member| (Rc::clone(&member), take(&member)))
                 .filter(|(member, _)| member.is_whole() && !disturbed)
                 .collect();
             for (at, (member, window)) in seen.iter().enumerate() {
@@ -407,6 +427,8 @@ mod tests {
             slow: if mean_ms >= 20 { reads } else { 0 },
             took: Duration::from_millis(mean_ms) * reads as u32,
         };
+        // One at a time.
+        window.busy = window.ended[Kind::Read as usize].took;
         window
     }
 
@@ -436,6 +458,18 @@ mod tests {
         let mut one_long = slow;
         one_long.ended[Kind::Read as usize].slow = 24;
         assert!(!is_wrong(one_long, &[fast], false), "a few long ones");
+    }
+
+    #[test]
+    fn a_drive_with_a_longer_queue_is_not_slow() {
+        let others = [window(500, 7), window(500, 7)];
+        let mut own = window(1225, 170);
+        assert!(is_wrong(own, &others, false), "one at a time");
+        own.busy = Duration::from_secs(5);
+        assert!(!is_wrong(own, &others, false), "4 ms of work each");
+        let mut slow = window(300, 170);
+        slow.busy = Duration::from_secs(5);
+        assert!(is_wrong(slow, &others, false), "17 ms of work each");
     }
 
     #[test]
