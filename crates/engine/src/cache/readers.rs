@@ -37,6 +37,10 @@ pub(crate) struct Allowed {
 /// sent in order may come in a slightly different one.
 const SLACK: u64 = 128 << 10;
 
+/// The same, in lengths of the read. In a small volume, many random reads would be near to where a
+/// reader could be.
+const SLACK_READS: u64 = 4;
+
 /// A reader that was not heard of for so long does not count any more.
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -109,7 +113,7 @@ impl Readers {
     ) -> Option<Range<u64>> {
         let mut slots = self.slots.borrow_mut();
         slots.resize(SETS * WAYS, None);
-        let Some(at) = find(&slots, volume, read.start) else {
+        let Some(at) = find(&slots, volume, &read) else {
             place(&mut slots, Reader::new(volume, read.end, now), now);
             return None;
         };
@@ -165,17 +169,18 @@ fn grown(reader: &mut Reader, end: u64, window: u64) -> Option<Range<u64>> {
     Some(range).filter(|range| !range.is_empty())
 }
 
-/// Who should read next near `start`, if anybody.
-fn find(slots: &[Option<Reader>], volume: VolumeId, start: u64) -> Option<usize> {
-    let stretch = start / SLACK;
-    let stretches = stretch.saturating_sub(1)..=stretch + 1;
+/// Who should read next near the start of `read`, if anybody.
+fn find(slots: &[Option<Reader>], volume: VolumeId, read: &Range<u64>) -> Option<usize> {
+    let start = read.start;
+    let slack = SLACK.min((read.end - start) * SLACK_READS);
+    let stretches = start.saturating_sub(slack) / SLACK..=(start + slack) / SLACK;
     let near = stretches.flat_map(|stretch| set_of(volume, stretch));
     let near = near.filter_map(|at| {
         let reader = slots[at]
             .as_ref()
             .filter(|reader| reader.volume == volume)?;
         let off = reader.next.abs_diff(start);
-        (off <= SLACK).then_some((off, at))
+        (off <= slack).then_some((off, at))
     });
     near.min().map(|(_, at)| at)
 }
@@ -288,6 +293,19 @@ mod tests {
             ranges += u64::from(note(&readers, at, 4 * KIB, WINDOW_MAX).is_some());
         }
         assert_eq!(ranges, 0);
+    }
+
+    /// Many readers are believed to be in a volume of 128 MiB, so most places are near to one of them.
+    #[test]
+    fn hardly_any_random_read_of_a_small_volume_has_something_read_ahead() {
+        let readers = Readers::default();
+        let mut prng = base::Prng::from_seed(3);
+        let mut ranges = 0;
+        for _ in 0..10_000 {
+            let at = prng.below(32 << 10) * 4 * KIB;
+            ranges += u64::from(note(&readers, at, 4 * KIB, WINDOW_MAX).is_some());
+        }
+        assert!(ranges < 500, "{ranges}");
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl<W: World> Drives<W> {
 
 /// Whether a read only has the longest way on a disk that works off its queue. Others make way for it
 /// (`overdue.rs`), and to put it together from other drives would cost these more. That is believed for
-/// [`STARVES_MAX`] times the patience.
+/// [`STARVES_MAX`] times the patience, and for half of the time of a drive that hangs.
 fn starves<W: World>(
     member: &Member<W>,
     waited: Duration,
@@ -271,7 +271,7 @@ fn starves<W: World>(
     let silence = limits.hedge / LATE_SILENCE_PARTS;
     let then = Time(now.as_nanos().saturating_sub(silence.as_nanos() as u64));
     member.is_rotational()
-        && waited <= patience * STARVES_MAX
+        && waited <= (patience * STARVES_MAX).min(limits.hung / 2)
         && member.vitals().has_answered_since(then)
 }
 

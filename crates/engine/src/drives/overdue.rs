@@ -8,7 +8,8 @@
 //! fewer and fewer commands to choose from then. Commands that have begun go on.
 //!
 //! Dozens of readers in order starve one of them in the same way: the next read of each lies beside its last.
-//! So a read does not begin either while any command is older than [`PATIENCE`].
+//! So a read of hosts that has nothing locked does not begin either while any command is older than
+//! [`PATIENCE`].
 //!
 //! Invariants:
 //! - A command that makes way begins once none is overdue, however these end.
@@ -61,7 +62,7 @@ struct Commands {
     begun: RefCell<Vec<Time>>,
 }
 
-/// The commands of a disk, and the writes that make way for them.
+/// The commands of a disk, and those that make way for them.
 #[derive(Default)]
 pub(super) struct Overdue {
     /// Of work in the background, which is none of the commands.
@@ -140,6 +141,15 @@ impl Overdue {
         &self.turns
     }
 
+    /// Who has gone leaves no trace, however long a command takes.
+    fn wait(&self, next: oneshot::Sender<()>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() == waiting.capacity() {
+            waiting.retain(|waiting| !waiting.is_canceled());
+        }
+        waiting.push(next);
+    }
+
     /// Ends when a command may begin; how long it made way.
     pub(super) async fn make_way(
         &self,
@@ -154,7 +164,7 @@ impl Overdue {
                 break;
             }
             let (next, turn) = oneshot::channel();
-            self.waiting.borrow_mut().push(next);
+            self.wait(next);
             select(turn, pin!(sleep(left))).await;
         }
         now().since(came)

@@ -81,18 +81,15 @@ pub struct Window {
     pub mends: u64,
     /// How long it was busy.
     pub busy: Duration,
+    /// Operations of all kinds that it did.
+    pub done: u64,
 }
 
 impl Window {
-    /// Operations of all kinds that ended.
-    pub fn operations(&self) -> u64 {
-        self.ended.iter().map(|ended| ended.count).sum()
-    }
-
-    /// How long the drive was busy for each operation that ended. A long queue makes operations take
+    /// How long the drive was busy for each operation that it did. A long queue makes operations take
     /// long, and this no longer.
     pub fn work(&self) -> Duration {
-        Duration::from_nanos(self.busy.as_nanos() as u64 / self.operations().max(1))
+        Duration::from_nanos(self.busy.as_nanos() as u64 / self.done.max(1))
     }
 }
 
@@ -235,7 +232,7 @@ impl Vitals {
     }
 
     /// It is late: reads that began up to then should have ended. Those whose callers
-    /// can ask somebody else end now.
+    /// can ask somebody else end now, and those that are held back.
     pub fn leave(&self, up_to: Time) {
         let since = self.oldest_read().into_iter().chain(self.late.get()).min();
         self.late.set(since);
@@ -243,7 +240,8 @@ impl Vitals {
             let mut flights = self.flights.borrow_mut();
             let waiting = flights.slots.iter_mut().flatten();
             let leaves = |waiting: &&mut Waiting| {
-                waiting.patience == Patience::Leaves && waiting.begun <= up_to
+                let is_old = waiting.begun <= up_to || waiting.begun == NOT_YET;
+                waiting.patience == Patience::Leaves && is_old
             };
             let left = waiting.filter(leaves).filter_map(|waiting| {
                 waiting.left = true;
@@ -344,21 +342,34 @@ impl Vitals {
         })
         .await;
         drop(flight);
-        let has_failed = match &outcome {
+        let reached = held.and_then(Cell::get).unwrap_or(begun);
+        self.note_outcome(kind, &outcome, (reached, now()), failed);
+        outcome
+    }
+
+    /// An operation that reached the drive at `reached` has ended now.
+    fn note_outcome<T>(
+        &self,
+        kind: Kind,
+        outcome: &Outcome<T>,
+        (reached, now): (Time, Time),
+        failed: impl FnOnce(&T) -> bool,
+    ) {
+        let has_failed = match outcome {
             Outcome::Done(done) => failed(done),
             Outcome::Late => false,
             Outcome::GivenUp => true,
         };
-        if kind == Kind::Read && matches!(outcome, Outcome::Done(_)) {
+        let has_answered = matches!(outcome, Outcome::Done(_));
+        if kind == Kind::Read && has_answered {
             self.late.set(None);
         }
-        let (reached, now) = (held.and_then(Cell::get).unwrap_or(begun), now());
         self.note_busy(now);
-        if matches!(outcome, Outcome::Done(_)) {
+        if has_answered {
             self.answered.set(Some(now));
+            self.window.borrow_mut().done += u64::from(!has_failed);
         }
         self.end(kind, now.since(reached), has_failed);
-        outcome
     }
 
     fn begin(&self, begun: Time, kind: Kind, patience: Patience) -> Flight<'_> {

@@ -12,7 +12,6 @@ use super::counts::Purpose;
 use super::{BLOCK, Store};
 use crate::cache::Filling;
 use crate::drives::Zone;
-use crate::drives::vitals::Patience;
 use crate::integrity::Sum;
 use crate::world::World;
 use base::buffer::POOLED_BYTES_MAX;
@@ -95,7 +94,7 @@ impl<W: World> Store<W> {
         let buf = self.world.buffers().data(len);
         // Nor waited for: those who want the blocks now wait for this.
         let place = zone.on_drive(at.stripe, row);
-        let read = member.read_patiently(place, buf, Patience::Leaves);
+        let read = member.read_in_line(place, buf);
         let Some(Ok(buf)) = read.await else {
             return;
         };

@@ -10,7 +10,6 @@ use super::Store;
 use super::address::ZoneAddress;
 use super::counts::Purpose;
 use crate::drives::Zone;
-use crate::drives::vitals::Patience;
 use crate::integrity::Sum;
 use crate::world::World;
 use base::buffer::POOLED_BYTES_MAX;
@@ -44,7 +43,7 @@ impl<W: World> Store<W> {
         self.counts.count(Purpose::HostRead, len);
         let on_drive = zone.on_drive(at.stripe, at.index % zone.rows());
         let data = self.world.buffers().data(len);
-        let data = member.read_patiently(on_drive, data, Patience::Leaves);
+        let data = member.read_in_line(on_drive, data);
         let sums = self.integrity.pin(&zone.shape, blocks.clone());
         let (sums, data) = join(sums, data).await;
         let data = data?.ok()?.freeze();

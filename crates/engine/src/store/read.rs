@@ -16,7 +16,6 @@ use super::{BLOCK, Store};
 use crate::cache::Filling;
 use crate::drive::DriveErrorKind;
 use crate::drives::Zone;
-use crate::drives::vitals::Patience;
 use crate::drives::{DriveFault, Member};
 use crate::integrity::{Pinned, Sum};
 use crate::raid::Code;
@@ -324,7 +323,7 @@ impl<W: World> Store<W> {
             self.counts.count(Purpose::HostRead, len);
             let buf = self.world.buffers().data(len);
             let place = zone.on_drive(at.stripe, row);
-            match member.read_patiently(place, buf, Patience::Leaves).await {
+            match member.read_in_line(place, buf).await {
                 None => {
                     self.world.reached("late drive not waited for");
                     continue;

@@ -4,7 +4,7 @@
 //! Invariants:
 //! - A drive is compared with the others of its group only, kind by kind of operation:
 //!   when all are slow, the load is the reason.
-//! - A drive is slow when its operations take long, and it is long at work for each. One with the longest
+//! - A disk is slow when its operations take long, and it is long at work for each. One with the longest
 //!   queue does as much as the others: reads that avoid it would cost these more.
 //! - Suspect is a matter of speed, not of truth: the drive gets every write, and counts
 //!   as a copy. It is read last.
@@ -81,9 +81,32 @@ struct Streak {
     by_its_word: bool,
 }
 
+/// A drive as [`trouble`] looks at it.
+#[derive(Clone, Copy, Debug)]
+struct Looked {
+    window: Window,
+    is_disk: bool,
+    is_suspect: bool,
+}
+
+impl Looked {
+    fn of<W: World>(member: &Member<W>, window: Window) -> Looked {
+        Looked {
+            window,
+            is_disk: member.is_rotational(),
+            is_suspect: member.is_suspect(),
+        }
+    }
+}
+
 /// What is wrong with a drive, beside the `others` of its group. Of one that is suspect
 /// already, few operations say enough.
-fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -> Option<String> {
+fn trouble(drive: Looked, others: &[Window], limits: &Limits) -> Option<String> {
+    let Looked {
+        window: own,
+        is_disk,
+        is_suspect,
+    } = drive;
     if own.errors >= limits.errors || own.mends >= limits.errors {
         return Some(format!(
             "{} failed and {} had to be repaired in {:?}",
@@ -92,42 +115,53 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
             limits.window
         ));
     }
-    if !works_slowly(own, others, limits) {
+    // A suspect disk is asked too little for a queue.
+    if is_disk && !is_suspect && !works_slowly(&own, others, limits) {
         return None;
     }
-    Kind::ALL.into_iter().find_map(|kind| {
-        let ended = own.ended[kind as usize];
-        let (count, mean) = (ended.count, ended.mean());
-        let is_busy = ended.took * 2 >= limits.window;
-        let enough = match is_suspect {
-            true => count >= 1,
-            false => count >= limits.operations || (is_busy && count * 4 >= limits.operations),
-        };
-        if !enough || ended.slow * 4 < ended.count || mean < limits.slow {
-            return None;
-        }
-        let usual = match usual_mean(kind, others, limits.operations) {
-            None if is_suspect => return Some(format!("{} take {mean:.1?}", kind.name())),
-            usual => usual?,
-        };
-        (mean >= usual * limits.ratio).then(|| {
-            format!(
-                "{} {} of {:?} took {mean:.1?} each, {} of them more than {:?}; those of the other drives of its group took {usual:.1?}",
-                ended.count,
-                kind.name(),
-                limits.window,
-                ended.slow,
-                limits.slow
-            )
-        })
+    let mut kinds = Kind::ALL.into_iter();
+    kinds.find_map(|kind| slowness(kind, &drive, others, limits))
+}
+
+/// How slow a drive is in one kind of operations, if it is.
+fn slowness(kind: Kind, drive: &Looked, others: &[Window], limits: &Limits) -> Option<String> {
+    let Looked {
+        window: own,
+        is_suspect,
+        ..
+    } = *drive;
+    let ended = own.ended[kind as usize];
+    let (count, mean) = (ended.count, ended.mean());
+    let is_busy = ended.took * 2 >= limits.window;
+    let enough = match is_suspect {
+        true => count >= 1,
+        false => count >= limits.operations || (is_busy && count * 4 >= limits.operations),
+    };
+    if !enough || ended.slow * 4 < ended.count || mean < limits.slow {
+        return None;
+    }
+    let usual = match usual_mean(kind, others, limits.operations) {
+        None if is_suspect => return Some(format!("{} take {mean:.1?}", kind.name())),
+        usual => usual?,
+    };
+    (mean >= usual * limits.ratio).then(|| {
+        format!(
+            "{} {} of {:?} took {mean:.1?} each, {} of them more than {:?}; those of the other drives of its group took {usual:.1?}",
+            ended.count,
+            kind.name(),
+            limits.window,
+            ended.slow,
+            limits.slow
+        )
     })
 }
 
-/// Whether a drive does less than others in the time that it is busy; true where nobody can tell.
+/// Whether a disk does less than others in the time that it is busy; true where nobody can tell. Flash does
+/// many operations at a time, so it may be busy all the time and not slow, or slow.
 fn works_slowly(own: &Window, others: &[Window], limits: &Limits) -> bool {
     let did_enough = others
         .iter()
-        .filter(|other| other.operations() >= limits.operations);
+        .filter(|other| other.done >= limits.operations);
     let usual = median(did_enough.map(Window::work));
     usual.is_none_or(|usual| own.work() >= usual * WORK_RATIO)
 }
@@ -338,8 +372,8 @@ impl HealthWatch {
                 let streak = self.streaks.entry(member.uuid).or_default();
                 let wrong = self.checks.wrong.borrow().get(&member.uuid).cloned();
                 let says_so = wrong.is_some();
-                let trouble =
-                    wrong.or_else(|| trouble(window, &others, limits, member.is_suspect()));
+                let looked = Looked::of(member, *window);
+                let trouble = wrong.or_else(|| trouble(looked, &others, limits));
                 if says_so {
                     // That is no matter of a bad moment.
                     (streak.bad, streak.by_its_word) = (limits.bad_windows, true);
@@ -428,12 +462,17 @@ mod tests {
             took: Duration::from_millis(mean_ms) * reads as u32,
         };
         // One at a time.
-        window.busy = window.ended[Kind::Read as usize].took;
+        (window.busy, window.done) = (window.ended[Kind::Read as usize].took, reads);
         window
     }
 
     fn is_wrong(own: Window, others: &[Window], is_suspect: bool) -> bool {
-        trouble(&own, others, &Limits::default(), is_suspect).is_some()
+        let disk = Looked {
+            window: own,
+            is_disk: true,
+            is_suspect,
+        };
+        trouble(disk, others, &Limits::default()).is_some()
     }
 
     #[test]
@@ -461,12 +500,19 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_with_a_longer_queue_is_not_slow() {
+    fn a_disk_with_a_longer_queue_is_not_slow() {
         let others = [window(500, 7), window(500, 7)];
         let mut own = window(1225, 170);
         assert!(is_wrong(own, &others, false), "one at a time");
         own.busy = Duration::from_secs(5);
         assert!(!is_wrong(own, &others, false), "4 ms of work each");
+        assert!(is_wrong(own, &others, true), "it was slow before");
+        let flash = Looked {
+            window: own,
+            is_disk: false,
+            is_suspect: false,
+        };
+        assert!(trouble(flash, &others, &Limits::default()).is_some());
         let mut slow = window(300, 170);
         slow.busy = Duration::from_secs(5);
         assert!(is_wrong(slow, &others, false), "17 ms of work each");

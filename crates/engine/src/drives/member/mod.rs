@@ -1,9 +1,10 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
+mod reads;
+
 use super::SPARE_GROUP;
 use super::overdue::{Class, Command, Newcomer, Overdue};
 use super::succession::Successor;
-use super::turns::Turn;
 use super::vitals::{Kind, NOT_YET, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::group_commit::GroupCommit;
@@ -11,8 +12,7 @@ use crate::label::MemberEntry;
 use crate::label::MemberState;
 use crate::lane::View;
 use crate::world::World;
-use base::{Buf, DriveOffset, Slice, Time, Uuid};
-use futures_util::future::{Either, select};
+use base::{DriveOffset, Slice, Time, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -391,129 +391,6 @@ impl<W: World> Member<W> {
         &self.vitals
     }
 
-    /// Reads into `buf`.
-    ///
-    /// # Errors
-    /// What the drive said; the drive stays in use.
-    pub async fn read(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
-        bump(&self.vitals.reads);
-        self.read_uncounted(at, buf).await
-    }
-
-    /// Reads into `buf`. `None` when `patience` has an end and the drive is late: then
-    /// nothing is known to be wrong with what lies there.
-    pub async fn read_patiently(
-        &self,
-        at: DriveOffset,
-        buf: Buf,
-        patience: Patience,
-    ) -> Option<Result<Buf, DriveError>> {
-        bump(&self.vitals.reads);
-        self.read_or_leave(at, buf, (patience, true)).await
-    }
-
-    /// Reads a block to see how the drive fares; not counted among the reads.
-    ///
-    /// # Errors
-    /// What the drive said.
-    pub async fn probe(&self, at: DriveOffset, buf: Buf) -> Result<(), DriveError> {
-        self.read_uncounted(at, buf).await.map(drop)
-    }
-
-    /// Reads for the pool's own sake; not counted among the reads.
-    ///
-    /// # Errors
-    /// What the drive said.
-    pub async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
-        let len = buf.len() as u64;
-        let read = self.read_or_leave(at, buf, (Patience::Waits, true)).await;
-        read.unwrap_or_else(|| Err(self.given_up(("read", at, len))))
-    }
-
-    /// Reads for work in the background: on a disk in turns, behind commands of hosts that are older than
-    /// a patience. Without one, it waits for nobody. Nor does it once hosts wait for what is read: then it
-    /// is `wanted`.
-    ///
-    /// # Errors
-    /// As of [`Member::read`].
-    pub async fn read_in_turn(
-        &self,
-        (at, len): (DriveOffset, usize),
-        patience: Option<Duration>,
-        wanted: impl Future<Output = ()>,
-    ) -> Result<Buf, DriveError> {
-        let turn = self.turn((len as u64, patience), wanted).await;
-        let buf = self.world.buffers().data(len);
-        bump(&self.vitals.reads);
-        let waits = (Patience::Waits, turn.is_none());
-        let read = self.read_or_leave(at, buf, waits).await;
-        if self.world.planted("turn of a read that has ended is kept") {
-            std::mem::forget(turn);
-        }
-        read.unwrap_or_else(|| Err(self.given_up(("read", at, len as u64))))
-    }
-
-    /// Waits for a turn; none without a patience, if it is no disk, or if hosts wait for this.
-    async fn turn(
-        &self,
-        (bytes, patience): (u64, Option<Duration>),
-        wanted: impl Future<Output = ()>,
-    ) -> Option<Turn<'_>> {
-        let patience = patience.filter(|_| self.is_rotational())?;
-        let sleep = async |time| self.world.sleep(time).await;
-        let turns = self.overdue.turns();
-        let turn = turns.turn((bytes, patience), &self.overdue, || self.world.now(), sleep);
-        let Either::Left((turn, _)) = select(pin!(turn), pin!(wanted)).await else {
-            self.world
-                .reached("work in the background that a host waits for");
-            return None;
-        };
-        if turn.halted {
-            self.world
-                .reached("work in the background halts for commands");
-        }
-        Some(turn)
-    }
-
-    /// On a disk others make way for what `is_of_hosts`.
-    async fn read_or_leave(
-        &self,
-        at: DriveOffset,
-        buf: Buf,
-        (patience, is_of_hosts): (Patience, bool),
-    ) -> Option<Result<Buf, DriveError>> {
-        let operation = ("read", at, buf.len() as u64);
-        let drive = match self.drive(operation) {
-            Ok(drive) => drive,
-            Err(error) => return Some(Err(error)),
-        };
-        let held = Cell::new(None);
-        let reading = pin!(async {
-            if is_of_hosts {
-                self.make_way(Newcomer::Read, &drive, &held).await;
-            }
-            let _command = is_of_hosts.then(|| self.begins(&drive));
-            drive.read(at, buf).await
-        });
-        let (kind, now) = ((Kind::Read, patience), || self.world.now());
-        let run = self
-            .vitals
-            .run_held(kind, (now, Some(&held)), reading, |(_, r)| r.is_err());
-        let read = match run.await {
-            Outcome::Done((buf, outcome)) => outcome.map(|()| buf),
-            Outcome::GivenUp => Err(self.given_up(operation)),
-            Outcome::Late => return None,
-        };
-        if let Err(error) = &read {
-            let at = match error.kind {
-                DriveErrorKind::Media => &self.damaged_at,
-                _ => &self.silent_at,
-            };
-            at.set(Some(self.world.now()));
-        }
-        Some(read)
-    }
-
     /// Whether a drive in use has not answered a read since then, for another reason than
     /// damage: what it holds may be whole, so no block is given up for want of it.
     pub fn was_silent_since(&self, began: Time) -> bool {
@@ -563,7 +440,7 @@ impl<W: World> Member<W> {
         }
     }
 
-    /// Writes durably to a log: other writes make way for it.
+    /// Writes durably to a log: other commands make way for it.
     ///
     /// # Errors
     /// As of [`Member::write_durably`].
@@ -577,7 +454,8 @@ impl<W: World> Member<W> {
         written
     }
 
-    /// Waits while a command is overdue, if this is a disk. It says so in `held`, and when that has ended.
+    /// Waits while a command is overdue, if this is a disk. It says in `held` when that has ended; of a read
+    /// also that it waits.
     async fn make_way(
         &self,
         newcomer: Newcomer,
