@@ -1,4 +1,5 @@
-"""Pools of modelled hard disks in virtual time: random I/O and streams over 8 to 120 disks.
+"""Pools of modelled hard disks in virtual time: random I/O and streams over 8 to 120 disks, and random
+writes behind a log of flash.
 
 Each figure is of a rehearsal, the engine that serves on modelled drives, so the machine's speed
 does not matter. Beside it stands the share of the drives' own rate that the level leaves, from
@@ -15,6 +16,9 @@ from .basics import TARGET, Failure, run
 MODEL, NAME, CAPACITY_GB = "sas-10k-600", "SAS 10k", 600
 VM_DISK_GB = 300
 WARMUP_S, MEASURE_S = 20, 20
+# Records of checksums fill their part of a log of flash slowly. Each row of a large pool takes minutes.
+FLASH_WARMUP_S = 100
+FLASH_DISKS_MAX = 60
 # Outstanding operations for each disk of the pool.
 DEPTH_PER_DISK = 16
 
@@ -44,7 +48,7 @@ bus = "pcie"
 [[pool]]
 name = "pool"
 controller = "array"
-groups = [{{ level = "{level}", drives = {group}, from = "disk", count = {groups} }}]
+groups = [{{ level = "{level}", drives = {group}, from = "disk", count = {groups} }}{log_group}]
 [[network]]
 name = "san"
 kind = "ethernet"
@@ -73,6 +77,15 @@ def sets_of(group):
     return next(sets for sets in range(2, group) if group % sets == 0 and group // sets >= 3)
 
 
+# The log group has as many drives of flash as the level needs copies.
+FLASH = """
+[[drives]]
+name = "flash"
+model = "nvme-7680"
+count = {copies}
+bus = "pcie"
+"""
+LOG_GROUPS = {"10": ("10", 2), "50": ("10", 2), "6": ("10x3", 3)}
 # Operations of drives for a random write, and drives of a group of so many that hold no data.
 LEVELS = {"10": (2, lambda group: group // 2), "50": (4, sets_of), "6": (6, lambda _: 2)}
 
@@ -91,10 +104,11 @@ def drive_rates():
     return figure(r"Read \| 100 %"), figure(r"Write \| 100 %"), figure("sustained outside, MB/s")
 
 
-def rehearsed(bench, **of):
+def rehearsed(bench, warmup_s=WARMUP_S, flash="", log_group="", **of):
     """The load's KPIs, and how busy the drives were."""
     site = bench.disk / "disks.toml"
-    site.write_text(SITE.format(warmup=WARMUP_S, measure=MEASURE_S, model=MODEL, **of))
+    plan = SITE.format(warmup=warmup_s, measure=MEASURE_S, model=MODEL, log_group=log_group, **of)
+    site.write_text(plan + flash)
     said = json.loads(run(TARGET / "release/ashlar", "rehearse", site, "--json", "-"))
     [seed] = said["variants"][0]["seeds"]
     busy = [share["utilisation"] for share in seed["shares"] if share["part"] == "drives"]
@@ -116,13 +130,20 @@ def disks(table, bench):
 def random_io(table, bench, pool, data, cost, rates):
     reads_per_s, writes_per_s, _ = rates
     count = pool["disks"]
+    writes_in_theory = count * writes_per_s / cost
     # The VMs have half of the pool.
     vms = max(1, data * CAPACITY_GB // 2 // VM_DISK_GB)
-    depth = max(1, count * DEPTH_PER_DISK // vms)
-    for what, profile, theory in (
-            ("random 8 KiB write", "rand-8k-write", count * writes_per_s / cost),
-            ("random 8 KiB, 67 % reads", "rand-8k-67", count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s))):
-        total, busy = rehearsed(bench, profile=profile, vms=vms, outstanding=depth, **pool)
+    load = {"vms": vms, "outstanding": max(1, count * DEPTH_PER_DISK // vms), **pool}
+    level, copies = LOG_GROUPS[pool["level"]]
+    flash = {"flash": FLASH.format(copies=copies), "warmup_s": FLASH_WARMUP_S,
+             "log_group": f', {{ level = "{level}", drives = {copies}, from = "flash", role = "log" }}'}
+    rows = [("random 8 KiB write", "rand-8k-write", writes_in_theory, {}),
+            ("random 8 KiB, 67 % reads", "rand-8k-67", count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s), {})]
+    if count <= FLASH_DISKS_MAX:
+        what = f"random 8 KiB write, log on {copies} drives of flash"
+        rows.append((what, "rand-8k-write", writes_in_theory, flash))
+    for what, profile, theory, log in rows:
+        total, busy = rehearsed(bench, profile=profile, **log, **load)
         rate = total["reads_per_s"] + total["writes_per_s"]
         row(table, (count, pool["level"], what), (rate, theory, "/s"), busy, total)
 
