@@ -17,7 +17,7 @@ DESTDIR ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate check-model predictions sim sim-weekly plants fuzz docs install lint fmt clean help
+.PHONY: setup build demo test bench calibrate check-array check-model predictions sim sim-weekly plants fuzz docs install lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -52,6 +52,10 @@ predictions: ## rehearse the published sites and write docs/internals/prediction
 calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
 	@scripts/setup calibrate
 	scripts/calibrate
+
+check-array: ## serve arrays over drives made slow and rehearse them: how far are the two apart (root)
+	@scripts/setup check-array
+	scripts/check-array
 
 check-model: ## measure a drive made slow and rehearse it: how far are the two apart
 	@scripts/setup check-model

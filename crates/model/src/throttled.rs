@@ -53,6 +53,18 @@ pub struct Throttled {
 }
 
 impl Throttled {
+    /// A file behind these filters that `nbdfuse` gives back as a file, so that an array can have it as
+    /// a drive. libfuse has ten threads at most, and each has a connection to `nbdkit` of its own.
+    pub const SLOWED_FILE: Throttled = Throttled {
+        name: "file behind nbdkit's delay and rate, and nbdfuse",
+        capacity_bytes: 1 << 40,
+        slots: 10,
+        read_delay: Duration::from_millis(20),
+        write_delay: Duration::from_millis(30),
+        bytes_per_second: 20_000_000,
+        burst_bytes: 40_000_000,
+    };
+
     fn delay(&self, kind: RequestKind) -> Duration {
         match kind {
             RequestKind::Read => self.read_delay,
