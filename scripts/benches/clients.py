@@ -27,18 +27,30 @@ def iscsi_perf(urls, sessions, seconds, depth=DEPTH, blocks=None):
 
 
 def ashlar_load(url, profile, seconds, *more, depth=DEPTH, warmup=1):
-    """The totals of a run of `ashlar load`."""
-    # Exit code 3 says that a latency limit failed, which is not asked here.
+    """The totals of a run of `ashlar load` on one target."""
     pace = ["--iodepth", depth] if depth else []
-    command = [TARGET / "release/ashlar", "load", profile, "--target", url, "--yes", *pace,
-               "--warmup", f"{warmup}s", "--duration", f"{seconds}s", "--json", "-", *more]
+    return load_totals(profile, "--target", url, *pace, "--warmup", f"{warmup}s", "--duration", f"{seconds}s", *more)
+
+
+def load_totals(*arguments):
+    """The totals of a run of `ashlar load`."""
+    command = [TARGET / "release/ashlar", "load", *arguments, "--yes", "--json", "-"]
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    # Exit code 3 says that a latency limit failed, which is not asked here.
     if done.returncode not in (0, 3):
-        raise Failure(f"ashlar load {url}: {done.stderr.strip()[-1000:]}")
+        raise Failure(f"ashlar load {arguments}: {done.stderr.strip()[-1000:]}")
     total = json.loads(done.stdout)["total"]
     if total["failed"]:
-        raise Failure(f"ashlar load {url}: {total['failed']} operations failed: {total['failures']}")
+        raise Failure(f"ashlar load {arguments}: {total['failed']} operations failed: {total['failures']}")
     return total
+
+
+def rate_and_mean(total):
+    """Operations per second, and their mean response time in milliseconds."""
+    kinds = [total[kind]["response"] for kind in ("read", "write")]
+    count = sum(kind["count"] for kind in kinds)
+    mean_ms = sum(kind["count"] * kind["mean_ms"] for kind in kinds) / count
+    return total["reads_per_s"] + total["writes_per_s"], mean_ms
 
 
 def ashlar_rate(url, profile, seconds, *more, depth=DEPTH, warmup=1):

@@ -2,7 +2,7 @@
 
 import statistics
 
-from .basics import say
+from .basics import Failure, say
 
 
 class Table:
@@ -43,3 +43,11 @@ def take_turns(rounds, *measure):
         for index in order:
             figures[index].append(measure[index]())
     return figures
+
+
+def write_between(path, begin, end, text):
+    """Writes a text to its marked place in a document."""
+    document = path.read_text()
+    if begin not in document or end not in document:
+        raise Failure(f"{path} has no place for the table: {begin.strip()} … {end}")
+    path.write_text(document[:document.index(begin)] + begin + text + document[document.index(end):])
