@@ -191,6 +191,7 @@ pub const BUGS: &[&str] = &[
     "group added without asking all lanes",
     "deleted pages free before the deletion is durable",
     "failed write hidden by a successor that is given up",
+    "drive ordered out although another failed",
     "failed write stops nothing",
     "cache not told of a write",
     "copied drive gets no writes",

@@ -55,6 +55,11 @@ impl<W: World> Drives<W> {
         }
     }
 
+    /// Whether the pool has been closed to its end: nothing more is said on labels.
+    pub fn has_ended(&self) -> bool {
+        self.heart.has_ended()
+    }
+
     /// As [`Drives::write_labels`], when nobody else writes them.
     pub async fn write_labels_alone(
         &self,

@@ -238,7 +238,7 @@ impl<W: World> Drives<W> {
     }
 
     /// Whether a drive is part of the pool still.
-    pub(super) fn has(&self, member: &Rc<Member<W>>) -> bool {
+    pub fn has(&self, member: &Rc<Member<W>>) -> bool {
         let mut all = self.members().into_iter().chain(self.spares());
         all.any(|other| Rc::ptr_eq(&other, member))
     }

@@ -433,6 +433,26 @@ fn a_drive_that_was_taken_out_by_command_opens_no_pool_with_its_old_data() {
     }
 }
 
+/// Whether another drive is there still shows when labels are written.
+#[test]
+fn a_drive_that_is_ordered_out_stays_when_another_turns_out_to_be_gone() {
+    let bug = "drive ordered out although another failed";
+    for (bug, is_kept) in [(Some(bug), false), (None, true)] {
+        let shelf = Shelf::with_pool(3, Level::Raid5);
+        shelf.open(async |pool| {
+            pool.world().plant(bug);
+            shelf.named("d2").with_faults(|faults| faults.gone = true);
+            let ordered = pool.fail_drive("d1").await.map_err(|error| error.kind);
+            match is_kept {
+                true => assert_eq!(ordered, Err(PoolErrorKind::Invalid)),
+                false => assert_eq!(ordered, Ok(())),
+            }
+        });
+        let opened = shelf.try_open(async |_| ());
+        assert_eq!(opened.is_ok(), is_kept, "{bug:?}");
+    }
+}
+
 /// What was written in place may be lost when the flush behind it fails.
 #[test]
 fn a_drive_whose_flush_fails_is_out_of_use() {

@@ -20,6 +20,9 @@ use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
 
+/// A planted bug.
+const OUT_ALTHOUGH_NEEDED: &str = "drive ordered out although another failed";
+
 /// A drive that has failed, and the spare for its place.
 type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
 
@@ -182,8 +185,12 @@ impl<'a, W: World> Spares<'a, W> {
     /// Takes a drive out of use as it was ordered, durably. What is in flight on it ends.
     ///
     /// In a pool of one lane its own label says so first, where it answers: it has old data from
-    /// now on, and must not open the pool with that when the other drives are away.
-    async fn take_out_by_command(&self, member: &Member<W>) -> Result<(), PoolError> {
+    /// now on, and must not open the pool with that when the other drives are away. Before that, and
+    /// while it is written, another drive may fail: where the pool needs this one then, it stays.
+    ///
+    /// # Errors
+    /// `Invalid` when the pool can't do without it by then.
+    async fn take_out_by_command(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
         let is_told = !self
             .lane
             .world()
@@ -191,13 +198,8 @@ impl<'a, W: World> Spares<'a, W> {
         // A lane may keep a drive that another lane takes out, and be the one that is right.
         let is_alone = self.lane.drives().lane().registry.lanes() == 1;
         if is_told && is_alone && !member.vitals().is_late() {
-            let mark = |label: &mut Label| {
-                let entries = label.members.iter_mut();
-                for entry in entries.filter(|entry| entry.uuid == member.uuid) {
-                    entry.state = MemberState::Failed;
-                }
-            };
-            self.lane.drives().write_labels_alone(mark).await?;
+            self.say_on_labels_that_it_is_out(member).await?;
+            self.check_still_can_lose(member).await?;
         }
         member.order_out();
         self.lane
@@ -206,6 +208,41 @@ impl<'a, W: World> Spares<'a, W> {
         self.lane.drives().settle_labels().await;
         self.lane.wake_background();
         self.lane.check()
+    }
+
+    /// Has all labels say that a drive is out of use, where the pool can do without it when they are
+    /// written.
+    async fn say_on_labels_that_it_is_out(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let drives = self.lane.drives();
+        // Who hangs is found before any label says that this one is out.
+        drives.write_labels_alone(|_| ()).await?;
+        let planted = self.lane.world().planted(OUT_ALTHOUGH_NEEDED);
+        let mark = |label: &mut Label| {
+            if !planted && (drives.has_ended() || !drives.can_lose(member)) {
+                return;
+            }
+            let entries = label.members.iter_mut();
+            for entry in entries.filter(|entry| entry.uuid == member.uuid) {
+                entry.state = MemberState::Failed;
+            }
+        };
+        drives.write_labels_alone(mark).await
+    }
+
+    /// That the pool can do without a drive whose label may say already that it is out of use. One
+    /// that it needs is in use again, on the labels too, before the error is given.
+    async fn check_still_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        self.lane.check()?;
+        let is_kept = member.is_writable() && self.lane.drives().has(member);
+        if !is_kept || self.lane.world().planted(OUT_ALTHOUGH_NEEDED) {
+            return Ok(());
+        }
+        let refused = self.check_can_lose(member);
+        if refused.is_err() {
+            self.lane.drives().want_labels();
+            self.lane.drives().settle_labels().await;
+        }
+        refused
     }
 
     fn check_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
