@@ -388,6 +388,7 @@ pub const BUGS: &[&str] = &[
     "making is taken back by the name of its pool",
     "pool in use is taken back as being made",
     "pool is made before that is on record",
+    "pool taken back that is on record as made",
     "settings name a pool that is gone",
     "hosts of a site file count before its targets",
     "portals of a site file are open before its access",

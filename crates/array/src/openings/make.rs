@@ -111,7 +111,9 @@ impl<W: World> Openings<W> {
         Ok((spec, uuid))
     }
 
-    /// Takes back what there is of a pool that could not be made, and notes what is left.
+    /// Takes back what there is of a pool that could not be made, and notes what is left. Nothing is
+    /// taken back where the record may say that the pool is made: that stays, and the next start
+    /// sees to it.
     async fn unmake(
         &self,
         shard: &ShardHandle<W>,
@@ -119,12 +121,18 @@ impl<W: World> Openings<W> {
         paths: (Vec<PathBuf>, Vec<PathBuf>),
     ) {
         let name = owner.name.clone();
-        let left = self.take_back(shard, owner, paths).await;
-        let noted = match left {
-            Ok(left) => self.made.set(&name, Some(left)).await,
-            Err(gone) => Err(gone.to_string()),
+        let taken_back = async {
+            if !self
+                .bays
+                .planted("pool taken back that is on record as made")
+            {
+                self.made.settle().await?;
+            }
+            let left = self.take_back(shard, owner, paths).await;
+            let left = left.map_err(|gone| gone.to_string())?;
+            self.made.set(&name, Some(left)).await
         };
-        if let Err(why) = noted {
+        if let Err(why) = taken_back.await {
             tracing::error!("pool {name}, which could not be made, is not taken back: {why}");
         }
     }

@@ -4,6 +4,7 @@
 //! - What a making has left is on record until it is gone, and the record says what that is. A drive
 //!   that is away may have it.
 //! - It is tried again by each start, and before a pool of that name is made.
+//! - Nothing is taken back of a pool that the record may call made: its drives would be missed.
 //! - Nothing is taken from another pool, or from another array.
 
 use super::bays::{DriveBays, NotOpenKind, Patience, WIPE_TIME, in_time};
@@ -87,6 +88,8 @@ impl<W: World> Openings<W> {
         if !self.settle_without_identity(shard, name).await? {
             return Ok(false);
         }
+        // It may say that the pool is made.
+        self.made.settle().await.map_err(OpeningError::record)?;
         let Some(MadePool::BeingMade {
             new_files,
             of_before,
