@@ -3,7 +3,8 @@
 //! A record is written to a file beside it, synced, renamed over it, and the
 //! directory is synced. One write of this process goes on at a time: two would
 //! write the same file beside the record. A record that is there and can't be understood is an
-//! error, never an empty record.
+//! error, never an empty record. What was read is durable: a process that was killed may have left the
+//! record renamed, and its directory not synced.
 
 use crate::private;
 use serde::de::DeserializeOwned;
@@ -87,6 +88,8 @@ pub(crate) fn read_with<T: DeserializeOwned, B: DeserializeOwned>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(format!("can't read it: {error}"))),
     };
+    let synced = sync_directory_of(path);
+    synced.map_err(|error| failed(format!("can't sync its directory: {error}")))?;
     let damaged = |error: serde_json::Error| {
         failed(format!(
             "can't understand it ({error}); restore it from a copy, or move it away"
@@ -167,6 +170,11 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
+    sync_directory_of(path)
+}
+
+/// Makes durable which files are in the directory of `path`.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

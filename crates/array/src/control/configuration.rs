@@ -84,6 +84,19 @@ impl<W: World> ControlPlane<W> {
         kept.map_err(|context| ArrayError::new(ArrayErrorKind::Internal, context))
     }
 
+    /// Keeps the configuration as it is where a change that could not be kept may be on record:
+    /// the next start would have what was refused.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub async fn keep_again(self: &Arc<Self>) -> Result<(), ArrayError> {
+        if !self.is_unkept.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.change(move |array| async move { array.keep(array.configuration()).await })
+            .await
+    }
+
     /// Whether all volumes of the site file that the array began with have been made.
     pub fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Relaxed)

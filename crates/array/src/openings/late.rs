@@ -98,6 +98,9 @@ impl<W: World> LateRounds<W> {
         if let Err(why) = self.openings.made().settle().await {
             tracing::error!("the record of pools may be wrong, and is written again: {why}");
         }
+        if let Err(why) = array.keep_again().await {
+            tracing::error!("the configuration may hold a change that was refused: {why}");
+        }
         self.settle(&array).await;
         self.show_again(&array).await;
         // A change that does not end was told of elsewhere.
