@@ -134,12 +134,14 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
         }
         (_, None) => session.ask("fail drive", what, pool.fail_drive(name)).await,
     };
-    // Where others are victims than at first, one that stands in for these would be one too many.
-    let is_one_more = books.replaced.borrow().is_empty();
+    // Where distributed spares hold what victims held, others may be victims by now. One that stands in
+    // for those of before would be one too many.
+    let had_others = books.config.spread.is_some() && books.turned.get();
+    let may_fail = books.replaced.borrow().is_empty() && !had_others;
     books
         .victims
         .borrow_mut()
-        .extend(added.filter(|_| is_one_more));
+        .extend(added.filter(|_| may_fail));
     judge(session, &format!("order {draw} about {name}"), outcome);
 }
 

@@ -190,6 +190,7 @@ impl Boot {
         match self.try_open(left).await {
             Ok(pool) => {
                 books.victims.replace(next);
+                books.turned.set(true);
                 Some(pool)
             }
             Err(error) => {

@@ -59,6 +59,8 @@ pub struct Books {
     pub later_begun: Cell<bool>,
     /// Drives that have failed, and of which other drives of their groups hold everything.
     pub replaced: RefCell<BTreeSet<String>>,
+    /// Others are victims than at first ([`crate::damage::next_to_go`]).
+    pub turned: Cell<bool>,
     /// Drives that were offered and refused.
     pub refused: RefCell<BTreeSet<String>>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
@@ -90,6 +92,7 @@ impl Books {
             later: RefCell::default(),
             later_begun: Cell::new(false),
             replaced: RefCell::default(),
+            turned: Cell::new(false),
             refused: RefCell::default(),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
