@@ -19,6 +19,8 @@ WARMUP_S, MEASURE_S = 20, 20
 # Records of checksums fill their part of a log of flash slowly. Each row of a large pool takes minutes.
 FLASH_WARMUP_S = 100
 FLASH_DISKS_MAX = 60
+# Lanes of a pool that several threads serve: each has a log of its own, on drives of its own.
+LANES = 4
 # Outstanding operations for each disk of the pool.
 DEPTH_PER_DISK = 16
 
@@ -48,6 +50,7 @@ bus = "pcie"
 [[pool]]
 name = "pool"
 controller = "array"
+lanes = {lanes}
 groups = [{{ level = "{level}", drives = {group}, from = "disk", count = {groups} }}{log_group}]
 [[network]]
 name = "san"
@@ -104,10 +107,11 @@ def drive_rates():
     return figure(r"Read \| 100 %"), figure(r"Write \| 100 %"), figure("sustained outside, MB/s")
 
 
-def rehearsed(bench, warmup_s=WARMUP_S, flash="", log_group="", **of):
+def rehearsed(bench, warmup_s=WARMUP_S, flash="", log_group="", lanes=1, **of):
     """The load's KPIs, and how busy the drives were."""
     site = bench.disk / "disks.toml"
-    plan = SITE.format(warmup=warmup_s, measure=MEASURE_S, model=MODEL, log_group=log_group, **of)
+    plan = SITE.format(warmup=warmup_s, measure=MEASURE_S, model=MODEL, log_group=log_group, lanes=lanes,
+                       **of)
     site.write_text(plan + flash)
     said = json.loads(run(TARGET / "release/ashlar", "rehearse", site, "--json", "-"))
     [seed] = said["variants"][0]["seeds"]
@@ -138,6 +142,7 @@ def random_io(table, bench, pool, data, cost, rates):
     flash = {"flash": FLASH.format(copies=copies), "warmup_s": FLASH_WARMUP_S,
              "log_group": f', {{ level = "{level}", drives = {copies}, from = "flash", role = "log" }}'}
     rows = [("random 8 KiB write", "rand-8k-write", writes_in_theory, {}),
+            (f"random 8 KiB write, {LANES} lanes", "rand-8k-write", writes_in_theory, {"lanes": LANES}),
             ("random 8 KiB, 67 % reads", "rand-8k-67", count / (0.67 / reads_per_s + 0.33 * cost / writes_per_s), {})]
     if count <= FLASH_DISKS_MAX:
         what = f"random 8 KiB write, log on {copies} drives of flash"

@@ -1,13 +1,17 @@
 //! A pool that a controller serves, over its modelled drives.
+//!
+//! Invariant: its lanes are what a served pool has, each with its own log, and a new volume goes to the
+//! emptiest.
 
 use super::controller::ControllerRig;
 use super::drive::DriveRig;
 use super::world::RigWorld;
 use super::write_region::WriteRegion;
 use base::{Slice, VolumeOffset};
-use engine::{IoError, Lane, Provisioning, Volume, VolumeSpec};
+use engine::store::Debt;
+use engine::{IoError, Lane, PoolInfo, Provisioning, Volume, VolumeSpec};
 use site::human;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 /// The most that is kept free for writes that go anywhere.
@@ -26,15 +30,62 @@ pub struct PoolRig {
     pub name: String,
     /// The controller that serves it; another after a takeover.
     pub controller: Rc<ControllerRig>,
-    /// The handle of the engine's open pool.
-    pub pool: Lane<RigWorld>,
+    /// The handles of the engine's open pool, the first lane first; at least one.
+    pub lanes: Vec<Lane<RigWorld>>,
     /// The drives of its groups, then its spares.
     pub drives: Vec<Rc<DriveRig>>,
-    /// Where its hosts' writes go, if that is anywhere.
-    pub write_region: OnceCell<WriteRegion>,
+    /// Where its hosts' writes go, if that is anywhere: of each lane.
+    pub write_regions: OnceCell<WriteRegions>,
+}
+
+/// Free stripes of each lane of a pool.
+pub struct WriteRegions {
+    of_lanes: Vec<WriteRegion>,
+    next: Cell<usize>,
+}
+
+impl WriteRegions {
+    /// The one that the next write goes to: one lane after the other.
+    fn next(&self) -> &WriteRegion {
+        let next = self.next.get();
+        self.next.set((next + 1) % self.of_lanes.len());
+        &self.of_lanes[next]
+    }
 }
 
 impl PoolRig {
+    /// The lane that a new volume goes to: the one whose volumes are smallest together.
+    pub fn emptiest_lane(&self) -> &Lane<RigWorld> {
+        let by_size = self
+            .lanes
+            .iter()
+            .min_by_key(|lane| lane.info().provisioned_bytes);
+        by_size.unwrap_or(&self.lanes[0])
+    }
+
+    /// The lane of a volume, by its name.
+    ///
+    /// # Errors
+    /// A sentence that names volume and pool.
+    pub fn lane_of(&self, volume: &str) -> Result<&Lane<RigWorld>, String> {
+        let mut lanes = self.lanes.iter();
+        let found = lanes.find(|lane| lane.volume(volume).is_some());
+        found.ok_or_else(|| format!("there is no volume {volume:?} in pool {:?}", self.name))
+    }
+
+    /// What each lane owes its drives.
+    pub fn debts(&self) -> impl Iterator<Item = Debt> {
+        self.lanes.iter().map(|lane| lane.store().debt())
+    }
+
+    /// The pool at a glance.
+    pub fn info(&self) -> PoolInfo {
+        match PoolInfo::of_lanes(self.lanes.iter().map(Lane::info)) {
+            Some(info) => info,
+            None => unreachable!("a pool has a lane"),
+        }
+    }
+
     /// Makes an empty volume.
     ///
     /// # Errors
@@ -45,6 +96,17 @@ impl PoolRig {
         name: &str,
         size_bytes: u64,
     ) -> Result<Volume<RigWorld>, String> {
+        let lane = self.emptiest_lane();
+        self.make_volume_in(lane, provisioning, (name, size_bytes))
+            .await
+    }
+
+    async fn make_volume_in(
+        &self,
+        lane: &Lane<RigWorld>,
+        provisioning: site::Provisioning,
+        (name, size_bytes): (&str, u64),
+    ) -> Result<Volume<RigWorld>, String> {
         let provisioning = match provisioning {
             site::Provisioning::Thin => Provisioning::Thin,
             site::Provisioning::Thick => Provisioning::Thick,
@@ -54,7 +116,7 @@ impl PoolRig {
             size_bytes,
             provisioning,
         };
-        let made = self.pool.create_volume(spec).await;
+        let made = lane.create_volume(spec).await;
         made.map_err(|error| format!("volume {name:?} in pool {:?}: {error}", self.name))
     }
 
@@ -63,25 +125,37 @@ impl PoolRig {
     /// # Errors
     /// A sentence that names the pool, also where it has too little room.
     pub async fn write_anywhere(&self) -> Result<(), String> {
-        let info = self.pool.info();
+        let info = self.info();
+        let lanes = self.lanes.len() as u64;
         let taken = info.mapped_bytes + info.promised_bytes + info.kept_bytes;
-        let size_bytes = info.capacity_bytes.saturating_sub(taken) / REGION_PART;
-        let size_bytes = size_bytes.min(REGION_BYTES_MAX) >> 20 << 20;
-        let least_bytes = self.pool.store().debt().log_bytes_max * REGION_LOGS_MIN;
+        let size_bytes = info.capacity_bytes.saturating_sub(taken) / REGION_PART / lanes;
+        let size_bytes = size_bytes.min(REGION_BYTES_MAX / lanes) >> 20 << 20;
+        let log_bytes_max = self.debts().map(|debt| debt.log_bytes_max).max();
+        let least_bytes = log_bytes_max.unwrap_or(0) * REGION_LOGS_MIN;
         if size_bytes < least_bytes.max(1 << 20) {
             return Err(format!(
                 "pool {:?} has too little room to write anywhere: {} free, {} needed; set \
                  writes = \"in-place\" of its controller, or plan more drives",
                 self.name,
-                human(size_bytes * REGION_PART),
-                human(least_bytes * REGION_PART)
+                human(size_bytes * REGION_PART * lanes),
+                human(least_bytes * REGION_PART * lanes)
             ));
         }
-        let thick = site::Provisioning::Thick;
-        let volume = self.make_volume(thick, "free-stripes", size_bytes).await?;
-        let laid_out = volume.lay_out(0..size_bytes).await;
-        laid_out.map_err(|error| format!("free stripes of pool {:?}: {error}", self.name))?;
-        let _ = self.write_region.set(WriteRegion::in_volume(volume));
+        let mut of_lanes = Vec::new();
+        for lane in &self.lanes {
+            let name = match lane.lane() {
+                0 => "free-stripes".to_owned(),
+                other => format!("free-stripes-{other}"),
+            };
+            let thick = site::Provisioning::Thick;
+            let made = self.make_volume_in(lane, thick, (&name, size_bytes)).await;
+            let volume = made?;
+            let laid_out = volume.lay_out(0..size_bytes).await;
+            laid_out.map_err(|error| format!("free stripes of pool {:?}: {error}", self.name))?;
+            of_lanes.push(WriteRegion::in_volume(volume));
+        }
+        let next = Cell::new(0);
+        let _ = self.write_regions.set(WriteRegions { of_lanes, next });
         Ok(())
     }
 
@@ -95,8 +169,8 @@ impl PoolRig {
         at: VolumeOffset,
         data: Slice,
     ) -> Result<(), IoError> {
-        match self.write_region.get() {
-            Some(region) => region.write(data).await,
+        match self.write_regions.get() {
+            Some(regions) => regions.next().write(data).await,
             None => volume.write(at, data).await,
         }
     }

@@ -101,15 +101,15 @@ impl Writes {
         None
     }
 
-    /// Does so many writes, as long as `goes_on` says. How many it did.
+    /// Does so many writes, as long as `goes_on` says so of each lane. How many it did.
     async fn run(
         &mut self,
         (rig, pool): (&Rig, &PoolRig),
         most: usize,
-        mut goes_on: impl FnMut(Debt) -> bool,
+        goes_on: impl Fn(Debt) -> bool,
     ) -> Result<usize, RehearseError> {
         for done in 0..most {
-            if !goes_on(pool.pool.store().debt()) {
+            if !pool.debts().all(&goes_on) {
                 return Ok(done);
             }
             let Some((vm, operation)) = self.draw(pool) else {
@@ -150,10 +150,13 @@ async fn age_pool(rig: &Rig, pool: &PoolRig, seed: u64) -> Result<(), RehearseEr
         return Ok(());
     };
     change_checksums(rig, pool, &mut writes).await?;
-    let store = pool.pool.store();
-    store.set_window_stripes(Some(0));
+    let set_windows = |stripes| {
+        let stores = pool.lanes.iter().map(|lane| lane.store());
+        stores.for_each(|store| store.set_window_stripes(stripes));
+    };
+    set_windows(Some(0));
     let filled = fill_log(rig, pool, &mut writes).await;
-    store.set_window_stripes(None);
+    set_windows(None);
     filled
 }
 
@@ -165,7 +168,7 @@ async fn change_checksums(
     let mut before = 0;
     for _ in 0..STEPS_MAX {
         let done = writes.run((rig, pool), STEP, |_| true).await?;
-        let changed = pool.pool.store().debt().sums_bytes;
+        let changed: u64 = pool.debts().map(|debt| debt.sums_bytes).sum();
         if done < STEP || changed as f64 <= before as f64 * (1.0 + GROWTH) {
             return Ok(());
         }
@@ -174,10 +177,12 @@ async fn change_checksums(
     Ok(())
 }
 
+/// Fills the logs of all lanes until the first of them is full: with the next write a host would wait.
 async fn fill_log(rig: &Rig, pool: &PoolRig, writes: &mut Writes) -> Result<(), RehearseError> {
     let (parts, of) = FULL_PARTS;
     let has_room = |debt: Debt| debt.log_bytes < debt.log_bytes_max * parts / of;
-    let most = pool.pool.store().debt().log_bytes_max / base::BLOCK_BYTES as u64;
+    let all_bytes: u64 = pool.debts().map(|debt| debt.log_bytes_max).sum();
+    let most = all_bytes / base::BLOCK_BYTES as u64;
     let done = writes.run((rig, pool), most as usize, has_room).await;
     done.map(drop)
 }

@@ -85,7 +85,8 @@ impl Rig {
             rig.free_stripes()?;
         }
         // A run is of an array that has run for a long time.
-        rig.pools.iter().for_each(|pool| pool.pool.warm_checksums());
+        let lanes = rig.pools.iter().flat_map(|pool| &pool.lanes);
+        lanes.for_each(engine::Lane::warm_checksums);
         residents::check(plan, &rig)?;
         residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)

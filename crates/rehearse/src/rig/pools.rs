@@ -9,8 +9,9 @@ use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
+use engine::lane::LaneSlot;
 use engine::raid::Protection;
-use engine::{GroupRole, Lane, NamedDrive, PoolSpec};
+use engine::{GroupRole, Lane, NamedDrive, PoolError, PoolSpec};
 use model::controller::Controller;
 use site::plan::{Lot, Placement, Plan};
 use std::cell::OnceCell;
@@ -43,26 +44,38 @@ pub(super) fn pools(
         let made_of = builder.drives(pool, &mut taken)?;
         let write_cache_bytes = model.write_cache.map_or(0, |cache| cache.bytes / share);
         let opened = builder.create(pool, &made_of, write_cache_bytes)?;
-        give_memory(&opened, &model, share);
+        let of_lane = share * opened.len() as u64;
+        opened
+            .iter()
+            .for_each(|lane| give_memory(lane, &model, of_lane));
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
-            into_write_cache(&opened, &drives);
+            into_write_cache(&opened[0], &drives);
         }
-        if catalog::placement(said, &model) == Placement::Spread {
-            spread(&opened, &made_of);
-        }
-        if catalog::takes_sums_along(said) {
-            sums_along(&opened, &made_of);
-        }
+        place(&opened, &made_of, (said, &model));
         made.push(Rc::new(PoolRig {
             name: pool.name.clone(),
             controller: Rc::clone(controller),
-            pool: opened,
+            lanes: opened,
             drives,
-            write_region: OnceCell::new(),
+            write_regions: OnceCell::new(),
         }));
     }
     Ok(made)
+}
+
+/// Has data and checksums of a pool lie on its drives as its controller has them lie.
+fn place(
+    lanes: &[Lane<RigWorld>],
+    made_of: &MadeOf,
+    (said, model): (&site::plan::Controller, &Controller),
+) {
+    if catalog::placement(said, model) == Placement::Spread {
+        spread(&lanes[0], made_of);
+    }
+    if catalog::takes_sums_along(said) {
+        sums_along(lanes, made_of);
+    }
 }
 
 /// The controller of a pool, as the plan says it and at work.
@@ -91,6 +104,27 @@ impl MadeOf {
     fn all(&self) -> impl Iterator<Item = &Rc<DriveRig>> {
         let of_groups = self.groups.iter().flat_map(|(_, drives)| drives);
         of_groups.chain(&self.spares)
+    }
+}
+
+impl MadeOf {
+    /// Makes a lane over these drives; each has a door of its own to them.
+    async fn create_lane(
+        &self,
+        world: &RigWorld,
+        slot: LaneSlot,
+        spec: PoolSpec,
+    ) -> Result<Lane<RigWorld>, PoolError> {
+        let named = |drive: &Rc<DriveRig>| NamedDrive {
+            name: drive.name.clone(),
+            drive: RigDrive(Rc::clone(drive)),
+        };
+        let groups = self.groups.iter();
+        let groups: Vec<_> = groups
+            .map(|(of, drives)| (*of, drives.iter().map(named).collect()))
+            .collect();
+        let spares = self.spares.iter().map(named).collect();
+        Lane::create_lane(world.clone(), slot, spec, groups, spares).await
     }
 }
 
@@ -161,17 +195,7 @@ impl<'a> Builder<'a> {
         pool: &site::plan::Layout,
         made_of: &MadeOf,
         write_cache_bytes: u64,
-    ) -> Result<Lane<RigWorld>, RehearseError> {
-        let named = |drive: &Rc<DriveRig>| NamedDrive {
-            name: drive.name.clone(),
-            drive: RigDrive(Rc::clone(drive)),
-        };
-        let groups: Vec<_> = made_of
-            .groups
-            .iter()
-            .map(|(of, drives)| (*of, drives.iter().map(named).collect()))
-            .collect();
-        let spares = made_of.spares.iter().map(named).collect();
+    ) -> Result<Vec<Lane<RigWorld>>, RehearseError> {
         let Some((first, _)) = made_of.groups.first() else {
             unreachable!("a pool has a group")
         };
@@ -182,13 +206,20 @@ impl<'a> Builder<'a> {
         spec.log_group = made_of.log_group;
         if write_cache_bytes > 0 {
             // Data and intents, in whole blocks.
-            let part = |of: u64| Some(write_cache_bytes / of / 4096 * 4096);
+            let of_lane = write_cache_bytes / u64::from(pool.lanes);
+            let part = |of: u64| Some(of_lane / of / 4096 * 4096);
             spec.log_bytes = part(2);
             spec.intent_bytes = part(4);
         }
-        let create = Lane::create_groups(self.world.clone(), spec, groups, spares);
-        let created = finish(self.world, create)?;
-        created.map_err(|error| RehearseError::site(pool.line, error.to_string()))
+        let mut lanes = Vec::new();
+        // The last lane is made first: with the first there is a pool.
+        for slot in LaneSlot::all(pool.lanes).into_iter().rev() {
+            let create = made_of.create_lane(self.world, slot, spec.clone());
+            let created = finish(self.world, create)?;
+            lanes.push(created.map_err(|error| RehearseError::site(pool.line, error.to_string()))?);
+        }
+        lanes.reverse();
+        Ok(lanes)
     }
 }
 
@@ -244,14 +275,16 @@ fn spread(pool: &Lane<RigWorld>, made_of: &MadeOf) {
 }
 
 /// Sums go along with the data, on every drive; and so they are never out of RAM.
-fn sums_along(pool: &Lane<RigWorld>, made_of: &MadeOf) {
-    tell_zones(pool, made_of, |drive, zones| {
+fn sums_along(lanes: &[Lane<RigWorld>], made_of: &MadeOf) {
+    tell_zones(&lanes[0], made_of, |drive, zones| {
         drive.set_sums_along(SumsAlong {
             start: zones.start,
             stride_bytes: zones.stride_bytes,
             sums_bytes: zones.stride_bytes - zones.data_bytes,
         });
     });
-    pool.store().integrity.set_budget(usize::MAX / 4);
-    pool.store().integrity.set_apart(false);
+    for lane in lanes {
+        lane.store().integrity.set_budget(usize::MAX / 4);
+        lane.store().integrity.set_apart(false);
+    }
 }

@@ -11,6 +11,8 @@
 //! and say whether that has settled: what happens in them happens once.
 
 use crate::rig::Rig;
+use engine::Lane;
+use engine::store::Debt;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use workload::report::Report;
@@ -36,6 +38,8 @@ pub struct Owed {
     pub log_bytes: u64,
     /// From so many on writes wait.
     pub log_bytes_max: u64,
+    /// How full the fullest log of a lane is, from 0 to 1.
+    pub log_fill: f64,
     /// Checksums that have changed in RAM, bytes.
     pub sums_bytes: u64,
     /// Bytes that hosts have written since its opening.
@@ -93,14 +97,16 @@ pub struct Settling {
 pub(super) fn owed(rig: &Rig) -> Vec<Owed> {
     let pools = rig.pools.iter();
     let of_pool = |pool: &std::rc::Rc<crate::parts::pool::PoolRig>| {
-        let store = pool.pool.store();
-        let debt = store.debt();
+        let sum = |of: fn(&Debt) -> u64| pool.debts().map(|debt| of(&debt)).sum();
+        let fill = |debt: Debt| debt.log_bytes as f64 / (debt.log_bytes_max as f64).max(1.0);
+        let accepted = |lane: &Lane<_>| lane.store().io().host_writes.bytes;
         Owed {
             pool: pool.name.clone(),
-            log_bytes: debt.log_bytes,
-            log_bytes_max: debt.log_bytes_max,
-            sums_bytes: debt.sums_bytes,
-            accepted_bytes: store.io().host_writes.bytes,
+            log_bytes: sum(|debt| debt.log_bytes),
+            log_bytes_max: sum(|debt| debt.log_bytes_max),
+            log_fill: pool.debts().map(fill).fold(0.0, f64::max),
+            sums_bytes: sum(|debt| debt.sums_bytes),
+            accepted_bytes: pool.lanes.iter().map(accepted).sum(),
         }
     };
     pools.map(of_pool).collect()
@@ -121,7 +127,7 @@ impl PoolDebt {
             pool: after.pool.clone(),
             accepted_per_s: accepted / seconds,
             log_growth_per_s: log / seconds,
-            log_fill: after.log_bytes as f64 / (after.log_bytes_max as f64).max(1.0),
+            log_fill: after.log_fill,
             log_full_in_s: grows.then_some(room / log * seconds),
             checksums_growth_per_s: sums / seconds,
             is_settled: log.abs() <= most && sums.abs() <= most,
@@ -237,6 +243,7 @@ mod tests {
             pool: "data".into(),
             log_bytes: log * MIB,
             log_bytes_max: 48 * MIB,
+            log_fill: log as f64 / 48.0,
             sums_bytes: sums * MIB,
             accepted_bytes: accepted * MIB,
         }

@@ -105,10 +105,8 @@ async fn by_reference(scene: &Scene, disk: &DiskRig, name: &str) -> Result<(), S
         disk.volume.borrow().info().name,
     );
     let at_unix_s = scene.now().as_nanos() / 1_000_000_000;
-    let cloned = pool
-        .pool
-        .clone_volume(&source, name, false, at_unix_s)
-        .await;
+    let lane = pool.lane_of(&source)?;
+    let cloned = lane.clone_volume(&source, name, false, at_unix_s).await;
     cloned.map(drop).map_err(|error| error.to_string())
 }
 

@@ -58,7 +58,7 @@ async fn by_array(
     let from = Rc::clone(&disk.pool.borrow());
     let volume = disk.volume.borrow().clone();
     let (info, properties) = (VolumeIo::info(&volume), volume.properties());
-    let (here, there) = (&from.pool, &to.pool);
+    let (here, there) = (from.lane_of(&info.name)?, to.emptiest_lane());
     let refused = |error: engine::PoolError| error.to_string();
     let copy = there.begin_arrival(&info, &properties, &other(here)).await;
     let copy = copy.map_err(refused)?;
@@ -182,7 +182,7 @@ async fn by_its_host(
     switch(scene, (vm, disk), to, made);
     vm.halt.release();
     let still = scene.world.now().since(began);
-    let deleted = from.pool.delete_volume(&name).await;
+    let deleted = from.lane_of(&name)?.delete_volume(&name).await;
     deleted.map_err(|error| error.to_string())?;
     Ok(still)
 }

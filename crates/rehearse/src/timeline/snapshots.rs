@@ -3,14 +3,14 @@
 use super::Scene;
 use super::log::{count, seconds};
 use crate::parts::disk::DiskRig;
-use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
 use crate::rig::vm::VmRig;
-use engine::{PoolError, World};
+use engine::{Lane, World};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Snapshots all disks of a VM group, VM by VM; those of a VM in one pool at one instant.
+/// Snapshots all disks of a VM group, VM by VM; those of a VM in one lane of a pool at one instant.
 pub(super) async fn snapshot(scene: &Rc<Scene>, number: usize, vm_group: &str) {
     let vms = scene.of_vm_group(vm_group);
     let disks: usize = vms.iter().map(|vm| vm.disks.len()).sum();
@@ -22,7 +22,7 @@ pub(super) async fn snapshot(scene: &Rc<Scene>, number: usize, vm_group: &str) {
     for vm in &vms {
         let began = scene.world.now();
         if let Err(error) = of_vm(scene, number, vm).await {
-            return taking.fail(&error.to_string());
+            return taking.fail(&error);
         }
         longest = longest.max(scene.world.now().since(began));
     }
@@ -36,25 +36,24 @@ pub(super) async fn snapshot(scene: &Rc<Scene>, number: usize, vm_group: &str) {
 /// Volumes, each with its snapshot.
 type Pairs = Vec<(String, String)>;
 
-async fn of_vm(scene: &Scene, number: usize, vm: &VmRig) -> Result<(), PoolError> {
-    let mut of_pools: BTreeMap<String, (Rc<PoolRig>, Pairs)> = BTreeMap::new();
+async fn of_vm(scene: &Scene, number: usize, vm: &VmRig) -> Result<(), String> {
+    let mut of_lanes: BTreeMap<(String, u16), (Lane<RigWorld>, Pairs)> = BTreeMap::new();
     for disk in &vm.disks {
         let (pool, volume) = (Rc::clone(&disk.pool.borrow()), name(disk));
         let snapshot = format!("{volume}@event{number}");
-        let entry = of_pools.entry(pool.name.clone());
-        entry
-            .or_insert((pool, Vec::new()))
-            .1
-            .push((volume, snapshot));
+        let lane = pool.lane_of(&volume)?;
+        let entry = of_lanes.entry((pool.name.clone(), lane.lane()));
+        let (_, pairs) = entry.or_insert((lane.clone(), Vec::new()));
+        pairs.push((volume, snapshot));
     }
     let at_unix_s = scene.now().as_nanos() / 1_000_000_000;
-    for (pool, pairs) in of_pools.values() {
+    for (lane, pairs) in of_lanes.values() {
         let all = pairs
             .iter()
             .map(|(volume, snapshot)| (volume.as_str(), snapshot.as_str()));
         let all: Vec<(&str, &str)> = all.collect();
-        let together = pool.pool.snapshot_together(&all, at_unix_s, async { true });
-        together.await?;
+        let together = lane.snapshot_together(&all, at_unix_s, async { true });
+        together.await.map_err(|error| error.to_string())?;
         scene.snapshots.borrow_mut().extend(pairs.iter().cloned());
     }
     Ok(())
@@ -95,7 +94,10 @@ async fn of_disks(scene: &Scene, vms: &[Rc<VmRig>]) -> Result<(), String> {
         let (pool, volume) = (Rc::clone(&disk.pool.borrow()), name(disk));
         let snapshot = scene.snapshots.borrow().get(&volume).cloned();
         let snapshot = snapshot.ok_or_else(|| format!("there is no snapshot of '{volume}'"))?;
-        let restored = pool.pool.restore(&volume, &snapshot, None, 0).await;
+        let restored = pool
+            .lane_of(&volume)?
+            .restore(&volume, &snapshot, None, 0)
+            .await;
         restored.map_err(|error| error.to_string())?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// a pool keeps, and how late a task that ends soon is seen.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What was heard of a pool.
+/// What was heard of a lane of a pool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
     sequence: u64,
@@ -23,8 +23,9 @@ pub(super) struct Heard {
 
 /// Listens to the engine from now on.
 pub(super) fn start(scene: &Rc<Scene>) {
-    let heard = scene.pools.iter().map(|pool| Heard {
-        sequence: pool.pool.events(0).last().map_or(0, |event| event.sequence),
+    let lanes = scene.pools.iter().flat_map(|pool| &pool.lanes);
+    let heard = lanes.map(|lane| Heard {
+        sequence: lane.events(0).last().map_or(0, |event| event.sequence),
         rebuilds: BTreeMap::new(),
     });
     let heard = heard.collect();
@@ -41,21 +42,29 @@ pub(super) fn start(scene: &Rc<Scene>) {
 /// Tells what is new.
 pub(super) fn hear(scene: &Scene) {
     let mut heard = scene.heard.borrow_mut();
-    for (pool, heard) in scene.pools.iter().zip(heard.iter_mut()) {
+    let lanes = scene.pools.iter().flat_map(|pool| {
+        let lanes = pool.lanes.iter();
+        lanes.map(move |lane| (pool, lane))
+    });
+    for ((pool, lane), heard) in lanes.zip(heard.iter_mut()) {
         // Nobody runs it.
         if pool.controller.is_lost() {
             continue;
         }
-        for event in pool.pool.events(heard.sequence) {
+        for event in lane.events(heard.sequence) {
             heard.sequence = event.sequence;
-            let mut text = format!("pool {}: {}", pool.name, event.text);
+            let of_lane = match pool.lanes.len() {
+                1 => String::new(),
+                _ => format!(", lane {}", lane.lane()),
+            };
+            let mut text = format!("pool {}{of_lane}: {}", pool.name, event.text);
             if event.kind == EventKind::Rebuild {
                 text += &heard.rebuild(&event.text, event.at);
             }
             scene.log.tell_of(event.at, text);
         }
         if !heard.rebuilds.is_empty() {
-            for task in pool.pool.info().tasks {
+            for task in lane.info().tasks {
                 if let Some((_, bytes)) = heard.rebuilds.get_mut(&task.subject) {
                     *bytes = task.total_bytes;
                 }

@@ -13,6 +13,7 @@ mod check_model;
 mod closed;
 mod common;
 mod fit;
+mod lanes;
 mod limits;
 mod predictions;
 mod readers;

@@ -190,6 +190,32 @@ vm_group = "web"
 }
 
 #[test]
+fn volumes_are_snapshotted_cloned_and_moved_in_the_lanes_where_they_are() {
+    let lanes = [
+        ("name = \"one\"\n", "name = \"one\"\nlanes = 2\n"),
+        ("name = \"two\"\n", "name = \"two\"\nlanes = 3\n"),
+    ];
+    let event = |at_s: u32, what: &str| format!("[[event]]\nat = \"{at_s} s\"\n{what}\n");
+    let web = "vm_group = \"web\"";
+    let events = [
+        event(2, &format!("what = \"snapshot\"\n{web}")),
+        event(3, "what = \"drive-fails\"\ndrive = \"sas-00\""),
+        event(4, &format!("what = \"restore\"\n{web}")),
+        event(6, &format!("what = \"clone\"\nvms = 1\n{web}")),
+        event(8, &format!("what = \"move-storage\"\nto = \"two\"\n{web}")),
+    ];
+    let outcome = try_with(100, &events.concat(), &lanes).unwrap();
+    for what in ["snapshot", "restore", "clone", "move"] {
+        told(&outcome, &format!("{what} of VM group web has ended"));
+    }
+    for lane in 0..2 {
+        told(&outcome, &format!("pool one, lane {lane}: drive 'sas-00'"));
+    }
+    assert_eq!(outcome.load.total.failed, 0, "nobody was told of an error");
+    assert!(busy(&outcome, "two") > 0.0);
+}
+
+#[test]
 fn the_array_clones_at_once_and_a_host_copies_what_is_written_over_its_links() {
     let event = |offload| {
         format!(

@@ -150,6 +150,7 @@ impl<'a> Drives<'a> {
             stripe_unit_bytes: pool.stripe_unit_bytes,
             page_bytes: pool.page_bytes,
             log_bytes: pool.log_bytes,
+            lanes: pool.lanes,
         };
         (layout, lines)
     }

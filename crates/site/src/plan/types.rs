@@ -179,6 +179,8 @@ pub struct Layout {
     pub page_bytes: u32,
     /// What the data log takes of each drive that carries it, where it is said.
     pub log_bytes: Option<u64>,
+    /// Parts that different threads serve, each with its own log; at least one.
+    pub lanes: u16,
 }
 
 /// RAID groups that are alike.
