@@ -55,7 +55,7 @@ pub struct Throttled {
 impl Throttled {
     /// A file behind these filters that `nbdfuse` gives back as a file, so that an array can have it as
     /// a drive. libfuse has ten threads. The array uses eight of them: submitting to such a file may
-    /// block, and then it gives a drive's commands to workers of the kernel, eight at a time.
+    /// block, and then each lane gives a drive's commands to workers of the kernel, eight at a time.
     pub const SLOWED_FILE: Throttled = Throttled {
         name: "file behind nbdkit's delay and rate, and nbdfuse",
         capacity_bytes: 1 << 40,

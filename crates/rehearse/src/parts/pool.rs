@@ -45,8 +45,8 @@ pub struct WriteRegions {
 }
 
 impl WriteRegions {
-    /// The one that the next write goes to: one lane after the other.
-    fn next(&self) -> &WriteRegion {
+    /// The one that this write goes to: one lane after the other.
+    fn take_next(&self) -> &WriteRegion {
         let next = self.next.get();
         self.next.set((next + 1) % self.of_lanes.len());
         &self.of_lanes[next]
@@ -71,6 +71,18 @@ impl PoolRig {
         let mut lanes = self.lanes.iter();
         let found = lanes.find(|lane| lane.volume(volume).is_some());
         found.ok_or_else(|| format!("there is no volume {volume:?} in pool {:?}", self.name))
+    }
+
+    /// The lane that the next write to a volume goes to.
+    ///
+    /// # Errors
+    /// A sentence that names volume and pool.
+    pub fn lane_of_writes(&self, volume: &Volume<RigWorld>) -> Result<&Lane<RigWorld>, String> {
+        match (self.lanes.len(), self.write_regions.get()) {
+            (1, _) => Ok(&self.lanes[0]),
+            (_, Some(regions)) => Ok(&self.lanes[regions.next.get()]),
+            (_, None) => self.lane_of(&volume.info().name),
+        }
     }
 
     /// What each lane owes its drives.
@@ -101,7 +113,11 @@ impl PoolRig {
             .await
     }
 
-    async fn make_volume_in(
+    /// Makes an empty volume in a lane.
+    ///
+    /// # Errors
+    /// A sentence that names volume and pool.
+    pub async fn make_volume_in(
         &self,
         lane: &Lane<RigWorld>,
         provisioning: site::Provisioning,
@@ -170,7 +186,7 @@ impl PoolRig {
         data: Slice,
     ) -> Result<(), IoError> {
         match self.write_regions.get() {
-            Some(regions) => regions.next().write(data).await,
+            Some(regions) => regions.take_next().write(data).await,
             None => volume.write(at, data).await,
         }
     }

@@ -101,21 +101,25 @@ impl Writes {
         None
     }
 
-    /// Does so many writes, as long as `goes_on` says so of each lane. How many it did.
+    /// Draws so many writes, and does those to lanes that have room, as long as one has. How many it drew.
     async fn run(
         &mut self,
         (rig, pool): (&Rig, &PoolRig),
         most: usize,
-        goes_on: impl Fn(Debt) -> bool,
+        has_room: impl Fn(Debt) -> bool,
     ) -> Result<usize, RehearseError> {
         for done in 0..most {
-            if !pool.debts().all(&goes_on) {
+            if !pool.debts().any(&has_room) {
                 return Ok(done);
             }
             let Some((vm, operation)) = self.draw(pool) else {
                 return Ok(done);
             };
             let volume = vm.disks[operation.disk].volume.borrow().clone();
+            let lane = pool.lane_of_writes(&volume);
+            if !has_room(lane.map_err(RehearseError::engine)?.store().debt()) {
+                continue;
+            }
             let data = rig.world.buffers().data(operation.bytes as usize).freeze();
             let at = VolumeOffset(operation.offset_bytes);
             let written = pool.write(&volume, at, data).await;
@@ -177,7 +181,7 @@ async fn change_checksums(
     Ok(())
 }
 
-/// Fills the logs of all lanes until the first of them is full: with the next write a host would wait.
+/// Fills the logs of all lanes that hosts write to.
 async fn fill_log(rig: &Rig, pool: &PoolRig, writes: &mut Writes) -> Result<(), RehearseError> {
     let (parts, of) = FULL_PARTS;
     let has_room = |debt: Debt| debt.log_bytes < debt.log_bytes_max * parts / of;

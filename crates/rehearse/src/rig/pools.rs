@@ -10,6 +10,7 @@ use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use base::DriveOffset;
 use engine::lane::LaneSlot;
+use engine::pool::maintenance::Rates;
 use engine::raid::Protection;
 use engine::{GroupRole, Lane, NamedDrive, PoolError, PoolSpec};
 use model::controller::Controller;
@@ -44,13 +45,14 @@ pub(super) fn pools(
         let made_of = builder.drives(pool, &mut taken)?;
         let write_cache_bytes = model.write_cache.map_or(0, |cache| cache.bytes / share);
         let opened = builder.create(pool, &made_of, write_cache_bytes)?;
-        let of_lane = share * opened.len() as u64;
-        opened
-            .iter()
-            .for_each(|lane| give_memory(lane, &model, of_lane));
+        let lanes = opened.len() as u64;
+        for lane in &opened {
+            give_memory(lane, &model, share * lanes);
+            lane.set_rates(Rates::default().of_each(lanes));
+        }
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
-            into_write_cache(&opened[0], &drives);
+            into_write_cache(&opened, &drives);
         }
         place(&opened, &made_of, (said, &model));
         made.push(Rc::new(PoolRig {
@@ -230,11 +232,20 @@ fn give_memory(pool: &Lane<RigWorld>, model: &Controller, parts: u64) {
 }
 
 /// Labels, metadata and logs of all drives lie in the write cache.
-fn into_write_cache(pool: &Lane<RigWorld>, drives: &[Rc<DriveRig>]) {
-    let end = DriveOffset(pool.info().data_start);
-    for (place, drive) in drives.iter().enumerate() {
-        let counts = place == 0;
-        drive.set_front(Front { end, counts });
+fn into_write_cache(lanes: &[Lane<RigWorld>], drives: &[Rc<DriveRig>]) {
+    let end = DriveOffset(lanes[0].info().data_start);
+    let counting = |lane: &Lane<RigWorld>| lane.info().log_drives.into_iter().next();
+    let counting: Vec<Option<String>> = lanes.iter().map(counting).collect();
+    for drive in drives {
+        let bit = |(lane, on): (usize, &Option<String>)| {
+            let counts = on.as_ref() == Some(&drive.name);
+            u16::from(counts) << lane
+        };
+        drive.set_front(Front {
+            end,
+            lane_bytes: end.0 / lanes.len() as u64,
+            counted_lanes: counting.iter().enumerate().map(bit).sum(),
+        });
     }
 }
 

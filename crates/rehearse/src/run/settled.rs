@@ -10,10 +10,12 @@
 //! the **burst**, its last one the **sustained** load. Plans with events or traces are measured once,
 //! and say whether that has settled: what happens in them happens once.
 
+use crate::parts::pool::PoolRig;
+use crate::parts::world::RigWorld;
 use crate::rig::Rig;
-use engine::Lane;
-use engine::store::Debt;
+use engine::store::Store;
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 use std::time::Duration;
 use workload::report::Report;
 
@@ -29,7 +31,7 @@ pub const WINDOWS_MAX: u32 = 6;
 /// From here on, as a share of what a log takes before writes wait, it holds writes back.
 const FULL: f64 = 0.95;
 
-/// What a pool owed its drives, and what it accepted.
+/// What a lane of a pool owed its drives, and what it accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owed {
     /// The pool that owes it, as the file names it.
@@ -38,8 +40,6 @@ pub struct Owed {
     pub log_bytes: u64,
     /// From so many on writes wait.
     pub log_bytes_max: u64,
-    /// How full the fullest log of a lane is, from 0 to 1.
-    pub log_fill: f64,
     /// Checksums that have changed in RAM, bytes.
     pub sums_bytes: u64,
     /// Bytes that hosts have written since its opening.
@@ -56,10 +56,15 @@ pub struct PoolDebt {
     /// By how many bytes a second the data that waits in its log grew; less than zero where it
     /// shrank.
     pub log_growth_per_s: f64,
-    /// Data that waits there at the end, as a share of what the log takes before writes wait.
+    /// Data that waits there at the end, as a share of what the log takes before writes wait; of the
+    /// fullest lane.
     pub log_fill: f64,
-    /// In how many seconds the log is full if it goes on like this; null where it does not grow.
+    /// In how many seconds the first log of a lane is full if it goes on like this; null where none
+    /// grows.
     pub log_full_in_s: Option<f64>,
+    /// The same from an empty log.
+    #[serde(default)]
+    pub log_lasts_s: Option<f64>,
     /// By how many bytes a second the checksums grew that have changed in RAM.
     pub checksums_growth_per_s: f64,
     /// Whether both stayed the same.
@@ -93,27 +98,27 @@ pub struct Settling {
     pub burst: Option<Burst>,
 }
 
-/// What all pools owe now.
+/// What all lanes of all pools owe now.
 pub(super) fn owed(rig: &Rig) -> Vec<Owed> {
-    let pools = rig.pools.iter();
-    let of_pool = |pool: &std::rc::Rc<crate::parts::pool::PoolRig>| {
-        let sum = |of: fn(&Debt) -> u64| pool.debts().map(|debt| of(&debt)).sum();
-        let fill = |debt: Debt| debt.log_bytes as f64 / (debt.log_bytes_max as f64).max(1.0);
-        let accepted = |lane: &Lane<_>| lane.store().io().host_writes.bytes;
+    let lanes = rig.pools.iter().flat_map(|pool| {
+        let lanes = pool.lanes.iter();
+        lanes.map(move |lane| (pool, lane.store()))
+    });
+    let of_lane = |(pool, store): (&Rc<PoolRig>, &Store<RigWorld>)| {
+        let debt = store.debt();
         Owed {
             pool: pool.name.clone(),
-            log_bytes: sum(|debt| debt.log_bytes),
-            log_bytes_max: sum(|debt| debt.log_bytes_max),
-            log_fill: pool.debts().map(fill).fold(0.0, f64::max),
-            sums_bytes: sum(|debt| debt.sums_bytes),
-            accepted_bytes: pool.lanes.iter().map(accepted).sum(),
+            log_bytes: debt.log_bytes,
+            log_bytes_max: debt.log_bytes_max,
+            sums_bytes: debt.sums_bytes,
+            accepted_bytes: store.io().host_writes.bytes,
         }
     };
-    pools.map(of_pool).collect()
+    lanes.map(of_lane).collect()
 }
 
 impl PoolDebt {
-    /// From what was owed before and after a window.
+    /// From what its only lane owed before and after a window.
     fn over(before: &Owed, after: &Owed, window: Duration) -> PoolDebt {
         let seconds = window.as_secs_f64();
         let change = |before: u64, after: u64| after as f64 - before as f64;
@@ -122,15 +127,35 @@ impl PoolDebt {
         let sums = change(before.sums_bytes, after.sums_bytes);
         let most = (accepted * TOLERANCE).max(LEAST_BYTES);
         let room = after.log_bytes_max.saturating_sub(after.log_bytes) as f64;
-        let grows = log > most;
+        let log_full_in_s = (log > most).then_some(room / log * seconds);
+        let log_fill = after.log_bytes as f64 / (after.log_bytes_max as f64).max(1.0);
         PoolDebt {
             pool: after.pool.clone(),
             accepted_per_s: accepted / seconds,
             log_growth_per_s: log / seconds,
-            log_fill: after.log_fill,
-            log_full_in_s: grows.then_some(room / log * seconds),
+            log_fill,
+            log_full_in_s,
+            log_lasts_s: log_full_in_s.map(|full_in_s| full_in_s / (1.0 - log_fill).max(0.01)),
             checksums_growth_per_s: sums / seconds,
             is_settled: log.abs() <= most && sums.abs() <= most,
+        }
+    }
+
+    /// With another lane of the pool.
+    fn with(self, lane: PoolDebt) -> PoolDebt {
+        let sooner = |one: Option<f64>, other: Option<f64>| {
+            let both = one.into_iter().chain(other);
+            both.min_by(f64::total_cmp)
+        };
+        PoolDebt {
+            accepted_per_s: self.accepted_per_s + lane.accepted_per_s,
+            log_growth_per_s: self.log_growth_per_s + lane.log_growth_per_s,
+            log_fill: self.log_fill.max(lane.log_fill),
+            log_full_in_s: sooner(self.log_full_in_s, lane.log_full_in_s),
+            log_lasts_s: sooner(self.log_lasts_s, lane.log_lasts_s),
+            checksums_growth_per_s: self.checksums_growth_per_s + lane.checksums_growth_per_s,
+            is_settled: self.is_settled && lane.is_settled,
+            pool: self.pool,
         }
     }
 
@@ -175,10 +200,14 @@ impl Settling {
         window: Duration,
         began_after: Duration,
     ) -> Settling {
-        let pools = before.iter().zip(after);
-        let pools: Vec<PoolDebt> = pools
-            .map(|(before, after)| PoolDebt::over(before, after, window))
-            .collect();
+        let mut pools: Vec<PoolDebt> = Vec::new();
+        for (before, after) in before.iter().zip(after) {
+            let lane = PoolDebt::over(before, after, window);
+            match pools.pop_if(|last| last.pool == lane.pool) {
+                Some(pool) => pools.push(pool.with(lane)),
+                None => pools.push(lane),
+            }
+        }
         Settling {
             is_settled: pools.iter().all(|pool| pool.is_settled),
             after_s: began_after.as_secs_f64(),
@@ -190,9 +219,7 @@ impl Settling {
     /// What was measured before the logs were full.
     pub(super) fn burst(&self, load: &Report) -> Burst {
         let total = &load.total;
-        let from_empty =
-            |pool: &PoolDebt| Some(pool.log_full_in_s? / (1.0 - pool.log_fill).max(0.01));
-        let lasting = self.pools.iter().filter_map(from_empty);
+        let lasting = self.pools.iter().filter_map(|pool| pool.log_lasts_s);
         Burst {
             iops: total.reads_per_s + total.writes_per_s,
             read_ms: total.read.response.mean_ms,
@@ -243,7 +270,6 @@ mod tests {
             pool: "data".into(),
             log_bytes: log * MIB,
             log_bytes_max: 48 * MIB,
-            log_fill: log as f64 / 48.0,
             sums_bytes: sums * MIB,
             accepted_bytes: accepted * MIB,
         }
@@ -262,6 +288,25 @@ mod tests {
         let said = found.sentences();
         let wanted = "the write log of pool data grows by 1.0 MB/s of 10.5 MB/s written, and absorbs this for 28 s more";
         assert_eq!(said, [format!("Not settled: {wanted}.")]);
+    }
+
+    #[test]
+    fn the_lane_whose_log_fills_first_says_how_long_that_lasts() {
+        let window = Duration::from_secs(10);
+        let [full, idle] = [owed(40, 1, 100), owed(0, 1, 0)];
+        let before = [owed(36, 1, 0), owed(4, 1, 0)];
+        let found = Settling::over((&before, &[full, idle]), window, window);
+        let [pool] = &found.pools[..] else {
+            panic!("one pool: {found:?}")
+        };
+        assert!(!found.is_settled, "one fills, and one drains");
+        assert_eq!(pool.log_growth_per_s, 0.0);
+        assert_eq!(pool.log_full_in_s, Some(20.0));
+        assert!(
+            pool.log_lasts_s
+                .is_some_and(|lasts_s| (lasts_s - 120.0).abs() < 1e-6)
+        );
+        assert!((pool.log_fill - 40.0 / 48.0).abs() < 1e-9);
     }
 
     #[test]

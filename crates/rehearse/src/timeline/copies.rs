@@ -118,7 +118,7 @@ async fn copied(
     bytes: &Rc<Cell<u64>>,
 ) -> Result<(), String> {
     let pool = Rc::clone(&disk.pool.borrow());
-    let made = make_like(disk, (&pool, name)).await?;
+    let made = make_like(disk, (&pool, name), false).await?;
     let from = disk.volume.borrow().clone();
     // On the datastore of its VM, where there is one.
     let lun_name = match vm_group_of(&scene.plan, &vm.vm_group).luns {

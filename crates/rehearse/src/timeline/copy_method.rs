@@ -30,15 +30,22 @@ impl CopyMethod {
     }
 }
 
-/// An empty volume like that of `disk`.
+/// An empty volume like that of `disk`: in its lane, where `is_beside`, since what refers to the same data is
+/// in one lane; else in the emptiest of the pool.
 pub(super) async fn make_like(
     disk: &DiskRig,
     (pool, name): (&PoolRig, &str),
+    is_beside: bool,
 ) -> Result<Volume<RigWorld>, String> {
-    let provisioning = match disk.volume.borrow().info().provisioning {
+    let like = disk.volume.borrow().info();
+    let lane = match is_beside {
+        true => pool.lane_of(&like.name)?,
+        false => pool.emptiest_lane(),
+    };
+    let provisioning = match like.provisioning {
         engine::Provisioning::Thin => site::Provisioning::Thin,
         engine::Provisioning::Thick => site::Provisioning::Thick,
     };
-    let made = pool.make_volume(provisioning, name, disk.size_bytes);
+    let made = pool.make_volume_in(lane, provisioning, (name, disk.size_bytes));
     made.await
 }

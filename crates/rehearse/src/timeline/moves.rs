@@ -156,7 +156,7 @@ async fn by_its_host(
         true => format!("{name}-moved{}", how.number),
         false => name.clone(),
     };
-    let made = make_like(disk, (to, &new_name)).await?;
+    let made = make_like(disk, (to, &new_name), how.by_host.is_none()).await?;
     let target = seen(scene, (vm, &disk.lun_name), (to, made.clone()));
     let below: Rc<Cell<u64>> = Rc::default();
     disk.twin.replace(Some(Twin {

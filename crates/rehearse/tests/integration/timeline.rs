@@ -327,9 +327,11 @@ fn what_the_array_moves_crosses_what_is_between_the_controllers() {
 
 #[test]
 fn a_disk_moves_within_its_pool_by_reference_or_by_its_host() {
+    // What refers to the same data is in the same lane.
+    let lanes = ("name = \"one\"\n", "name = \"one\"\nlanes = 2\n");
     for (offload, seconds) in [(true, 0.0..1.0), (false, 4.0..50.0)] {
         let event = move_event(offload).replace("\"two\"", "\"one\"");
-        let outcome = try_with(56, &event, &[ONE]).unwrap();
+        let outcome = try_with(56, &event, &[ONE, lanes]).unwrap();
         let moved = &outcome.undertook[0];
         assert!(moved.has_ended, "{:?}", outcome.told);
         assert!(

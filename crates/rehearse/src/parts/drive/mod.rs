@@ -44,9 +44,17 @@ use world_sim::SimWorld;
 pub struct Front {
     /// The first byte behind the front, which begins at byte 0.
     pub end: DriveOffset,
-    /// Whether its copy is the one that counts: the others are the same bytes in the same
-    /// cache.
-    pub counts: bool,
+    /// What of it each lane has, one after the other, bytes.
+    pub lane_bytes: u64,
+    /// The lanes whose copy here is the one that counts, a bit each: the others are the same bytes in the
+    /// same cache.
+    pub counted_lanes: u16,
+}
+
+impl Front {
+    fn counts(&self, at: DriveOffset) -> bool {
+        self.counted_lanes >> (at.0 / self.lane_bytes) & 1 == 1
+    }
 }
 
 /// Where the sums of blocks lie, on a drive that takes them along with the data.
@@ -182,7 +190,7 @@ impl DriveRig {
             return Ok(());
         }
         if let Some(front) = self.front(request.at, request.len_bytes) {
-            if front.counts && request.kind == RequestKind::Write {
+            if front.counts(request.at) && request.kind == RequestKind::Write {
                 self.controller.log(request.len_bytes).await;
             }
             return Ok(());
