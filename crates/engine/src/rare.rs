@@ -266,6 +266,7 @@ pub const BUGS: &[&str] = &[
     "source deleted before the destination's record",
     "row skipped of a copied drive that is lost",
     "spare counts as whole at once",
+    "failed opening goes on with labels",
     "stopped pool goes on writing",
     "successor gets no writes",
     "successor that missed a write stays one",

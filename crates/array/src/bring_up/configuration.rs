@@ -6,7 +6,6 @@ use crate::openings::MadePools;
 use crate::site_file;
 use engine::World;
 use site::Site;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,8 +18,7 @@ pub(super) struct Beginning {
 }
 
 /// What the array is to be: settings that it keeps count over those of the site file. Volumes,
-/// hosts and exports are the file's, but for volumes of pools that the settings do not name: such a pool
-/// came into the file later, and `ashlar site apply` makes both.
+/// hosts and exports are the file's.
 ///
 /// # Errors
 /// There is neither a file, nor are there settings. `data` is where they would be.
@@ -34,7 +32,7 @@ pub fn described(
         (Some(file), None) => Ok(file.clone()),
         (None, Some(settings)) => Ok(settings.clone()),
         (Some(file), Some(settings)) => {
-            let of_file = with_volumes_of(file, settings);
+            let of_file = file.clone();
             Ok(Site {
                 volumes: of_file.volumes,
                 groups: of_file.groups,
@@ -64,33 +62,6 @@ pub fn described(
             Err(StartError::record(context))
         }
     }
-}
-
-/// A site file, with volumes only where the settings have their pools.
-fn with_volumes_of(file: &Site, settings: &Site) -> Site {
-    let mut file = file.clone();
-    let is_elsewhere = |volume: &mut site::Volume| settings.pool(&volume.pool).is_none();
-    let elsewhere = file.volumes.extract_if(.., is_elsewhere);
-    let left_out: BTreeMap<String, String> =
-        elsewhere.map(|volume| (volume.name, volume.pool)).collect();
-    for (volume, pool) in &left_out {
-        tracing::warn!(
-            "volume {volume} of the site file is left out: the array has no pool {pool}; `ashlar site \
-             apply` makes both"
-        );
-    }
-    for group in &mut file.groups {
-        let volumes = &mut group.volumes;
-        volumes.retain(|volume| !left_out.contains_key(volume));
-    }
-    for export in &mut file.exports {
-        let shown = export.volumes.drain(..).zip(export.luns.drain(..));
-        let left: Vec<(String, u16)> = shown
-            .filter(|(volume, _)| !left_out.contains_key(volume))
-            .collect();
-        (export.volumes, export.luns) = left.into_iter().unzip();
-    }
-    file
 }
 
 /// Finds out what to begin with, given what is `kept`, now or by a version of before. Where there was a

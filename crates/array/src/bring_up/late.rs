@@ -49,7 +49,8 @@ async fn complete<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result
     site_file::forget(site, array).await?;
     let renamed = site_file::renamed(site, array).await?;
     let followed = site_file::follow(site, &renamed);
-    let plan = site_file::plan(&followed, array).await?;
+    let mut plan = site_file::plan(&followed, array).await?;
+    volumes::withhold_those_of_new_pools(&mut plan, &followed);
     site_file::tell_withheld(&plan);
     if !plan.steps.is_empty() {
         array

@@ -164,7 +164,10 @@ impl PoolsOpen<'_> {
         let kept = (self.kept.take(), self.of_before.take());
         let mut beginning = configuration::begin(site, kept, self.opened.is_lost, self.files)?;
         let is_first = beginning.basis == Basis::New;
-        let volumes = site_file::plan(site, array).await?;
+        let mut volumes = site_file::plan(site, array).await?;
+        if !beginning.configuration.is_complete {
+            volumes::withhold_those_of_new_pools(&mut volumes, site);
+        }
         let plans = std::mem::take(&mut self.opened.plans);
         openings.make(plans, array.shards()).await?;
         array.note_drives_and_warn().await;

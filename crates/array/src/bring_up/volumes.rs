@@ -6,7 +6,7 @@ use crate::overcommitment::{Sizes, warnings};
 use crate::site_file;
 use engine::World;
 use site::Site;
-use site::diff::VolumePlan;
+use site::diff::{Step, VolumePlan};
 use std::sync::Arc;
 
 /// Makes the volumes of the site file, as it was `written` and as it is followed, and has them be what
@@ -36,6 +36,25 @@ pub(super) async fn make<W: World>(
     }
     site_file::apply_attributes(site, array).await?;
     Ok(())
+}
+
+/// Does not make the volumes of pools that are not in the settings of the array: such a pool came into the
+/// site file later.
+pub(super) fn withhold_those_of_new_pools(plan: &mut VolumePlan, site: &Site) {
+    let steps = std::mem::take(&mut plan.steps).into_iter();
+    for step in steps {
+        match step {
+            Step::Create(volume) if site.pool(&volume.pool).is_none() => {
+                let pool = &volume.pool;
+                let why = format!(
+                    "is of pool {pool}, which came into the site file later: `ashlar site apply` makes \
+                     what is missing"
+                );
+                plan.withheld.push((volume.name, why));
+            }
+            step => plan.steps.push(step),
+        }
+    }
 }
 
 /// Says in the log which pools have more volumes than they can hold.

@@ -51,8 +51,10 @@ impl LabelOwner {
         Ok(LabelOwner::new(name, uuid))
     }
 
-    fn has(&self, name: &str, uuid: Uuid) -> bool {
-        self.uuid.map_or(name == self.name, |own| own == uuid)
+    /// Whether a label is of it; one of which only the stamp is left has no `name`.
+    fn has(&self, name: Option<&str>, uuid: Uuid) -> bool {
+        let is_called = name.is_some_and(|name| name == self.name);
+        self.uuid.map_or(is_called, |own| own == uuid)
     }
 }
 
@@ -280,7 +282,7 @@ async fn wipe<W: World>(
         return Ok(());
     }
     let drive = Rc::new(open.door(state));
-    let is_its = |name: &str, uuid: Uuid| owner.has(name, uuid);
+    let is_its = |name: Option<&str>, uuid: Uuid| owner.has(name, uuid);
     let wiping = Lane::unlabel(state.world(), drive, is_its);
     match in_time(state.world(), WIPE_TIME, wiping).await {
         Some(Ok(_)) => Ok(()),
@@ -316,7 +318,7 @@ async fn user_of<W: World>(
     }
     let label = Lane::probe(state.world(), &open.door(state)).await;
     let label = label.ok().flatten();
-    let other = label.filter(|label| !owner.has(&label.pool_name, label.pool_uuid))?;
+    let other = label.filter(|label| !owner.has(Some(&label.pool_name), label.pool_uuid))?;
     let why = format!("it is a drive of pool {}", other.pool_name);
     Some(FileUser::Another(why))
 }

@@ -45,7 +45,7 @@ const PERIODS: u32 = 3;
 const ALONE: Duration = Duration::from_secs(3);
 
 /// Where it lies in each lane's part of a drive: between the label slots.
-const PLACE: DriveOffset = DriveOffset(16 << 10);
+pub(super) const PLACE: DriveOffset = DriveOffset(16 << 10);
 
 const MAGIC: &[u8; 8] = b"ASHLARHB";
 const CRC_OFFSET: usize = 8;
@@ -65,7 +65,7 @@ pub(crate) struct Beat {
 }
 
 impl Beat {
-    fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);
         w.u32(0);
@@ -115,7 +115,7 @@ impl Beat {
 }
 
 /// The heartbeat on a drive.
-async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Beat> {
+pub(super) async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Beat> {
     let at = part.place(PLACE, BLOCK_BYTES as u64);
     if at.0 + BLOCK_BYTES as u64 > drive.geometry().capacity_bytes {
         return None;
@@ -236,7 +236,7 @@ impl Heart {
         }
     }
 
-    /// Whether the pool has been closed to its end: others may have it.
+    /// Whether the pool has been closed to its end, or its opening has failed: others may have it.
     pub fn has_ended(&self) -> bool {
         self.closed.get()
     }
@@ -370,6 +370,17 @@ impl<W: World> Drives<W> {
         self.stop(format!("host {} has taken it over", other.host));
         self.heart.replaced_by.replace(Some(other.host));
         None
+    }
+
+    /// Ends an opening that failed. Labels that are being written end first, and no others begin: the
+    /// next opening may read them at once, and would find generations that lie too far apart.
+    pub(crate) async fn end_opening(&self, why: &str) {
+        if self.world().planted("failed opening goes on with labels") {
+            return;
+        }
+        self.heart.closed.set(true);
+        self.labels_ended().await;
+        self.stop(why.to_owned());
     }
 
     /// The last beat, of an owner that has closed the pool: the next need not wait.

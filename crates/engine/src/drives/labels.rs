@@ -55,7 +55,13 @@ impl<W: World> Drives<W> {
         }
     }
 
-    /// Whether the pool has been closed to its end: nothing more is said on labels.
+    /// Ends when no labels are being written.
+    pub(super) async fn labels_ended(&self) {
+        drop(self.writing.lock().await);
+    }
+
+    /// Whether the pool has been closed to its end, or its opening has failed: nothing more is said on
+    /// labels.
     pub fn has_ended(&self) -> bool {
         self.heart.has_ended()
     }

@@ -12,7 +12,7 @@
 //! mean), `hung` (what waits for it), `zone` (zones and groups), `place_move` (places of zones
 //! on their way to other drives), `numbers` (of their pages),
 //! `labels`, `losses`, `succession` (drives that are copied before they leave), `departed` (drives that
-//! are free again), `heartbeat` (who has the pool),
+//! are free again), `heartbeat` (who has the pool), `stamp` (whose a drive without a whole label is),
 //! `roster` (which there are), [`events`].
 
 mod departed;
@@ -29,6 +29,7 @@ mod numbers;
 mod overdue;
 mod place_move;
 mod roster;
+pub(crate) mod stamp;
 mod succession;
 mod turns;
 pub mod vitals;

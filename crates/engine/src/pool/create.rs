@@ -638,6 +638,8 @@ async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError
         .journal()
         .write_checkpoint(inner.journal().checkpoint_now())
         .await?;
+    // A label that is cut short does not say whose it is.
+    inner.drives().stamp_all().await?;
     // Only with the second generation there is a pool: until then, some drives may
     // have no label yet, and could not be told from lost ones.
     inner.drives().write_labels_alone(|_| ()).await?;

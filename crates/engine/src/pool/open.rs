@@ -84,6 +84,9 @@ impl<W: World> Lane<W> {
         all_ready(&world, &lane, found.drives.name()).await?;
         let drives = Rc::clone(&found.drives);
         let opened = go_on(&world, found).await;
+        if let Err(error) = &opened {
+            drives.end_opening(&error.context).await;
+        }
         opened.map_err(|error| drives.because_of_silence(error))
     }
 }

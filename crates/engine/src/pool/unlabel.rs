@@ -6,10 +6,10 @@
 use super::label_reads::read_label;
 use super::{Lane, PoolError, PoolErrorKind};
 use crate::drive::Drive as _;
-use crate::drives::WIPED_BYTES;
+use crate::drives::{WIPED_BYTES, stamp};
 use crate::lane::{Part, View};
 use crate::world::World;
-use base::{DriveOffset, Uuid};
+use base::Uuid;
 use std::rc::Rc;
 
 impl<W: World> Lane<W> {
@@ -23,32 +23,39 @@ impl<W: World> Lane<W> {
     }
 
     /// Wipes the labels of all lanes of a pool from a drive that nobody has open, so that it counts
-    /// as empty. Says whether there were any; a drive of another pool is left alone. `is_its` knows
-    /// the pool by its name and identity.
+    /// as empty. Where only a part of a label is left, the stamp says whose it is. Says whether there was
+    /// anything; a drive of another pool is left alone. `is_its` knows the pool by its name and identity,
+    /// or by its identity.
     ///
     /// # Errors
     /// `Drive` when it can't be read or written, `Version` for a label of another format.
     pub async fn unlabel(
         world: &W,
         drive: Rc<W::Drive>,
-        is_its: impl FnOnce(&str, Uuid) -> bool,
+        is_its: impl FnOnce(Option<&str>, Uuid) -> bool,
     ) -> Result<bool, PoolError> {
         let label = read_label(world, &*drive, 0).await?;
-        let Some(label) = label.filter(|label| is_its(&label.pool.name, label.pool.uuid)) else {
-            return Ok(false);
+        let (name, uuid, part) = match &label {
+            Some(label) => {
+                let pool = &label.pool;
+                (Some(pool.name.as_str()), pool.uuid, pool.part())
+            }
+            None => match found_stamp(world, &*drive).await? {
+                Some(uuid) => (None, uuid, Part::WHOLE),
+                None => return Ok(false),
+            },
         };
-        let part = label.pool.part();
+        if !is_its(name, uuid) {
+            return Ok(false);
+        }
         let front_bytes = match part.lanes {
             1 => drive.geometry().capacity_bytes,
             _ => part.front_bytes,
         };
-        let zeroes = world
-            .buffers()
-            .zeroed(WIPED_BYTES.min(front_bytes) as usize);
-        let zeroes = zeroes.freeze();
+        let bytes = WIPED_BYTES.min(front_bytes);
         for lane in (0..part.lanes).rev() {
             let view: View<W::Drive> = View::new(Rc::clone(&drive), Part { lane, ..part });
-            let written = view.write_durable(DriveOffset(0), zeroes.clone()).await;
+            let written = stamp::wipe(world, &view, uuid, bytes).await;
             written.map_err(|error| {
                 let context = format!("the label of lane {lane} can't be wiped: {error}");
                 PoolError::new(PoolErrorKind::Drive, context)
@@ -56,4 +63,10 @@ impl<W: World> Lane<W> {
         }
         Ok(true)
     }
+}
+
+/// The pool that is on a drive's stamp.
+async fn found_stamp<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Uuid>, PoolError> {
+    let found = stamp::found_on(world, drive).await;
+    found.map_err(|error| PoolError::new(PoolErrorKind::Drive, error.to_string()))
 }

@@ -40,7 +40,8 @@ fn a_drive_loses_the_labels_of_all_lanes_wherever_that_is_cut_short() {
             assert_eq!(identity(bench, world).await, None, "cut at {cut}");
             let drive = SimDrive::adversarial(world, &bench.media("d0"));
             for lane in 0..u64::from(LANES) {
-                let buf = world.buffers().zeroed(4096);
+                let len = front_bytes.min(1 << 20) as usize;
+                let buf = world.buffers().zeroed(len);
                 let at = DriveOffset(lane * front_bytes);
                 let (start, read) = drive.read(at, buf).await;
                 read.unwrap();
