@@ -549,6 +549,7 @@ fn draw_pool(
         log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
         intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
         volumes_max: (volumes + prng.below(3)) as u32,
+        map_page_bytes: map_page_bytes(seed),
         layout,
         spacing,
         ..PoolSpec::new("sim", level)
@@ -590,6 +591,12 @@ fn draw_groups(prng: &mut Prng, drives_of_group: u64, kind: &Kind) -> u64 {
         (false, true) => 1,
         (false, false) => groups,
     }
+}
+
+/// Room for maps in the checkpoints: as usual, or hardly enough, or too little.
+fn map_page_bytes(seed: &Prng) -> Option<u32> {
+    let mut prng = seed.stream("room for maps");
+    prng.chance(1, 6).then(|| *prng.pick(&[1, 2, 4]))
 }
 
 /// Where twins lie, and how page numbers are spaced: as in a pool of this version, or of one before.

@@ -142,7 +142,12 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     // Three groups at most.
     let zones = 3 * drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
     // Laid out to grow to four times the size.
-    let payload = u64::from(pool.volumes_max) * 240 + 4 * (pages * 20 + zones * 180) + 64;
+    let maps = match pool.map_page_bytes {
+        // And what a change has to find free.
+        Some(page_bytes) => 4 * pages * (u64::from(page_bytes) + 3) + (8 << 10),
+        None => 4 * pages * 20,
+    };
+    let payload = u64::from(pool.volumes_max) * 240 + maps + 4 * zones * 180 + 64;
     // And what segments cost.
     let payload = payload + payload / 32 + 512;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);

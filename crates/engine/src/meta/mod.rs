@@ -24,7 +24,7 @@ pub mod state;
 pub use backing::Backings;
 pub use in_flight::InFlight;
 pub use page_map::PageMap;
-pub use promises::Promises;
+pub use promises::{Promise, Promises};
 pub use properties::{Origin, Property, Stage, Transit, VolumeProperties};
 pub use record::{Record, VolumeId};
 pub use refs::Refs;

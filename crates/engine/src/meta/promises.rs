@@ -6,22 +6,58 @@
 //! - What is set aside for a change under way becomes a promise in the same moment in
 //!   which that change is made: it is counted once at all times.
 
+use super::page_map::{CHUNK, CHUNK_BYTES_MAX};
+use super::record::MAP_BYTES;
+
+/// What one thick volume may still take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// Pages that it has not mapped.
+    pub pages: u64,
+    /// Bytes that its whole map takes of a checkpoint at most.
+    pub map_bytes: u64,
+}
+
+impl Promise {
+    /// That of pages of a volume that has so many in all.
+    pub fn of(pages: u64, of_pages: u64) -> Self {
+        Promise {
+            pages,
+            map_bytes: of_pages.div_ceil(CHUNK as u64) * CHUNK_BYTES_MAX as u64,
+        }
+    }
+
+    /// That of a run of pages, wherever it begins.
+    pub fn of_run(pages: u64) -> Self {
+        Promise::of(pages, pages + CHUNK as u64)
+    }
+
+    /// Bytes that maps may grow by when these pages are mapped.
+    pub fn growth_bytes(&self) -> u64 {
+        (self.pages * MAP_BYTES as u64).min(self.map_bytes)
+    }
+}
+
 /// What thick volumes may still take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promises {
     /// Zero until the pool is known: nothing is counted before.
     page_bytes: u64,
-    promised: u64,
-    pledged: u64,
+    promised: Promise,
+    pledged: Promise,
 }
 
 impl Promises {
-    /// Of a pool of such pages, whose thick volumes may take `promised` more.
-    pub fn new(page_bytes: u64, promised: u64) -> Self {
+    /// Of a pool of such pages, whose thick volumes may take so much more.
+    pub fn new(page_bytes: u64, promised: impl Iterator<Item = Promise>) -> Self {
+        let promised = promised.fold(Promise::default(), |all, one| Promise {
+            pages: all.pages + one.pages,
+            map_bytes: all.map_bytes + one.map_bytes,
+        });
         Promises {
             page_bytes,
             promised,
-            pledged: 0,
+            pledged: Promise::default(),
         }
     }
 
@@ -32,33 +68,52 @@ impl Promises {
 
     /// Pages promised, and set aside to be.
     pub fn pages(&self) -> u64 {
-        self.promised + self.pledged
+        self.promised.pages + self.pledged.pages
+    }
+
+    /// The same, but that only so many of the pages are still to be mapped.
+    pub fn unmapped(&self, pages: u64) -> Promise {
+        Promise {
+            pages,
+            map_bytes: self.promised.map_bytes + self.pledged.map_bytes,
+        }
     }
 
     /// Pages promised to thick volumes, without pledges.
     pub fn promised(&self) -> u64 {
-        self.promised
+        self.promised.pages
     }
 
     /// Sets pages aside for a change under way; one at a time.
-    pub fn pledge(&mut self, pages: u64) {
-        assert!(self.pledged == 0, "two changes set pages aside");
-        self.pledged = pages;
+    pub fn pledge(&mut self, promise: Promise) {
+        assert!(self.pledged.pages == 0, "two changes set pages aside");
+        self.pledged = promise;
     }
 
     /// The change is over: what it did not need is anybody's.
     pub fn release(&mut self) {
-        self.pledged = 0;
+        self.pledged = Promise::default();
     }
 
-    /// A volume may take `after` pages from now on, and might `before`; out of what was
-    /// set aside, if need be.
-    pub(super) fn change(&mut self, before: u64, after: u64, out_of_pledge: bool) {
-        if out_of_pledge {
-            let more = after.saturating_sub(before);
-            self.pledged -= more.min(self.pledged);
-        }
-        self.promised = self.promised - before + after;
+    /// A volume may take `after` from now on, and might `before`; out of what was set aside, if need be.
+    pub(super) fn change(&mut self, before: Promise, after: Promise, out_of_pledge: bool) {
+        let part = |before: u64, after: u64, (promised, pledged): (&mut u64, &mut u64)| {
+            if out_of_pledge {
+                *pledged -= after.saturating_sub(before).min(*pledged);
+            }
+            *promised = *promised - before + after;
+        };
+        let (promised, pledged) = (&mut self.promised, &mut self.pledged);
+        part(
+            before.pages,
+            after.pages,
+            (&mut promised.pages, &mut pledged.pages),
+        );
+        part(
+            before.map_bytes,
+            after.map_bytes,
+            (&mut promised.map_bytes, &mut pledged.map_bytes),
+        );
     }
 }
 
@@ -68,15 +123,29 @@ mod tests {
 
     #[test]
     fn what_is_set_aside_becomes_a_promise_and_is_counted_once() {
-        let mut promises = Promises::new(4096, 3);
-        promises.pledge(10);
+        let pages = |pages| Promise::of(pages, 300);
+        let mut promises = Promises::new(4096, [pages(3)].into_iter());
+        promises.pledge(pages(10));
         assert_eq!((promises.pages(), promises.promised()), (13, 3));
-        promises.change(0, 8, true);
+        promises.change(Promise::default(), pages(8), true);
         assert_eq!((promises.pages(), promises.promised()), (13, 11));
         promises.release();
         assert_eq!(promises.pages(), 11);
         // A page of it is mapped.
-        promises.change(8, 7, false);
+        promises.change(pages(8), pages(7), false);
         assert_eq!(promises.pages(), 10);
+        assert_eq!(promises.unmapped(10).growth_bytes(), 10 * MAP_BYTES as u64);
+        let chunks = 4 * CHUNK_BYTES_MAX as u64;
+        assert_eq!(promises.unmapped(1000).growth_bytes(), chunks);
+        promises.change(pages(7), Promise::default(), false);
+        assert_eq!(promises.unmapped(1000).growth_bytes(), chunks / 2);
+    }
+
+    #[test]
+    fn a_run_may_begin_in_the_middle_of_a_chunk() {
+        let chunk = CHUNK_BYTES_MAX as u64;
+        assert_eq!(Promise::of_run(2).map_bytes, 2 * chunk);
+        assert_eq!(Promise::of_run(256).map_bytes, 2 * chunk);
+        assert_eq!(Promise::of_run(257).map_bytes, 3 * chunk);
     }
 }

@@ -365,7 +365,7 @@ fn identity_of(
         page_bytes: spec.page_bytes,
         journal_bytes,
         volumes_max: spec.volumes_max,
-        checkpoint_bytes: checkpoint_bytes(spec, journal_bytes, pages, zones),
+        checkpoint_bytes: checkpoint_bytes(spec, lanes, journal_bytes, (pages, zones)),
         log_bytes: log_bytes(spec.log_bytes, share, (LOG_BYTES_MIN / 2, log_most)),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
@@ -403,9 +403,15 @@ fn zones_most(zone_bytes: u64, groups: &[Planned]) -> u64 {
 
 /// Bytes of a checkpoint slot, for a pool that grows, with properties. Every drive has two for each lane.
 /// A pool cannot grow beyond the numbers of pages; maps of snapshots have what the pages leave.
-fn checkpoint_bytes(spec: &PoolSpec, journal_bytes: u32, pages: u64, zones: u64) -> u64 {
+fn checkpoint_bytes(
+    spec: &PoolSpec,
+    lanes: u16,
+    journal_bytes: u32,
+    (pages, zones): (u64, u64),
+) -> u64 {
     let (pages, zones) = ((GROWTH * pages).min(NUMBERS_END), GROWTH * zones);
-    checkpoint::slot_bytes(pages, zones, spec.volumes_max, journal_bytes)
+    let maps_bytes = checkpoint::laid_out_bytes(pages, lanes, spec.map_page_bytes);
+    checkpoint::slot_bytes_of(maps_bytes, zones, spec.volumes_max, journal_bytes)
         + checkpoint::properties_room(spec.volumes_max, journal_bytes)
 }
 

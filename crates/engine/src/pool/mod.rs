@@ -73,6 +73,9 @@ pub struct PoolSpec {
     pub log_group: Option<usize>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
+    /// Bytes that a checkpoint of a lane has for the map of each page that the pool may come to have.
+    /// By default as many as a page can take, and less in each of many lanes: all have room together.
+    pub map_page_bytes: Option<u32>,
     /// How twins lie; pools that versions 2 and 3 of the format describe have them side by side.
     pub layout: Layout,
     /// How many page numbers a zone takes; pools that older versions can open are spaced for the
@@ -103,6 +106,7 @@ impl PoolSpec {
             intent_bytes: None,
             log_group: None,
             volumes_max: 4096,
+            map_page_bytes: None,
             layout: Layout::default(),
             spacing: Spacing::default(),
             nonce: 0,

@@ -15,7 +15,7 @@
 
 use super::create::check_name;
 use super::{Lane, PoolError, PoolErrorKind};
-use crate::meta::{Property, Record, Stage, Transit, VolumeId};
+use crate::meta::{Promise, Property, Record, Stage, Transit, VolumeId};
 use crate::space::VolumeCore;
 use crate::volume::{Mirror, Provisioning, Volume, VolumeInfo, VolumeIo, VolumeProperties};
 use crate::world::World;
@@ -168,8 +168,8 @@ impl<W: World> Lane<W> {
         let records = arrival_records(id, info, properties, from);
         inner.metadata_room().check_properties_fit(&records)?;
         let promised = match info.provisioning {
-            Provisioning::Thin => 0,
-            Provisioning::Thick => pages,
+            Provisioning::Thin => Promise::default(),
+            Provisioning::Thick => Promise::of(pages, pages),
         };
         self.commit_promising(&info.name, promised, records).await?;
         self.volume_of(info.uuid).ok_or_else(|| no_move(info.uuid))

@@ -75,9 +75,10 @@ impl<W: World> Lane<W> {
             // Who clears pages has ended, and the next one keeps them.
             false => Some(core.live.ranges.exclusive(0, u64::MAX).await),
         };
-        let pages = core.unmapped_pages(inner.page_bytes());
-        if !inner.pledges().pledge(pages).await? {
-            return Err(inner.pledges().no_room_for(&core.name.to_string(), pages));
+        let promise = core.promise_of_all(inner.page_bytes());
+        if !inner.pledges().pledge(promise).await? {
+            let name = core.name.to_string();
+            return Err(inner.pledges().no_room_for(&name, promise.pages));
         }
         inner.pledges().promise_pledged(core);
         Ok(())

@@ -9,7 +9,7 @@ use super::attributes::{check_attributes_of, check_snapshot_name};
 use super::create::check_name;
 use super::{Lane, PoolError, PoolErrorKind};
 use crate::meta::properties::Property;
-use crate::meta::{Record, VolumeId};
+use crate::meta::{Promise, Record, VolumeId};
 use crate::range_lock::Guard;
 use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
@@ -200,16 +200,19 @@ impl<W: World> Lane<W> {
 
     /// Pages that a thick volume has to be promised beyond what it is, to become what a
     /// snapshot is. What it gives up may not be free then.
-    fn more_promised(&self, core: &VolumeCore, from: &VolumeCore) -> u64 {
+    fn more_promised(&self, core: &VolumeCore, from: &VolumeCore) -> Promise {
         if !core.is_promised.get() {
-            return 0;
+            return Promise::default();
         }
         let mapped = |core: &VolumeCore| core.map.borrow().mapped();
         let more = mapped(core).saturating_sub(mapped(from));
         if more > 0 {
             self.inner.world().reached("thick volume restored");
         }
-        more
+        Promise {
+            pages: more,
+            ..core.promise_of_all(self.inner.page_bytes())
+        }
     }
 
     /// The volumes that are to be taken.

@@ -2,7 +2,7 @@
 
 use super::create::check_name;
 use super::{Lane, PoolError, PoolErrorKind};
-use crate::meta::{Record, VolumeId};
+use crate::meta::{Promise, Record, VolumeId};
 use crate::space::VolumeCore;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
@@ -102,8 +102,8 @@ impl<W: World> Lane<W> {
         }
         records.push(Record::Ready { id });
         let promised = match spec.provisioning {
-            Provisioning::Thin => 0,
-            Provisioning::Thick => pages,
+            Provisioning::Thin => Promise::default(),
+            Provisioning::Thick => Promise::of(pages, pages),
         };
         self.commit_promising(&spec.name, promised, records).await?;
         self.volume(&spec.name).ok_or_else(|| {
@@ -186,19 +186,20 @@ impl<W: World> Lane<W> {
             Provisioning::Thick => pages.saturating_sub(self.inner.pledges().pages_of(&core)),
         };
         let resize = vec![Record::Resize { id, size_bytes }];
-        self.commit_promising(name, more, resize).await
+        self.commit_promising(name, Promise::of_run(more), resize)
+            .await
     }
 
-    /// Commits records of which one promises so many pages to a volume.
+    /// Commits records of which one promises pages to a volume.
     pub(super) async fn commit_promising(
         &self,
         name: &str,
-        pages: u64,
+        promise: Promise,
         records: Vec<Record>,
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
-        if pages > 0 && !inner.pledges().pledge(pages).await? {
-            return Err(inner.pledges().no_room_for(name, pages));
+        if promise.pages > 0 && !inner.pledges().pledge(promise).await? {
+            return Err(inner.pledges().no_room_for(name, promise.pages));
         }
         let committed = inner.journal().commit(records).await;
         inner.pledges().unpledge();

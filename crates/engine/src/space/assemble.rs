@@ -122,8 +122,7 @@ fn tell_lanes<W: World>(drives: &Drives<W>, state: &State) -> Result<(), PoolErr
 /// What is promised to all volumes together.
 fn promises_of(state: &State, page_bytes: u64) -> Promises {
     let cores = state.volumes.values();
-    let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
-    Promises::new(page_bytes, promised)
+    Promises::new(page_bytes, cores.map(|core| core.promise(page_bytes)))
 }
 
 /// When the pool stops, so do both logs.

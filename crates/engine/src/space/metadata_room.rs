@@ -13,7 +13,7 @@ use crate::error::{PoolError, PoolErrorKind};
 use crate::meta::checkpoint::{MAPS_STEP_BYTES, SHARED_BYTES};
 use crate::meta::properties::TRASHED_BYTES;
 use crate::meta::record::MAP_BYTES;
-use crate::meta::{Record, checkpoint};
+use crate::meta::{Promise, Record, checkpoint};
 use crate::world::World;
 use std::rc::Rc;
 
@@ -40,9 +40,13 @@ impl<'a, W: World> MetadataRoom<'a, W> {
     /// The same for `pages` that are about to be mapped where nothing is mapped or shared. What is
     /// promised has room.
     pub(crate) fn reserve_new_pages(&self, pages: u64, claim: Claim) -> Option<Reservation<'a>> {
+        self.reserve_growth(pages * MAP_BYTES as u64, claim)
+    }
+
+    fn reserve_growth(&self, bytes: u64, claim: Claim) -> Option<Reservation<'a>> {
         let room = &self.lane.checkpoint_room;
-        let reserved = room.reserve_new_pages(pages * MAP_BYTES as u64);
-        let has_room = pages == 0
+        let reserved = room.reserve_new_pages(bytes);
+        let has_room = bytes == 0
             || claim == Claim::Promised
             || self
                 .lane
@@ -88,26 +92,44 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         self.lane.checkpoint_room.fits(&self.checkpoint_sizes())
     }
 
-    /// Whether pages that are mapped anew have room. Where nothing is shared, they have: slots are
-    /// laid out for maps of all pages.
+    /// Whether pages that are mapped anew have room. Where nothing is shared and slots are laid out for
+    /// maps of all pages, they have.
     fn has_room_for_new_pages(&self) -> bool {
         let is_nothing_shared = {
             let state = self.lane.state();
             state.refs.is_nothing_shared() && state.backings.is_empty()
         };
         let is_changing = self.lane.checkpoint_room.is_sharing_changing();
-        is_nothing_shared && !is_changing || self.has_room_for_maps()
+        is_nothing_shared && !is_changing && self.has_room_for_all_pages()
+            || self.has_room_for_maps()
+    }
+
+    /// Whether slots have room for the worst maps of all pages that the pool has, where none is shared.
+    fn has_room_for_all_pages(&self) -> bool {
+        let identity = self.lane.identity();
+        let properties = self.more_properties_bytes(0);
+        self.worst_bytes() + properties <= identity.checkpoint_bytes
+    }
+
+    /// What the worst maps of all pages need of a slot, where none is shared.
+    fn worst_bytes(&self) -> u64 {
+        let identity = self.lane.identity();
+        checkpoint::slot_bytes(
+            self.pages_max(),
+            self.zones_max(),
+            identity.volumes_max,
+            identity.journal_bytes,
+        )
     }
 
     /// What a checkpoint would hold now.
     fn checkpoint_sizes(&self) -> CheckpointSizes {
         let identity = self.lane.identity();
-        let promised_pages = self.lane.promised_pages();
         let state = self.lane.state();
         let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
         CheckpointSizes {
             maps_bytes: checkpoint::maps_bytes(state.refs.owned, state.backings.len()),
-            promised_bytes: promised_pages * MAP_BYTES as u64,
+            promised_bytes: self.lane.pages.promised_map_bytes(),
             properties_bytes: state.properties_bytes + trashed,
             zones_max: self.zones_max(),
             volumes_max: identity.volumes_max,
@@ -144,18 +166,41 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         })
     }
 
-    /// Makes sure that they have room for the maps of `pages` that are about to be promised.
+    /// Makes sure that they have room for the maps of pages that are about to be promised.
     ///
     /// # Errors
     /// `Full` when they have not.
-    pub(crate) fn reserve_promise(&self, pages: u64) -> Result<Reservation<'a>, PoolError> {
-        self.reserve_new_pages(pages, Claim::Open).ok_or_else(|| {
+    pub(crate) fn reserve_promise(&self, promise: Promise) -> Result<Reservation<'a>, PoolError> {
+        let reserved = self.reserve_growth(promise.growth_bytes(), Claim::Open);
+        reserved.ok_or_else(|| {
             let context = format!(
-                "the metadata of pool '{}' has no room for what a thick volume is promised: delete snapshots or clones",
-                self.lane.identity().name
+                "the metadata of {} has no room for what a thick volume is promised: {}",
+                self.place(),
+                self.remedy()
             );
             PoolError::new(PoolErrorKind::Full, context)
         })
+    }
+
+    /// What has that room, for people.
+    pub(crate) fn place(&self) -> String {
+        let lane = self.lane.drives.lane();
+        match lane.registry.lanes() {
+            1 => format!("pool '{}'", self.lane.identity().name),
+            lanes => format!(
+                "lane {} of pool '{}' ({lanes} lanes)",
+                lane.index,
+                self.lane.identity().name
+            ),
+        }
+    }
+
+    /// What makes room there.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self.lane.drives.lane().registry.lanes() {
+            1 => "delete snapshots or clones",
+            _ => "delete snapshots or clones, or move volumes to another pool",
+        }
     }
 
     /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when
@@ -204,13 +249,10 @@ impl<'a, W: World> MetadataRoom<'a, W> {
             return Ok(());
         }
         let identity = self.lane.identity();
-        let needed = checkpoint::slot_bytes(
-            self.pages_max(),
-            self.zones_max(),
-            identity.volumes_max,
-            identity.journal_bytes,
-        );
         let (room, sizes) = (&self.lane.checkpoint_room, self.checkpoint_sizes());
+        // Properties have their own room in slots that are too small for the worst maps.
+        let own = checkpoint::properties_room(identity.volumes_max, identity.journal_bytes);
+        let needed = self.worst_bytes().min(sizes.slot_bytes.saturating_sub(own));
         // Maps of volumes that share little may need more than that.
         let needed = needed.max(room.maps_need(&sizes));
         if needed + room.properties_need(&sizes, more) <= sizes.slot_bytes {

@@ -9,7 +9,7 @@
 //!   [`PageAccounts::take_freed`] releases it there: only then may others write it.
 
 use super::{State, VolumeCore};
-use crate::meta::Record;
+use crate::meta::{Promise, Record};
 use crate::pages::Space;
 use base::PhysPage;
 use std::cell::{Ref, RefCell};
@@ -86,9 +86,15 @@ impl PageAccounts {
         promised.saturating_sub(self.space.borrow().drawn())
     }
 
+    /// Bytes that maps may grow by when these are mapped.
+    pub fn promised_map_bytes(&self) -> u64 {
+        let pages = self.promised_pages();
+        self.state.borrow().promises.unmapped(pages).growth_bytes()
+    }
+
     /// Sets pages aside for a change under way; one at a time.
-    pub fn pledge(&self, pages: u64) {
-        self.state.borrow_mut().promises.pledge(pages);
+    pub fn pledge(&self, promise: Promise) {
+        self.state.borrow_mut().promises.pledge(promise);
     }
 
     /// The change is over: what it did not need is anybody's.
@@ -114,10 +120,11 @@ mod tests {
     use super::*;
     use crate::drives::PageNumbers;
     use crate::meta::Promises;
+    use std::iter::once;
 
     fn accounts(promised: u64) -> PageAccounts {
         let mut state = State::default();
-        state.promises = Promises::new(4096, promised);
+        state.promises = Promises::new(4096, once(Promise::of(promised, promised)));
         let mut space = Space::new(PageNumbers::even(8));
         space.add_zone(0, 0, 8);
         PageAccounts::new(state, Rc::new(RefCell::new(space)))
@@ -130,7 +137,7 @@ mod tests {
         assert_eq!(accounts.promised_pages(), 5);
         assert_eq!(accounts.allocate(2, true), Some((PhysPage(2), 2)));
         assert_eq!(accounts.promised_pages(), 3);
-        accounts.pledge(1);
+        accounts.pledge(Promise::of_run(1));
         assert_eq!(accounts.promised_pages(), 4);
         accounts.unpledge();
         assert_eq!(accounts.promised_pages(), 3);

@@ -15,6 +15,7 @@ use super::VolumeCore;
 use super::zones::{WAIT, WAITS};
 use crate::error::{PoolError, PoolErrorKind};
 use crate::lane::Purpose;
+use crate::meta::Promise;
 use crate::space::LaneState;
 use crate::world::World;
 use base::size::human_pair;
@@ -104,8 +105,9 @@ impl<'a, W: World> Pledges<'a, W> {
     ///
     /// # Errors
     /// `Full` when the metadata has no room for their maps; when the pool has stopped.
-    pub(crate) async fn pledge(&self, pages: u64) -> Result<bool, PoolError> {
-        let _reserved = self.lane.metadata_room().reserve_promise(pages)?;
+    pub(crate) async fn pledge(&self, promise: Promise) -> Result<bool, PoolError> {
+        let _reserved = self.lane.metadata_room().reserve_promise(promise)?;
+        let pages = promise.pages;
         let lane = self.lane.drives.lane();
         let (mut asked, mut request) = (0, None);
         let waits = match self.lane.world.planted("lanes are not waited for") {
@@ -116,7 +118,7 @@ impl<'a, W: World> Pledges<'a, W> {
             if self.can_promise(pages)
                 || self.lane.world.planted("pages promised that are not there")
             {
-                self.lane.pages.pledge(pages);
+                self.lane.pages.pledge(promise);
                 return Ok(true);
             }
             let others = lane.registry.lanes() > 1;
@@ -137,7 +139,7 @@ impl<'a, W: World> Pledges<'a, W> {
             // What came between the answer and now counts, too.
             if !self.open_another().await? {
                 if answered {
-                    return Ok(self.can_promise(pages) && self.pledge_now(pages));
+                    return Ok(self.can_promise(pages) && self.pledge_now(promise));
                 }
                 self.lane.world.sleep(WAIT).await;
                 self.lane.check()?;
@@ -145,8 +147,8 @@ impl<'a, W: World> Pledges<'a, W> {
         }
     }
 
-    fn pledge_now(&self, pages: u64) -> bool {
-        self.lane.pages.pledge(pages);
+    fn pledge_now(&self, promise: Promise) -> bool {
+        self.lane.pages.pledge(promise);
         true
     }
 

@@ -127,9 +127,10 @@ impl<W: World> Volume<W> {
             kind: IoErrorKind::PoolFull,
             at,
             context: format!(
-                "the metadata of pool '{}' has no room for what volume '{}' maps by itself: delete snapshots or clones",
-                self.inner.identity().name,
-                self.core.name
+                "the metadata of {} has no room for what volume '{}' maps by itself: {}",
+                self.inner.metadata_room().place(),
+                self.core.name,
+                self.inner.metadata_room().remedy()
             ),
         }
     }

@@ -19,6 +19,7 @@ mod hung;
 mod lanes;
 mod log_group;
 mod log_moves;
+mod map_room;
 mod metadata;
 mod moves;
 mod openings;

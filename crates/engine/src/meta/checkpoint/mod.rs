@@ -69,6 +69,30 @@ pub fn segment_bytes(journal_bytes: u32) -> usize {
     half.clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX)
 }
 
+/// Lanes of which each has room in its slots for the worst maps of all pages.
+const LANES_ALONE: u16 = 2;
+
+/// With more lanes than this the slots of each are no smaller.
+const LANES_MAX: u16 = 16;
+
+/// Bytes of maps that the slots of a lane are laid out for, in a pool that may come to have so many
+/// pages: `page_bytes` for each, or its share of what [`LANES_ALONE`] lanes have together. So each of
+/// sixteen lanes has 2.1 bytes a page, which are 8.5 of each page that the pool is made of. A chunk whose
+/// pages are all mapped takes 4.1 bytes a page.
+pub fn laid_out_bytes(pages: u64, lanes: u16, page_bytes: Option<u32>) -> u64 {
+    let worst = MAP_BYTES as u64;
+    let lanes = u64::from(lanes.clamp(LANES_ALONE, LANES_MAX));
+    let bytes = match page_bytes {
+        Some(page_bytes) => pages * worst.min(page_bytes.into()),
+        None => (pages * worst * u64::from(LANES_ALONE)).div_ceil(lanes),
+    };
+    match bytes < pages * worst {
+        // Each change has to find that much beside what is there.
+        true => bytes + MAPS_STEP_BYTES,
+        false => bytes,
+    }
+}
+
 /// Bytes that a slot needs for the worst state of a pool without shared pages: every page
 /// mapped on its own, all zones in use and nearly rebuilt on several drives, all volumes
 /// there.
@@ -154,6 +178,22 @@ mod tests {
     use std::rc::Rc;
 
     const POOL: Uuid = Uuid::from_u128(7);
+
+    #[test]
+    fn lanes_share_the_room_for_maps_and_the_first_two_have_all() {
+        let step = MAPS_STEP_BYTES;
+        for (lanes, bytes) in [
+            (1, 17_000),
+            (2, 17_000),
+            (4, 8500 + step),
+            (16, 2125 + step),
+            (64, 2125 + step),
+        ] {
+            assert_eq!(laid_out_bytes(1000, lanes, None), bytes, "{lanes}");
+        }
+        assert_eq!(laid_out_bytes(1000, 1, Some(4)), 4000 + step);
+        assert_eq!(laid_out_bytes(1000, 16, Some(40)), 17_000);
+    }
 
     /// All of the payload, and the header.
     fn encode(segment_bytes: usize, state: &State) -> (Vec<u8>, Vec<u8>) {

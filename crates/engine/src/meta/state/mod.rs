@@ -4,7 +4,7 @@ mod apply;
 
 use super::page_map::Tree;
 use super::properties::{LiveProperties, Name, Stage};
-use super::{Backings, InFlight, PageMap, Promises, Record, Refs, VolumeId};
+use super::{Backings, InFlight, PageMap, Promise, Promises, Record, Refs, VolumeId};
 use crate::raid::Level;
 use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
@@ -70,13 +70,31 @@ impl<L: InFlight> VolumeCore<L> {
         }
     }
 
+    /// What is promised to it: nothing, or all.
+    pub fn promise(&self, page_bytes: u64) -> Promise {
+        match self.is_promised.get() {
+            false => Promise::default(),
+            true => self.promise_of_all(page_bytes),
+        }
+    }
+
+    /// What it may take if all is promised to it.
+    pub fn promise_of_all(&self, page_bytes: u64) -> Promise {
+        Promise::of(self.unmapped_pages(page_bytes), self.pages(page_bytes))
+    }
+
     /// Pages of it that are not mapped.
     pub fn unmapped_pages(&self, page_bytes: u64) -> u64 {
-        let pages = match page_bytes {
+        let pages = self.pages(page_bytes);
+        pages.saturating_sub(self.map.borrow().mapped())
+    }
+
+    /// Pages that its size takes; none before the pool is known.
+    fn pages(&self, page_bytes: u64) -> u64 {
+        match page_bytes {
             0 => 0,
             page_bytes => self.size_bytes.get().div_ceil(page_bytes),
-        };
-        pages.saturating_sub(self.map.borrow().mapped())
+        }
     }
 
     /// How it behaves now, as a record.
@@ -147,9 +165,9 @@ impl<L: InFlight> State<L> {
     /// change how it takes space. Nothing durable.
     pub fn promise(&mut self, core: &VolumeCore<L>, is_promised: bool) {
         let page_bytes = self.promises.page_bytes();
-        let before = core.promised_pages(page_bytes);
+        let before = core.promise(page_bytes);
         core.is_promised.set(is_promised);
-        let after = core.promised_pages(page_bytes);
+        let after = core.promise(page_bytes);
         self.promises.change(before, after, false);
     }
 
@@ -163,7 +181,7 @@ impl<L: InFlight> State<L> {
         let page_bytes = self.promises.page_bytes();
         let wanted = |state: &Self| {
             let core = id.and_then(|id| state.volumes.get(&id));
-            core.map_or(0, |core| core.promised_pages(page_bytes))
+            core.map_or(Promise::default(), |core| core.promise(page_bytes))
         };
         let before = wanted(self);
         let freed = self.freed.len();

@@ -6,6 +6,7 @@
 //! - What is promised to thick volumes counts as used: nobody else can have it.
 //! - A pool that had no page for somebody is full for a while, or until so much is given back as
 //!   counts as down. So hosts that give single pages back and ask for more make no events.
+//! - A lane whose metadata is full tells of it once, until nothing was refused for ten minutes.
 
 use crate::drives::{Drives, EventKind};
 use crate::lane::fullness::{Crossed, Judged};
@@ -13,23 +14,56 @@ pub use crate::lane::fullness::{Fullness, FullnessInfo, Thresholds};
 use crate::pool::Lane;
 use crate::space::LaneState;
 use crate::world::World;
-use std::rc::Weak;
+use base::Time;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Nobody hears again of refusals that come in shorter pauses.
+const REFUSALS_PAUSE: Duration = Duration::from_secs(600);
+
 /// Says and judges how full the pool is, as long as it is there.
 pub(super) async fn watch<W: World>(world: W, pool: Weak<LaneState<W>>) {
+    let mut refusals = MapRefusals::default();
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
+            refusals.look(&inner);
             inner.occupancy().say_space();
             if inner.drives().lane().index == 0 {
                 FullnessWatch::of(inner.drives()).judge();
             }
         }
         world.sleep(LOOK).await;
+    }
+}
+
+/// What was refused for want of room in the metadata, as far as that was told.
+#[derive(Default)]
+struct MapRefusals {
+    seen: u64,
+    last: Option<Time>,
+}
+
+impl MapRefusals {
+    /// Tells of the first one, and of the next after a pause.
+    fn look<W: World>(&mut self, lane: &Rc<LaneState<W>>) {
+        let (room, now) = (lane.metadata_room(), lane.world().now());
+        let refused = room.map_refusals();
+        if refused == self.seen {
+            return;
+        }
+        self.seen = refused;
+        let last = self.last.replace(now);
+        if last.is_none_or(|last| now.since(last) > REFUSALS_PAUSE) {
+            let (place, remedy) = (room.place(), room.remedy());
+            let text = format!(
+                "the metadata of {place} has no room for more maps, and writes that need some fail: {remedy}"
+            );
+            lane.drives().event(EventKind::Space, text);
+        }
     }
 }
 

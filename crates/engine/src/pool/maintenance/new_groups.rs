@@ -187,8 +187,10 @@ impl<'a, W: World> NewGroups<'a, W> {
         let bytes: u64 =
             groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
         let pages = bytes / u64::from(identity.page_bytes);
-        let needed = checkpoint::slot_bytes(
-            pages,
+        // As much as slots of a new pool of that size have, less what those are to grow by.
+        let maps_bytes = checkpoint::laid_out_bytes(pages, identity.lanes, None);
+        let needed = checkpoint::slot_bytes_of(
+            maps_bytes,
             all_zones,
             identity.volumes_max,
             identity.journal_bytes,

@@ -1,0 +1,122 @@
+//! Maps of pools whose checkpoints have less room than the worst maps of all pages take.
+
+use crate::common::{PAGE, Shelf, content, spec, thick, thin};
+use base::VolumeOffset;
+use engine::pool::{EventKind, planned_capacity_bytes};
+use engine::{IoErrorKind, Lane, Level, PoolErrorKind, PoolSpec, World};
+use std::time::Duration;
+use world_sim::SimWorld;
+
+const MIRROR: Level = Level::Raid10 { copies: 2 };
+
+/// Pages between two that are written, so that each takes as much of a map as can be.
+const APART: usize = 20;
+
+/// A pool with room for four bytes of a map for each page of its drives.
+fn tight(shelf: &mut Shelf) -> PoolSpec {
+    for (name, media) in &mut shelf.media {
+        *media = crate::common::media(name, 384 << 20);
+    }
+    PoolSpec {
+        journal_bytes: Some(1 << 20),
+        zone_bytes: Some(16 << 20),
+        map_page_bytes: Some(1),
+        ..spec("pool", MIRROR)
+    }
+}
+
+/// Writes pages that are far from each other. How many there were before one was refused, and how.
+async fn write_apart(pool: &Lane<SimWorld>, name: &str) -> (usize, IoErrorKind, String) {
+    let (world, volume) = (pool.world().clone(), pool.volume(name).unwrap());
+    let mut written = 0;
+    loop {
+        let at = VolumeOffset((written * APART * PAGE) as u64);
+        match volume.write(at, content(&world, 1, 4096)).await {
+            Ok(()) => written += 1,
+            Err(error) => return (written, error.kind, error.context),
+        }
+    }
+}
+
+#[test]
+fn pages_far_from_each_other_are_refused_before_a_checkpoint_overflows() {
+    let mut shelf = Shelf::new(2);
+    let spec = tight(&mut shelf);
+    let made = shelf.create(spec, async |pool| {
+        let world = pool.world().clone();
+        pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
+        let (written, kind, context) = write_apart(&pool, "sparse").await;
+        assert_eq!(kind, IoErrorKind::PoolFull);
+        assert!(context.contains("the metadata of pool 'pool'"), "{context}");
+        world.sleep(Duration::from_secs(1)).await;
+        let told = pool.events(0).into_iter();
+        let told = told.filter(|event| event.text.contains("no room for more maps"));
+        assert_eq!(
+            told.map(|event| event.kind).collect::<Vec<_>>(),
+            [EventKind::Space]
+        );
+        let info = pool.info();
+        let pages = info.capacity_bytes / PAGE as u64;
+        assert!(
+            (pages / 4..pages * 3 / 4).contains(&(written as u64)),
+            "{written} of {pages}"
+        );
+        pool.close().await.unwrap();
+    });
+    made.unwrap();
+    shelf.open(async |pool| {
+        let world = pool.world().clone();
+        let sparse = pool.volume("sparse").unwrap();
+        // Beside a page that is there, it takes hardly more.
+        let data = content(&world, 2, 4096);
+        sparse.write(VolumeOffset(0), data).await.unwrap();
+        pool.delete_volume("sparse").await.unwrap();
+        pool.create_volume(thin("next", 1 << 40)).await.unwrap();
+        let next = pool.volume("next").unwrap();
+        let data = content(&world, 3, 4096);
+        next.write(VolumeOffset(0), data).await.unwrap();
+    });
+}
+
+#[test]
+fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
+    let mut shelf = Shelf::new(2);
+    let spec = tight(&mut shelf);
+    let made = shelf.create(spec, async |pool| {
+        let world = pool.world().clone();
+        let pages = pool.info().capacity_bytes / PAGE as u64 * 9 / 10;
+        let all = pages * PAGE as u64;
+        pool.create_volume(thick("thick", all)).await.unwrap();
+        pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
+        let (written, ..) = write_apart(&pool, "sparse").await;
+        assert!(written > 0);
+        let again = pool.create_volume(thick("second", all)).await;
+        assert_eq!(
+            again.err().map(|error| error.kind),
+            Some(PoolErrorKind::Full)
+        );
+        let thick = pool.volume("thick").unwrap();
+        // In no order: runs of pages would take less.
+        for at in (0..pages).map(|page| page * 7919 % pages) {
+            let at = VolumeOffset(at * PAGE as u64);
+            thick.write(at, content(&world, 2, 4096)).await.unwrap();
+        }
+        pool.close().await.unwrap();
+    });
+    made.unwrap();
+}
+
+#[test]
+fn many_lanes_share_the_room_that_two_have() {
+    let tb = 1_000_000_000_000;
+    let groups = vec![(Level::Raid6, 12, 2 * tb); 10];
+    let held = |lanes| {
+        let spec = PoolSpec::new("p", Level::Raid6);
+        let capacity = planned_capacity_bytes(&spec, lanes, &groups).unwrap();
+        capacity * 100 / (10 * 10 * 2 * tb)
+    };
+    assert!(held(1) >= 93, "{}", held(1));
+    for lanes in [2, 4, 8, 16] {
+        assert!(held(lanes) >= 85, "{lanes} lanes: {} %", held(lanes));
+    }
+}
