@@ -22,6 +22,7 @@ pub const MARKS: &[&str] = &[
     "copy of a drive given up",
     "data for a token kept on another shard",
     "degraded start",
+    "drive known by its stamp",
     "destage outlives a drive",
     "drive expelled",
     "drive given up",

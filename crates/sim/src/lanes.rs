@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::pool_changes::{Door, OnOffer, pool_over};
 use crate::shards::in_one_task;
 use array::control::{NotTaken, OneThread, PlacedVolume, SnapshotBarrier, by_name, renamed};
+use array::pool::Pool;
 use array::pool::opening::{NotOpened, Opening, find_labels};
-use array::pool::{Pool, emptiest_lane};
 use array::shard::ShardState;
 use base::Uuid;
 use engine::pool::{AttributesChange, Event, Holdings, Taking, VolumeChange};
@@ -229,8 +229,8 @@ impl Lanes {
         if self.volume(&spec.name).is_some() {
             return self.lane_of(&spec.name).create_volume(spec).await;
         }
-        let lanes: Vec<PoolInfo> = self.lanes.iter().map(Lane::info).collect();
-        let lane = usize::from(emptiest_lane(&lanes));
+        let lane = PoolInfo::emptiest_lane(self.lanes.iter().map(Lane::info));
+        let lane = usize::from(lane);
         self.lanes[lane]
             .create_volume_as(spec, detects_zeroes)
             .await

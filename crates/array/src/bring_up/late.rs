@@ -50,7 +50,7 @@ async fn complete<W: World>(site: &Site, array: &Arc<ControlPlane<W>>) -> Result
     let renamed = site_file::renamed(site, array).await?;
     let followed = site_file::follow(site, &renamed);
     let mut plan = site_file::plan(&followed, array).await?;
-    volumes::withhold_those_of_new_pools(&mut plan, &followed);
+    volumes::withhold_those_of_new_pools(&mut plan, &array.settings());
     site_file::tell_withheld(&plan);
     if !plan.steps.is_empty() {
         array

@@ -39,16 +39,16 @@ pub(super) async fn make<W: World>(
 }
 
 /// Does not make the volumes of pools that are not in the settings of the array: such a pool came into the
-/// site file later.
-pub(super) fn withhold_those_of_new_pools(plan: &mut VolumePlan, site: &Site) {
+/// site file later, or is no more.
+pub(super) fn withhold_those_of_new_pools(plan: &mut VolumePlan, settings: &Site) {
     let steps = std::mem::take(&mut plan.steps).into_iter();
     for step in steps {
         match step {
-            Step::Create(volume) if site.pool(&volume.pool).is_none() => {
+            Step::Create(volume) if settings.pool(&volume.pool).is_none() => {
                 let pool = &volume.pool;
                 let why = format!(
-                    "is of pool {pool}, which came into the site file later: `ashlar site apply` makes \
-                     what is missing"
+                    "is of pool {pool}, which the array does not have: `ashlar site apply` makes what is \
+                     missing"
                 );
                 plan.withheld.push((volume.name, why));
             }

@@ -1,10 +1,9 @@
 //! Volumes over all pools.
 
 use super::{ArrayError, ArrayErrorKind, ControlPlane};
-use crate::pool::emptiest_lane;
 use crate::shard::ShardState;
 use engine::volume::VolumeProperties;
-use engine::{Lane, VolumeInfo, VolumeSpec, World};
+use engine::{Lane, PoolInfo, VolumeInfo, VolumeSpec, World};
 use site::{human, human_pair};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -254,7 +253,7 @@ impl<W: World> ControlPlane<W> {
     /// The lane of a pool that a new volume goes to.
     pub(super) async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
         let lanes = self.pool_of(pool)?.lane_infos().await?;
-        Ok(emptiest_lane(&lanes))
+        Ok(PoolInfo::emptiest_lane(lanes))
     }
 }
 

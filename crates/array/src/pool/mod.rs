@@ -30,7 +30,7 @@ mod tests;
 
 pub use new_drives::{Holder, NewDrive, NewDrives};
 pub use paces::Paces;
-pub use room::{emptiest_lane, is_short};
+pub use room::is_short;
 
 use crate::error::{ArrayError, ArrayErrorKind};
 use crate::shard::{ShardGone, ShardHandle, ShardState};

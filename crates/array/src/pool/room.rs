@@ -16,14 +16,6 @@ pub fn is_short(free_bytes: u64, capacity_bytes: u64) -> bool {
     free_bytes < capacity_bytes / ROOM_PARTS
 }
 
-/// The lane that a new volume goes to, where none says otherwise: the one whose volumes are smallest
-/// together. `lanes` is what each lane says of itself, the first lane first.
-pub fn emptiest_lane(lanes: &[PoolInfo]) -> u16 {
-    let sizes = lanes.iter().map(|info| info.provisioned_bytes);
-    let emptiest = sizes.zip(0..).min();
-    emptiest.map_or(0, |(_, lane)| lane)
-}
-
 impl<W: World> Pool<W> {
     /// That the pool is not nearly full without one of its groups: it would empty its trash, and
     /// soon refuse writes. A group that is leaving already is let go.

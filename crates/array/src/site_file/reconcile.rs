@@ -38,7 +38,7 @@ pub async fn apply<W: World>(
         say(array, wanted, there, &mut failed).await;
         schedule_as_said(array, wanted, there, &mut failed).await;
     }
-    let waiting = waiting(site, array).await?;
+    let waiting = absent(site, array).await?;
     for wanted in &site.groups {
         let called = &wanted.name;
         let wanted = &without(wanted, &waiting);
@@ -150,6 +150,21 @@ async fn waiting<W: World>(
         Some(_) => unseen(site, array).await,
         None => Ok(Vec::new()),
     }
+}
+
+/// The same, and volumes of pools that the array does not have.
+async fn absent<W: World>(site: &Site, array: &ControlPlane<W>) -> Result<Vec<String>, ArrayError> {
+    if array.closed_names().is_some() {
+        return unseen(site, array).await;
+    }
+    let settings = array.settings();
+    let is_of_none = |name: &String| {
+        let volume = site.volumes.iter().find(|volume| volume.name == *name);
+        volume.is_some_and(|volume| settings.pool(&volume.pool).is_none())
+    };
+    let mut absent = unseen(site, array).await?;
+    absent.retain(is_of_none);
+    Ok(absent)
 }
 
 /// A group of the site without volumes that wait for their pools.

@@ -83,7 +83,7 @@ impl Beat {
         w.bytes
     }
 
-    fn decode(block: &[u8]) -> Option<Beat> {
+    pub(super) fn decode(block: &[u8]) -> Option<Beat> {
         let mut r = Reader::new(block);
         if block.len() != BLOCK_BYTES || r.take(8)? != MAGIC {
             return None;
@@ -115,7 +115,7 @@ impl Beat {
 }
 
 /// The heartbeat on a drive.
-pub(super) async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Beat> {
+async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Beat> {
     let at = part.place(PLACE, BLOCK_BYTES as u64);
     if at.0 + BLOCK_BYTES as u64 > drive.geometry().capacity_bytes {
         return None;
@@ -217,6 +217,8 @@ pub(crate) struct Heart {
     epoch: Cell<u64>,
     count: Cell<u64>,
     closed: Cell<bool>,
+    /// The opening has failed: nothing more is said.
+    ended: Cell<bool>,
     /// Who beats instead.
     replaced_by: RefCell<Option<Host>>,
     /// Drives whose last beat has not ended.
@@ -231,6 +233,7 @@ impl Heart {
             epoch: Cell::new(0),
             count: Cell::new(0),
             closed: Cell::new(false),
+            ended: Cell::new(false),
             replaced_by: RefCell::default(),
             late: RefCell::default(),
         }
@@ -238,7 +241,7 @@ impl Heart {
 
     /// Whether the pool has been closed to its end, or its opening has failed: others may have it.
     pub fn has_ended(&self) -> bool {
-        self.closed.get()
+        self.closed.get() || self.ended.get()
     }
 }
 
@@ -288,7 +291,7 @@ async fn beat_on<W: World>(world: W, drives: Weak<Drives<W>>) {
             let Some(drives) = drives.upgrade() else {
                 return;
             };
-            if drives.check_failure().is_err() || drives.heart.closed.get() {
+            if drives.check_failure().is_err() || drives.heart.has_ended() {
                 return;
             }
             drop(beats(&drives));
@@ -378,7 +381,7 @@ impl<W: World> Drives<W> {
         if self.world().planted("failed opening goes on with labels") {
             return;
         }
-        self.heart.closed.set(true);
+        self.heart.ended.set(true);
         self.labels_ended().await;
         self.stop(why.to_owned());
     }

@@ -43,7 +43,7 @@ pub const GROUPS_MAX: usize = 32;
 /// Longest name of a pool, drive or volume, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-const MAGIC: &[u8; 8] = b"ASHLARDR";
+pub(crate) const MAGIC: &[u8; 8] = b"ASHLARDR";
 const CRC_OFFSET: usize = 8;
 const GROUPS_OFFSET: usize = 256;
 const TABLE_OFFSET: usize = 1024;

@@ -6,7 +6,7 @@
 //! - What is set aside for a change under way becomes a promise in the same moment in
 //!   which that change is made: it is counted once at all times.
 
-use super::page_map::{CHUNK, CHUNK_BYTES_MAX};
+use super::page_map::{CHUNK, whole_map_bytes};
 use super::record::MAP_BYTES;
 
 /// What one thick volume may still take.
@@ -14,27 +14,22 @@ use super::record::MAP_BYTES;
 pub struct Promise {
     /// Pages that it has not mapped.
     pub pages: u64,
-    /// Bytes that its whole map takes of a checkpoint at most.
+    /// Bytes that its map can grow by in a checkpoint when these pages are mapped, at most.
     pub map_bytes: u64,
 }
 
 impl Promise {
-    /// That of pages of a volume that has so many in all.
+    /// That of pages of a volume that has so many in all: its map can't grow beyond that of all.
     pub fn of(pages: u64, of_pages: u64) -> Self {
         Promise {
             pages,
-            map_bytes: of_pages.div_ceil(CHUNK as u64) * CHUNK_BYTES_MAX as u64,
+            map_bytes: (pages * MAP_BYTES as u64).min(whole_map_bytes(of_pages)),
         }
     }
 
     /// That of a run of pages, wherever it begins.
     pub fn of_run(pages: u64) -> Self {
         Promise::of(pages, pages + CHUNK as u64)
-    }
-
-    /// Bytes that maps may grow by when these pages are mapped.
-    pub fn growth_bytes(&self) -> u64 {
-        (self.pages * MAP_BYTES as u64).min(self.map_bytes)
     }
 }
 
@@ -71,12 +66,10 @@ impl Promises {
         self.promised.pages + self.pledged.pages
     }
 
-    /// The same, but that only so many of the pages are still to be mapped.
-    pub fn unmapped(&self, pages: u64) -> Promise {
-        Promise {
-            pages,
-            map_bytes: self.promised.map_bytes + self.pledged.map_bytes,
-        }
+    /// Bytes that maps can grow by, if only so many of the pages are still to be mapped.
+    pub fn map_bytes(&self, pages: u64) -> u64 {
+        let all = self.promised.map_bytes + self.pledged.map_bytes;
+        all.min(pages * MAP_BYTES as u64)
     }
 
     /// Pages promised to thick volumes, without pledges.
@@ -120,6 +113,7 @@ impl Promises {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::page_map::CHUNK_BYTES_MAX;
 
     #[test]
     fn what_is_set_aside_becomes_a_promise_and_is_counted_once() {
@@ -134,18 +128,24 @@ mod tests {
         // A page of it is mapped.
         promises.change(pages(8), pages(7), false);
         assert_eq!(promises.pages(), 10);
-        assert_eq!(promises.unmapped(10).growth_bytes(), 10 * MAP_BYTES as u64);
-        let chunks = 4 * CHUNK_BYTES_MAX as u64;
-        assert_eq!(promises.unmapped(1000).growth_bytes(), chunks);
-        promises.change(pages(7), Promise::default(), false);
-        assert_eq!(promises.unmapped(1000).growth_bytes(), chunks / 2);
+        assert_eq!(promises.map_bytes(10), 10 * MAP_BYTES as u64);
+        assert_eq!(promises.map_bytes(2), 2 * MAP_BYTES as u64);
     }
 
     #[test]
-    fn a_run_may_begin_in_the_middle_of_a_chunk() {
-        let chunk = CHUNK_BYTES_MAX as u64;
-        assert_eq!(Promise::of_run(2).map_bytes, 2 * chunk);
+    fn a_map_grows_by_no_more_than_that_of_all_pages() {
+        let (page, chunk) = (MAP_BYTES as u64, CHUNK_BYTES_MAX as u64);
+        let bytes = |pages, of_pages| Promise::of(pages, of_pages).map_bytes;
+        assert_eq!(bytes(10, 10_000), 10 * page);
+        assert_eq!(bytes(512, 512), 2 * chunk);
+        assert_eq!(bytes(300, 513), 2 * chunk + page);
+        // A run may begin in the middle of a chunk.
+        assert_eq!(Promise::of_run(2).map_bytes, 2 * page);
         assert_eq!(Promise::of_run(256).map_bytes, 2 * chunk);
-        assert_eq!(Promise::of_run(257).map_bytes, 3 * chunk);
+        assert_eq!(Promise::of_run(257).map_bytes, 2 * chunk + page);
+        // Volumes whose pages are all mapped make no room for others.
+        let volumes = [Promise::of(0, 10_000), Promise::of(300, 512)];
+        let promises = Promises::new(4096, volumes.into_iter());
+        assert_eq!(promises.map_bytes(300), 2 * chunk);
     }
 }

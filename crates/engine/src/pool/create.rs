@@ -15,6 +15,7 @@ use crate::label::{
 use crate::lane::{LaneSlot, View};
 use crate::layout::SumOrder;
 use crate::meta::checkpoint;
+use crate::meta::page_map::whole_map_bytes;
 use crate::meta::record::MAP_BYTES;
 use crate::raid::{Geometry, Protection, Spread};
 use crate::space::LaneState;
@@ -409,8 +410,14 @@ fn checkpoint_bytes(
     journal_bytes: u32,
     (pages, zones): (u64, u64),
 ) -> u64 {
-    let (pages, zones) = ((GROWTH * pages).min(NUMBERS_END), GROWTH * zones);
-    let maps_bytes = checkpoint::laid_out_bytes(pages, lanes, spec.map_page_bytes);
+    let grown = (GROWTH * pages).min(NUMBERS_END);
+    let laid_out = checkpoint::laid_out_bytes(grown, lanes, spec.map_page_bytes);
+    // A lane can have a volume that takes all pages, however many there are.
+    let maps_bytes = match spec.map_page_bytes {
+        Some(_) => laid_out,
+        None => laid_out.max(whole_map_bytes(pages)),
+    };
+    let zones = GROWTH * zones;
     checkpoint::slot_bytes_of(maps_bytes, zones, spec.volumes_max, journal_bytes)
         + checkpoint::properties_room(spec.volumes_max, journal_bytes)
 }
@@ -645,7 +652,7 @@ async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Lane<W>, PoolError
         .write_checkpoint(inner.journal().checkpoint_now())
         .await?;
     // A label that is cut short does not say whose it is.
-    inner.drives().stamp_all().await?;
+    inner.drives().stamp_all().await;
     // Only with the second generation there is a pool: until then, some drives may
     // have no label yet, and could not be told from lost ones.
     inner.drives().write_labels_alone(|_| ()).await?;

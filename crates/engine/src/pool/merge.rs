@@ -12,6 +12,13 @@ impl PoolInfo {
         lanes.into_iter().reduce(PoolInfo::with)
     }
 
+    /// The lane that a new volume goes to, where none says otherwise: the one whose volumes are smallest
+    /// together. `lanes` is what each lane says of itself, the first lane first.
+    pub fn emptiest_lane(lanes: impl IntoIterator<Item = PoolInfo>) -> u16 {
+        let sizes = lanes.into_iter().map(|info| info.provisioned_bytes);
+        sizes.zip(0..).min().map_or(0, |(_, lane)| lane)
+    }
+
     fn with(mut self, other: PoolInfo) -> PoolInfo {
         // What no lane has taken yet is in the capacity of each that could take it.
         let free_zones_bytes = self.free_zones_bytes.max(other.free_zones_bytes);

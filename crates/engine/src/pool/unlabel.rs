@@ -9,7 +9,7 @@ use crate::drive::Drive as _;
 use crate::drives::{WIPED_BYTES, stamp};
 use crate::lane::{Part, View};
 use crate::world::World;
-use base::Uuid;
+use base::{DriveOffset, Uuid};
 use std::rc::Rc;
 
 impl<W: World> Lane<W> {
@@ -40,7 +40,7 @@ impl<W: World> Lane<W> {
                 let pool = &label.pool;
                 (Some(pool.name.as_str()), pool.uuid, pool.part())
             }
-            None => match found_stamp(world, &*drive).await? {
+            None => match stamp::found_on(world, &*drive).await? {
                 Some(uuid) => (None, uuid, Part::WHOLE),
                 None => return Ok(false),
             },
@@ -53,9 +53,13 @@ impl<W: World> Lane<W> {
             _ => part.front_bytes,
         };
         let bytes = WIPED_BYTES.min(front_bytes);
+        let zeroes = world.buffers().zeroed(bytes as usize).freeze();
         for lane in (0..part.lanes).rev() {
             let view: View<W::Drive> = View::new(Rc::clone(&drive), Part { lane, ..part });
-            let written = stamp::wipe(world, &view, uuid, bytes).await;
+            let written = match lane {
+                0 => stamp::wipe(world, &view, uuid, bytes).await,
+                _ => view.write_durable(DriveOffset(0), zeroes.clone()).await,
+            };
             written.map_err(|error| {
                 let context = format!("the label of lane {lane} can't be wiped: {error}");
                 PoolError::new(PoolErrorKind::Drive, context)
@@ -63,10 +67,4 @@ impl<W: World> Lane<W> {
         }
         Ok(true)
     }
-}
-
-/// The pool that is on a drive's stamp.
-async fn found_stamp<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Uuid>, PoolError> {
-    let found = stamp::found_on(world, drive).await;
-    found.map_err(|error| PoolError::new(PoolErrorKind::Drive, error.to_string()))
 }

@@ -19,12 +19,23 @@ pub(super) struct CheckpointSizes {
     pub promised_bytes: u64,
     /// Of all that is said of volumes.
     pub properties_bytes: u64,
+    /// What maps leave to properties of a slot, whatever is said.
+    pub properties_room_bytes: u64,
     /// Of all groups, in use or not.
     pub zones_max: u64,
     pub volumes_max: u32,
     pub journal_bytes: u32,
     /// Of a checkpoint slot.
     pub slot_bytes: u64,
+    /// What the worst maps of all pages need of a slot, where none is shared.
+    pub worst_bytes: u64,
+}
+
+impl CheckpointSizes {
+    /// Whether slots have room for these.
+    pub fn has_room_for_all_pages(&self) -> bool {
+        self.properties_room_bytes == 0
+    }
 }
 
 /// Bytes that checkpoints may grow by, for changes that are under way.
@@ -102,13 +113,15 @@ impl CheckpointRoom {
 
     /// Whether all that is reserved fits, and a table and a chunk more.
     pub fn fits(&self, sizes: &CheckpointSizes) -> bool {
-        self.maps_need(sizes) + self.properties_need(sizes, 0) <= sizes.slot_bytes
+        self.fits_beside(sizes, 0)
     }
 
-    /// Whether it fits beside `later_bytes` that may come into maps without a reservation.
+    /// Whether it fits beside `later_bytes` that may come into maps.
     pub fn fits_beside(&self, sizes: &CheckpointSizes, later_bytes: u64) -> bool {
         let later = checkpoint::more_bytes(later_bytes, sizes.journal_bytes);
-        self.maps_need(sizes) + self.properties_need(sizes, 0) + later <= sizes.slot_bytes
+        let properties = self.properties_need(sizes, 0);
+        let properties = properties.max(sizes.properties_room_bytes);
+        self.maps_need(sizes) + properties + later <= sizes.slot_bytes
     }
 
     /// Counts that something was refused for want of room for maps.
@@ -131,10 +144,12 @@ mod tests {
             maps_bytes: 0,
             promised_bytes: 0,
             properties_bytes: 0,
+            properties_room_bytes: 0,
             zones_max: 16,
             volumes_max: 4,
             journal_bytes: 1 << 20,
             slot_bytes: 0,
+            worst_bytes: 0,
         };
         let empty = CheckpointRoom::default();
         sizes.slot_bytes = empty.maps_need(&sizes) + empty.properties_need(&sizes, 0) + (64 << 10);
@@ -160,6 +175,18 @@ mod tests {
         assert!(room.fits(&sizes) && !room.fits(&promised));
         drop(pages);
         assert!(room.fits_beside(&sizes, 40 << 10));
+    }
+
+    #[test]
+    fn maps_leave_properties_their_room() {
+        let (room, sizes) = (CheckpointRoom::default(), sizes());
+        let _maps = room.reserve_maps(40 << 10);
+        assert!(room.fits(&sizes));
+        let with_room = CheckpointSizes {
+            properties_room_bytes: 40 << 10,
+            ..sizes
+        };
+        assert!(!room.fits(&with_room));
     }
 
     #[test]

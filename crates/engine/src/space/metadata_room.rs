@@ -11,6 +11,7 @@ use super::checkpoint_room::{CheckpointSizes, Reservation};
 use super::promise::Claim;
 use crate::error::{PoolError, PoolErrorKind};
 use crate::meta::checkpoint::{MAPS_STEP_BYTES, SHARED_BYTES};
+use crate::meta::page_map::{CHUNK_BYTES_MAX, whole_map_bytes};
 use crate::meta::properties::TRASHED_BYTES;
 use crate::meta::record::MAP_BYTES;
 use crate::meta::{Promise, Record, checkpoint};
@@ -37,10 +38,15 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         self.granted(chunks == 0 || self.has_room_for_maps(), reserved)
     }
 
-    /// The same for `pages` that are about to be mapped where nothing is mapped or shared. What is
-    /// promised has room.
-    pub(crate) fn reserve_new_pages(&self, pages: u64, claim: Claim) -> Option<Reservation<'a>> {
-        self.reserve_growth(pages * MAP_BYTES as u64, claim)
+    /// The same for `pages` of so many chunks that are about to be mapped where nothing is mapped or
+    /// shared. What is promised has room.
+    pub(crate) fn reserve_new_pages(
+        &self,
+        (pages, chunks): (u64, u64),
+        claim: Claim,
+    ) -> Option<Reservation<'a>> {
+        let bytes = (pages * MAP_BYTES as u64).min(chunks * CHUNK_BYTES_MAX as u64);
+        self.reserve_growth(bytes, claim)
     }
 
     fn reserve_growth(&self, bytes: u64, claim: Claim) -> Option<Reservation<'a>> {
@@ -66,13 +72,16 @@ impl<'a, W: World> MetadataRoom<'a, W> {
     /// Makes sure that they have room for maps that grow by `bytes`, beside all that may still come
     /// into maps by writing: what is shared is bounded by nothing else.
     pub(crate) fn reserve_copies(&self, bytes: u64) -> Option<Reservation<'a>> {
-        let reserved = self.lane.checkpoint_room.reserve_maps(bytes);
-        let later = self.lane.pledges().unpromised_pages() * MAP_BYTES as u64;
-        let fits = self
-            .lane
-            .checkpoint_room
-            .fits_beside(&self.checkpoint_sizes(), later);
-        fits.then_some(reserved)
+        let room = &self.lane.checkpoint_room;
+        let reserved = room.reserve_maps(bytes);
+        let sizes = self.checkpoint_sizes();
+        let pages = self.lane.pledges().unpromised_pages();
+        let later = match sizes.has_room_for_all_pages() {
+            true => pages * MAP_BYTES as u64,
+            // Who maps them looks for room then. This much is left to the lane's share.
+            false => whole_map_bytes(pages) / u64::from(self.lane.identity().lanes),
+        };
+        room.fits_beside(&sizes, later).then_some(reserved)
     }
 
     /// Makes sure that they have room for properties that are said while others may say some, too.
@@ -99,41 +108,49 @@ impl<'a, W: World> MetadataRoom<'a, W> {
             let state = self.lane.state();
             state.refs.is_nothing_shared() && state.backings.is_empty()
         };
-        let is_changing = self.lane.checkpoint_room.is_sharing_changing();
-        is_nothing_shared && !is_changing && self.has_room_for_all_pages()
-            || self.has_room_for_maps()
+        let room = &self.lane.checkpoint_room;
+        let is_changing = room.is_sharing_changing();
+        let sizes = self.checkpoint_sizes();
+        is_nothing_shared && !is_changing && sizes.has_room_for_all_pages() || room.fits(&sizes)
     }
 
-    /// Whether slots have room for the worst maps of all pages that the pool has, where none is shared.
-    fn has_room_for_all_pages(&self) -> bool {
-        let identity = self.lane.identity();
-        let properties = self.more_properties_bytes(0);
-        self.worst_bytes() + properties <= identity.checkpoint_bytes
-    }
-
-    /// What the worst maps of all pages need of a slot, where none is shared.
-    fn worst_bytes(&self) -> u64 {
-        let identity = self.lane.identity();
-        checkpoint::slot_bytes(
-            self.pages_max(),
-            self.zones_max(),
-            identity.volumes_max,
-            identity.journal_bytes,
-        )
+    /// Whether all that is there fits slots beside so many zones, in use or not.
+    pub(crate) fn fits_zones(&self, zones_max: u64) -> bool {
+        let sizes = CheckpointSizes {
+            zones_max,
+            ..self.checkpoint_sizes()
+        };
+        self.lane.checkpoint_room.fits(&sizes)
     }
 
     /// What a checkpoint would hold now.
     fn checkpoint_sizes(&self) -> CheckpointSizes {
         let identity = self.lane.identity();
+        let (zones_max, journal_bytes) = (self.zones_max(), identity.journal_bytes);
+        let worst_bytes = checkpoint::slot_bytes(
+            self.pages_max(),
+            zones_max,
+            identity.volumes_max,
+            journal_bytes,
+        );
         let state = self.lane.state();
         let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
+        let properties_bytes = state.properties_bytes + trashed;
+        // Slots that have less room have some for properties: pools that were made before have not.
+        let said = checkpoint::more_bytes(properties_bytes, journal_bytes);
+        let properties_room_bytes = match worst_bytes + said <= identity.checkpoint_bytes {
+            true => 0,
+            false => checkpoint::properties_room(identity.volumes_max, journal_bytes),
+        };
         CheckpointSizes {
+            worst_bytes,
+            properties_room_bytes,
             maps_bytes: checkpoint::maps_bytes(state.refs.owned, state.backings.len()),
             promised_bytes: self.lane.pages.promised_map_bytes(),
-            properties_bytes: state.properties_bytes + trashed,
-            zones_max: self.zones_max(),
+            properties_bytes,
+            zones_max,
             volumes_max: identity.volumes_max,
-            journal_bytes: identity.journal_bytes,
+            journal_bytes,
             slot_bytes: identity.checkpoint_bytes,
         }
     }
@@ -171,7 +188,7 @@ impl<'a, W: World> MetadataRoom<'a, W> {
     /// # Errors
     /// `Full` when they have not.
     pub(crate) fn reserve_promise(&self, promise: Promise) -> Result<Reservation<'a>, PoolError> {
-        let reserved = self.reserve_growth(promise.growth_bytes(), Claim::Open);
+        let reserved = self.reserve_growth(promise.map_bytes, Claim::Open);
         reserved.ok_or_else(|| {
             let context = format!(
                 "the metadata of {} has no room for what a thick volume is promised: {}",
@@ -250,11 +267,10 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         }
         let identity = self.lane.identity();
         let (room, sizes) = (&self.lane.checkpoint_room, self.checkpoint_sizes());
-        // Properties have their own room in slots that are too small for the worst maps.
         let own = checkpoint::properties_room(identity.volumes_max, identity.journal_bytes);
-        let needed = self.worst_bytes().min(sizes.slot_bytes.saturating_sub(own));
+        let left = sizes.slot_bytes.saturating_sub(own);
         // Maps of volumes that share little may need more than that.
-        let needed = needed.max(room.maps_need(&sizes));
+        let needed = sizes.worst_bytes.min(left).max(room.maps_need(&sizes));
         if needed + room.properties_need(&sizes, more) <= sizes.slot_bytes {
             return Ok(());
         }

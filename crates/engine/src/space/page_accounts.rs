@@ -89,7 +89,7 @@ impl PageAccounts {
     /// Bytes that maps may grow by when these are mapped.
     pub fn promised_map_bytes(&self) -> u64 {
         let pages = self.promised_pages();
-        self.state.borrow().promises.unmapped(pages).growth_bytes()
+        self.state.borrow().promises.map_bytes(pages)
     }
 
     /// Sets pages aside for a change under way; one at a time.

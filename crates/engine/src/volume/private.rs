@@ -7,6 +7,7 @@
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
 use crate::meta::checkpoint::copy_bytes;
+use crate::meta::page_map::CHUNK;
 use crate::space::{Claim, Reservation};
 use crate::world::World;
 use base::{PageIndex, PhysPage, VolumeOffset};
@@ -106,8 +107,10 @@ impl<W: World> Volume<W> {
         at: VolumeOffset,
     ) -> Result<[Reservation<'_>; 2], IoError> {
         let unmapped = self.core.map.borrow().unmapped(first, count);
+        let chunk = CHUNK as u64;
+        let chunks = (first.0 + count).div_ceil(chunk) - first.0 / chunk;
         let room = self.inner.metadata_room();
-        let pages = room.reserve_new_pages(unmapped, self.claim());
+        let pages = room.reserve_new_pages((unmapped, chunks), self.claim());
         let pages = pages.ok_or_else(|| self.no_room_for_maps(at))?;
         Ok([pages, self.reserve_maps(first, count, at)?])
     }

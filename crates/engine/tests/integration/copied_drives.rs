@@ -7,10 +7,10 @@ use crate::succession::{
 };
 use base::VolumeOffset;
 use engine::pool::maintenance::health::Limits;
-use engine::{Lane, Level, MemberState, World};
+use engine::{Lane, Level, MemberState, PoolErrorKind, World};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use world_sim::SimWorld;
+use world_sim::{Outcome, SimWorld};
 
 const BLOCK: u64 = 4096;
 
@@ -59,6 +59,47 @@ fn an_old_drive_that_fails_a_write_is_found_out_though_its_successor_hangs() {
             });
         }
     }
+}
+
+/// How many operations are on their way when an opening has failed in which no drive can be flushed.
+fn left_by_failed_opening(bug: Option<&str>) -> u32 {
+    let (shelf, new) = shelf_of(Level::Raid5, 5);
+    run(&shelf, None, async |pool| {
+        begin(&pool, "d0", &new).await;
+        pool.close().await.unwrap();
+    });
+    let shelf = with(&shelf, "none", &new);
+    for (_, media) in &shelf.media {
+        media.with_faults(|faults| faults.failing_flushes = 1);
+    }
+    // The successor is none any more, and the labels are begun, before this one has failed. Its
+    // heartbeat is done by then.
+    let slow = shelf.named("d1");
+    slow.with_faults(|faults| faults.slowdown = 30);
+    let world = shelf.world();
+    world.plant(bug);
+    let doors = shelf.drives(&world);
+    let root = async {
+        let opened = Lane::open(world.clone(), doors).await;
+        let failed = opened.err().map(|error| error.kind);
+        assert_eq!(failed, Some(PoolErrorKind::Drive));
+        slow.running()
+    };
+    let Outcome::Done(left) = world.run(u64::MAX, root).unwrap() else {
+        panic!("the opening does not end");
+    };
+    slow.with_faults(|faults| faults.slowdown = 1);
+    holds(&shelf, 1);
+    left
+}
+
+#[test]
+fn an_opening_that_fails_leaves_no_labels_on_their_way() {
+    assert_eq!(left_by_failed_opening(None), 0);
+    assert_eq!(
+        left_by_failed_opening(Some("failed opening goes on with labels")),
+        1
+    );
 }
 
 /// The block of a drive of two copies where the volume begins; the next is of the same stripe.

@@ -55,6 +55,9 @@ fn pages_far_from_each_other_are_refused_before_a_checkpoint_overflows() {
             told.map(|event| event.kind).collect::<Vec<_>>(),
             [EventKind::Space]
         );
+        // What is said of volumes has room of its own, as reservations of hosts need it.
+        let sparse = pool.volume("sparse").unwrap();
+        sparse.keep_memo(vec![7; 500]).await.unwrap();
         let info = pool.info();
         let pages = info.capacity_bytes / PAGE as u64;
         assert!(
@@ -101,6 +104,27 @@ fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
             let at = VolumeOffset(at * PAGE as u64);
             thick.write(at, content(&world, 2, 4096)).await.unwrap();
         }
+        pool.close().await.unwrap();
+    });
+    made.unwrap();
+}
+
+#[test]
+fn copies_by_reference_have_room_in_a_pool_that_is_nearly_empty() {
+    let mut shelf = Shelf::new(2);
+    let spec = tight(&mut shelf);
+    let made = shelf.create(spec, async |pool| {
+        let world = pool.world().clone();
+        let volume = pool.create_volume(thin("v", 1 << 30)).await.unwrap();
+        let (len, there) = (4 * PAGE, VolumeOffset(1 << 20));
+        volume
+            .write(VolumeOffset(0), content(&world, 1, len))
+            .await
+            .unwrap();
+        let copied = volume.copy_from(&volume, (VolumeOffset(0), there), len as u64, |_| true);
+        assert_eq!(copied.await.unwrap(), len as u64);
+        assert_eq!(pool.map_refusals(), 0);
+        assert_eq!(pool.info().mapped_bytes, len as u64, "nothing is written");
         pool.close().await.unwrap();
     });
     made.unwrap();

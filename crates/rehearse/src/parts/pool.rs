@@ -56,11 +56,8 @@ impl WriteRegions {
 impl PoolRig {
     /// The lane that a new volume goes to: the one whose volumes are smallest together.
     pub fn emptiest_lane(&self) -> &Lane<RigWorld> {
-        let by_size = self
-            .lanes
-            .iter()
-            .min_by_key(|lane| lane.info().provisioned_bytes);
-        by_size.unwrap_or(&self.lanes[0])
+        let lane = PoolInfo::emptiest_lane(self.lanes.iter().map(Lane::info));
+        &self.lanes[usize::from(lane)]
     }
 
     /// The lane of a volume, by its name.

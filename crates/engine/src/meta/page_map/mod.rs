@@ -34,6 +34,12 @@ pub fn chunk_bytes(pages: usize) -> u64 {
     (pages * MAP_BYTES).min(CHUNK_BYTES_MAX) as u64
 }
 
+/// The most bytes of a checkpoint that a map takes whose pages are all mapped.
+pub fn whole_map_bytes(pages: u64) -> u64 {
+    let chunk = CHUNK as u64;
+    pages / chunk * CHUNK_BYTES_MAX as u64 + chunk_bytes((pages % chunk) as usize)
+}
+
 /// Pages of a chunk that are mapped.
 pub fn mapped_in(entries: &Entries) -> usize {
     entries.iter().filter(|&&entry| entry != UNMAPPED).count()

@@ -60,7 +60,7 @@ impl MapRefusals {
         if last.is_none_or(|last| now.since(last) > REFUSALS_PAUSE) {
             let (place, remedy) = (room.place(), room.remedy());
             let text = format!(
-                "the metadata of {place} has no room for more maps, and writes that need some fail: {remedy}"
+                "the metadata of {place} has no room for more maps, and writes, snapshots and copies that need some fail: {remedy}"
             );
             lane.drives().event(EventKind::Space, text);
         }

@@ -187,15 +187,22 @@ impl<'a, W: World> NewGroups<'a, W> {
         let bytes: u64 =
             groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
         let pages = bytes / u64::from(identity.page_bytes);
+        let slot_bytes = |maps_bytes| {
+            checkpoint::slot_bytes_of(
+                maps_bytes,
+                all_zones,
+                identity.volumes_max,
+                identity.journal_bytes,
+            )
+        };
+        let room = self.lane.metadata_room();
+        let worst = checkpoint::laid_out_bytes(pages, 1, None);
+        let has_worst = slot_bytes(worst) + room.more_properties_bytes(0);
         // As much as slots of a new pool of that size have, less what those are to grow by.
-        let maps_bytes = checkpoint::laid_out_bytes(pages, identity.lanes, None);
-        let needed = checkpoint::slot_bytes_of(
-            maps_bytes,
-            all_zones,
-            identity.volumes_max,
-            identity.journal_bytes,
-        );
-        if needed + self.lane.metadata_room().more_properties_bytes(0) > identity.checkpoint_bytes {
+        let share = checkpoint::laid_out_bytes(pages, identity.lanes, None);
+        let own = checkpoint::properties_room(identity.volumes_max, identity.journal_bytes);
+        let needed = has_worst.min(slot_bytes(share) + own);
+        if needed > identity.checkpoint_bytes || !room.fits_zones(all_zones) {
             return Err(invalid(format!(
                 "pool '{name}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
                 human(zone_bytes(zones, drives.len() as u64))
