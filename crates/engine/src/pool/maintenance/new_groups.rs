@@ -176,38 +176,7 @@ impl<'a, W: World> NewGroups<'a, W> {
         let identity = self.lane.identity();
         let name = &identity.name;
         let zones = self.zones_on(spread, drives)?;
-        let groups = self.lane.drives().groups();
-        let all_zones = self.lane.metadata_room().zones_max()
-            + checkpoint::zones_of(spread.is_some(), zones, drives.len());
-        // As at the creation: for whole drives of data, a little too much.
-        let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
-        let data = |group: &Rc<Group<W>>| {
-            zone_bytes(u64::from(group.numbers.zones), group.drives() as u64)
-        };
-        let bytes: u64 =
-            groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
-        let pages = bytes / u64::from(identity.page_bytes);
-        let slot_bytes = |maps_bytes| {
-            checkpoint::slot_bytes_of(
-                maps_bytes,
-                all_zones,
-                identity.volumes_max,
-                identity.journal_bytes,
-            )
-        };
-        let room = self.lane.metadata_room();
-        let worst = checkpoint::laid_out_bytes(pages, 1, None);
-        let has_worst = slot_bytes(worst) + room.more_properties_bytes(0);
-        // As much as slots of a new pool of that size have, less what those are to grow by.
-        let share = checkpoint::laid_out_bytes(pages, identity.lanes, None);
-        let own = checkpoint::properties_room(identity.volumes_max, identity.journal_bytes);
-        let needed = has_worst.min(slot_bytes(share) + own);
-        if needed > identity.checkpoint_bytes || !room.fits_zones(all_zones) {
-            return Err(invalid(format!(
-                "pool '{name}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
-                human(zone_bytes(zones, drives.len() as u64))
-            )));
-        }
+        self.check_metadata_room(spread, zones, drives.len())?;
         let width = spread.map_or(drives.len(), |spread| usize::from(spread.width));
         let stripe = 8 * width as u64 * u64::from(identity.stripe_unit_bytes);
         if stripe > identity.intent_bytes {
@@ -218,6 +187,42 @@ impl<'a, W: World> NewGroups<'a, W> {
             )));
         }
         Ok(zones)
+    }
+
+    /// That the metadata has room for so many zones more, on so many drives.
+    fn check_metadata_room(
+        &self,
+        spread: Option<Spread>,
+        zones: u64,
+        drives: usize,
+    ) -> Result<(), PoolError> {
+        let (identity, room) = (self.lane.identity(), self.lane.metadata_room());
+        let all_zones = room.zones_max() + checkpoint::zones_of(spread.is_some(), zones, drives);
+        // As at the creation: for whole drives of data, a little too much.
+        let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
+        let data = |group: &Rc<Group<W>>| {
+            zone_bytes(u64::from(group.numbers.zones), group.drives() as u64)
+        };
+        let groups = self.lane.drives().groups();
+        let new_bytes = zone_bytes(zones, drives as u64);
+        let bytes = groups.iter().map(data).sum::<u64>() + new_bytes;
+        let pages = bytes / u64::from(identity.page_bytes);
+        let (volumes_max, journal_bytes) = (identity.volumes_max, identity.journal_bytes);
+        let slot_bytes =
+            |maps| checkpoint::slot_bytes_of(maps, all_zones, volumes_max, journal_bytes);
+        let worst = slot_bytes(checkpoint::laid_out_bytes(pages, 1, None));
+        // As much as slots of a new pool of that size have, less what those are to grow by.
+        let share = slot_bytes(checkpoint::laid_out_bytes(pages, identity.lanes, None));
+        let own = checkpoint::properties_room(volumes_max, journal_bytes);
+        let needed = (worst + room.more_properties_bytes(0)).min(share + own);
+        if needed <= identity.checkpoint_bytes && room.fits_zones(all_zones) {
+            return Ok(());
+        }
+        Err(invalid(format!(
+            "pool '{}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
+            identity.name,
+            human(new_bytes)
+        )))
     }
 
     /// How many zones the smallest of a new group's drives has room for.
