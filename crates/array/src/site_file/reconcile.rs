@@ -38,10 +38,11 @@ pub async fn apply<W: World>(
         say(array, wanted, there, &mut failed).await;
         schedule_as_said(array, wanted, there, &mut failed).await;
     }
-    let waiting = absent(site, array).await?;
+    // Who has not made them has said why.
+    let absent = unseen(site, array).await?;
     for wanted in &site.groups {
         let called = &wanted.name;
-        let wanted = &without(wanted, &waiting);
+        let wanted = &without(wanted, &absent);
         if wanted.volumes.is_empty() {
             continue;
         }
@@ -152,25 +153,10 @@ async fn waiting<W: World>(
     }
 }
 
-/// The same, and volumes of pools that the array does not have.
-async fn absent<W: World>(site: &Site, array: &ControlPlane<W>) -> Result<Vec<String>, ArrayError> {
-    if array.closed_names().is_some() {
-        return unseen(site, array).await;
-    }
-    let settings = array.settings();
-    let is_of_none = |name: &String| {
-        let volume = site.volumes.iter().find(|volume| volume.name == *name);
-        volume.is_some_and(|volume| settings.pool(&volume.pool).is_none())
-    };
-    let mut absent = unseen(site, array).await?;
-    absent.retain(is_of_none);
-    Ok(absent)
-}
-
-/// A group of the site without volumes that wait for their pools.
-fn without(wanted: &site::ConsistencyGroup, waiting: &[String]) -> site::ConsistencyGroup {
+/// A group of the site without volumes that are not there.
+fn without(wanted: &site::ConsistencyGroup, absent: &[String]) -> site::ConsistencyGroup {
     let mut group = wanted.clone();
-    group.volumes.retain(|volume| !waiting.contains(volume));
+    group.volumes.retain(|volume| !absent.contains(volume));
     group
 }
 

@@ -19,7 +19,7 @@ use super::{Drives, Limits, PoolError, PoolErrorKind, WIPED_BYTES};
 use crate::drive::{Drive, DriveError};
 use crate::label::{self, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
 use crate::world::World;
-use base::{BLOCK_BYTES, Buf, DriveOffset, SECTOR_BYTES, Uuid};
+use base::{BLOCK_BYTES, DriveOffset, SECTOR_BYTES, Uuid};
 use futures_util::future::join_all;
 
 /// The stamp of a pool.
@@ -77,7 +77,7 @@ fn stamped(start: &[u8]) -> Option<Uuid> {
 /// Fills the first `bytes` of a drive of this pool with zeroes.
 ///
 /// # Errors
-/// It can't be read or written.
+/// It can't be written.
 pub(crate) async fn wipe<W: World>(
     world: &W,
     drive: &impl Drive,
@@ -97,12 +97,14 @@ pub(crate) async fn wipe<W: World>(
     write(PLACE.0, of(world, pool).encode()).await?;
     zeroes(end, bytes).await?;
     zeroes(behind, second).await?;
-    // One label stays whole until the other slot is blank.
-    let slot = async |at| read_drive_again(world, drive, DriveOffset(at), SLOT_BYTES).await;
-    let (one, other) = (slot(first).await?, slot(second).await?);
-    let is_label = |buf: &Buf| matches!(buf.bytes().map(Label::decode), Some(Slot::Label(_)));
-    if is_label(&one) && !is_label(&other) {
-        write(second, one.bytes().unwrap_or_default().to_vec()).await?;
+    // One label stays whole until the other slot is blank. A slot that can't be read has none.
+    let label = async |at| {
+        let slot = read_drive_again(world, drive, DriveOffset(at), SLOT_BYTES).await;
+        let bytes = slot.ok()?.bytes()?.to_vec();
+        matches!(Label::decode(&bytes), Slot::Label(_)).then_some(bytes)
+    };
+    if let (Some(bytes), None) = (label(first).await, label(second).await) {
+        write(second, bytes).await?;
     }
     zeroes(first, PLACE.0).await?;
     zeroes(second, end).await?;

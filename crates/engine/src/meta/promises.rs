@@ -6,7 +6,7 @@
 //! - What is set aside for a change under way becomes a promise in the same moment in
 //!   which that change is made: it is counted once at all times.
 
-use super::page_map::{CHUNK, whole_map_bytes};
+use super::page_map::whole_map_bytes;
 use super::record::MAP_BYTES;
 
 /// What one thick volume may still take.
@@ -19,17 +19,15 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// That of pages of a volume that has so many in all: its map can't grow beyond that of all.
+    /// That of pages of a volume that has so many in all. Its map can't grow beyond that of all, and the
+    /// pages that are mapped take as much of it as if they were side by side, or more.
     pub fn of(pages: u64, of_pages: u64) -> Self {
+        let mapped = of_pages.saturating_sub(pages);
+        let left = whole_map_bytes(of_pages) - whole_map_bytes(mapped);
         Promise {
             pages,
-            map_bytes: (pages * MAP_BYTES as u64).min(whole_map_bytes(of_pages)),
+            map_bytes: left.min(pages * MAP_BYTES as u64),
         }
-    }
-
-    /// That of a run of pages, wherever it begins.
-    pub fn of_run(pages: u64) -> Self {
-        Promise::of(pages, pages + CHUNK as u64)
     }
 }
 
@@ -138,14 +136,25 @@ mod tests {
         let bytes = |pages, of_pages| Promise::of(pages, of_pages).map_bytes;
         assert_eq!(bytes(10, 10_000), 10 * page);
         assert_eq!(bytes(512, 512), 2 * chunk);
-        assert_eq!(bytes(300, 513), 2 * chunk + page);
-        // A run may begin in the middle of a chunk.
-        assert_eq!(Promise::of_run(2).map_bytes, 2 * page);
-        assert_eq!(Promise::of_run(256).map_bytes, 2 * chunk);
-        assert_eq!(Promise::of_run(257).map_bytes, 2 * chunk + page);
+        assert_eq!(bytes(513, 513), 2 * chunk + page);
+        // 212 pages take as much as a chunk, if they lie in no more than one.
+        assert_eq!(bytes(300, 512), chunk);
+        assert_eq!(bytes(500, 512), 2 * chunk - 12 * page);
         // Volumes whose pages are all mapped make no room for others.
         let volumes = [Promise::of(0, 10_000), Promise::of(300, 512)];
         let promises = Promises::new(4096, volumes.into_iter());
-        assert_eq!(promises.map_bytes(300), 2 * chunk);
+        assert_eq!(promises.map_bytes(300), chunk);
+    }
+
+    #[test]
+    fn a_volume_that_grows_is_promised_no_more_than_its_new_pages_alone() {
+        for (pages, of_pages) in [(0, 100), (100, 100), (40, 256), (1, 1000), (700, 1000)] {
+            for more in [1, 60, 61, 256, 1000] {
+                let after = Promise::of(pages + more, of_pages + more).map_bytes;
+                let before = Promise::of(pages, of_pages).map_bytes;
+                let new = more * MAP_BYTES as u64;
+                assert!(after >= before && after - before <= new, "{pages}, {more}");
+            }
+        }
     }
 }

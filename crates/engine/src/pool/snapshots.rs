@@ -209,9 +209,10 @@ impl<W: World> Lane<W> {
         if more > 0 {
             self.inner.world().reached("thick volume restored");
         }
+        // Some of that is promised already: a little too much, never too little.
         Promise {
             pages: more,
-            ..core.promise_of_all(self.inner.page_bytes())
+            ..core.promise_beside(mapped(from), self.inner.page_bytes())
         }
     }
 

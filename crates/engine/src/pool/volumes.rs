@@ -186,8 +186,8 @@ impl<W: World> Lane<W> {
             Provisioning::Thick => pages.saturating_sub(self.inner.pledges().pages_of(&core)),
         };
         let resize = vec![Record::Resize { id, size_bytes }];
-        self.commit_promising(name, Promise::of_run(more), resize)
-            .await
+        let promise = Promise::of(more, more);
+        self.commit_promising(name, promise, resize).await
     }
 
     /// Commits records of which one promises pages to a volume.

@@ -248,8 +248,7 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         data.sum::<u64>() / u64::from(self.lane.identity().page_bytes)
     }
 
-    /// That what is going to be said fits the checkpoint slots, beside the worst maps that
-    /// the pool's drives can come to.
+    /// That what is going to be said fits the checkpoint slots, beside the maps that they are laid out for.
     pub(crate) fn check_properties_fit(&self, records: &[Record]) -> Result<(), PoolError> {
         let more: u64 = {
             let state = self.lane.state();
@@ -267,10 +266,13 @@ impl<'a, W: World> MetadataRoom<'a, W> {
         }
         let identity = self.lane.identity();
         let (room, sizes) = (&self.lane.checkpoint_room, self.checkpoint_sizes());
-        let own = checkpoint::properties_room(identity.volumes_max, identity.journal_bytes);
-        let left = sizes.slot_bytes.saturating_sub(own);
+        // Where slots have room for the worst maps, that is kept; else properties have their own.
+        let worst = match sizes.has_room_for_all_pages() {
+            true => sizes.worst_bytes,
+            false => sizes.slot_bytes.saturating_sub(sizes.properties_room_bytes),
+        };
         // Maps of volumes that share little may need more than that.
-        let needed = sizes.worst_bytes.min(left).max(room.maps_need(&sizes));
+        let needed = worst.max(room.maps_need(&sizes));
         if needed + room.properties_need(&sizes, more) <= sizes.slot_bytes {
             return Ok(());
         }

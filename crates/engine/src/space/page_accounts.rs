@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(accounts.promised_pages(), 5);
         assert_eq!(accounts.allocate(2, true), Some((PhysPage(2), 2)));
         assert_eq!(accounts.promised_pages(), 3);
-        accounts.pledge(Promise::of_run(1));
+        accounts.pledge(Promise::of(1, 1));
         assert_eq!(accounts.promised_pages(), 4);
         accounts.unpledge();
         assert_eq!(accounts.promised_pages(), 3);

@@ -110,6 +110,34 @@ fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
 }
 
 #[test]
+fn a_restore_that_promises_pages_again_needs_room_for_their_maps() {
+    let mut shelf = Shelf::new(2);
+    let spec = tight(&mut shelf);
+    let made = shelf.create(spec, async |pool| {
+        let world = pool.world().clone();
+        let pages = pool.info().capacity_bytes / PAGE as u64 / 3;
+        let volume = pool.create_volume(thick("v", pages * PAGE as u64)).await;
+        let volume = volume.unwrap();
+        pool.clone_volume("v", "empty", true, 0).await.unwrap();
+        for page in 0..pages {
+            let at = VolumeOffset(page * PAGE as u64);
+            volume.write(at, content(&world, 1, 4096)).await.unwrap();
+        }
+        pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
+        write_apart(&pool, "sparse").await;
+        let sparse = pool.volume("sparse").unwrap();
+        let cleared = (400 * APART * PAGE) as u64;
+        sparse.clear(VolumeOffset(0), cleared).await.unwrap();
+        // What it has is kept as a snapshot, so all that it may write next needs a second map.
+        let restored = pool.restore("v", "empty", Some("kept"), 0).await;
+        let refused = restored.err().map(|error| error.kind);
+        assert_eq!(refused, Some(PoolErrorKind::Full));
+        pool.close().await.unwrap();
+    });
+    made.unwrap();
+}
+
+#[test]
 fn copies_by_reference_have_room_in_a_pool_that_is_nearly_empty() {
     let mut shelf = Shelf::new(2);
     let spec = tight(&mut shelf);

@@ -80,7 +80,14 @@ impl<L: InFlight> VolumeCore<L> {
 
     /// What it may take if all is promised to it.
     pub fn promise_of_all(&self, page_bytes: u64) -> Promise {
-        Promise::of(self.unmapped_pages(page_bytes), self.pages(page_bytes))
+        let mapped = self.map.borrow().mapped();
+        self.promise_beside(mapped, page_bytes)
+    }
+
+    /// What it may take if it had so many pages mapped.
+    pub fn promise_beside(&self, mapped: u64, page_bytes: u64) -> Promise {
+        let pages = self.pages(page_bytes);
+        Promise::of(pages.saturating_sub(mapped), pages)
     }
 
     /// Pages of it that are not mapped.
