@@ -157,7 +157,7 @@ fn check_backings<W: World>(subject: &Subject<W>, state: &State, owners: &mut Ow
 fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners) {
     let cores = state.volumes.values().filter(|core| core.ready.get());
     let promised: u64 = cores
-        .map(|core| core.promised_pages(owners.page_bytes))
+        .map(|core| core.promise(owners.page_bytes).pages)
         .sum();
     let free = |pages: &Vec<(u32, u32)>| pages.iter().filter(|owner| **owner == FREE).count();
     let mut left: u64 = owners.zones.values().map(|pages| free(pages) as u64).sum();

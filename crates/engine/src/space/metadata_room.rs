@@ -239,7 +239,7 @@ impl<'a, W: World> MetadataRoom<'a, W> {
     }
 
     /// Pages that all drives have, parity as well.
-    fn pages_max(&self) -> u64 {
+    pub(crate) fn pages_max(&self) -> u64 {
         let zone_bytes = self.lane.identity().zone_bytes;
         let groups = self.lane.drives.groups();
         let data = groups

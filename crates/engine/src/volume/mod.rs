@@ -65,7 +65,7 @@ impl<W: World> Volume<W> {
             size_bytes: self.core.size_bytes.get(),
             provisioning: self.core.provisioning.get(),
             detects_zeroes: self.core.detects_zeroes.get(),
-            promised_bytes: self.core.promised_pages(self.inner.page_bytes())
+            promised_bytes: self.core.promise(self.inner.page_bytes()).pages
                 * self.inner.page_bytes(),
             read_only: self.core.read_only,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),

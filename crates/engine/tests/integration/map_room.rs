@@ -13,15 +13,26 @@ const MIRROR: Level = Level::Raid10 { copies: 2 };
 const APART: usize = 20;
 
 /// A pool with room for four bytes of a map for each page of its drives.
-fn tight(shelf: &mut Shelf) -> PoolSpec {
+fn tight() -> (Shelf, PoolSpec) {
+    let mut shelf = Shelf::new(2);
     for (name, media) in &mut shelf.media {
         *media = crate::common::media(name, 384 << 20);
     }
-    PoolSpec {
+    let spec = PoolSpec {
         journal_bytes: Some(1 << 20),
         zone_bytes: Some(16 << 20),
         map_page_bytes: Some(1),
         ..spec("pool", MIRROR)
+    };
+    (shelf, spec)
+}
+
+/// Writes pages of a volume, in this order.
+async fn write_pages(pool: &Lane<SimWorld>, name: &str, pages: impl Iterator<Item = u64>) {
+    let (world, volume) = (pool.world().clone(), pool.volume(name).unwrap());
+    for page in pages {
+        let at = VolumeOffset(page * PAGE as u64);
+        volume.write(at, content(&world, 1, 4096)).await.unwrap();
     }
 }
 
@@ -40,8 +51,7 @@ async fn write_apart(pool: &Lane<SimWorld>, name: &str) -> (usize, IoErrorKind, 
 
 #[test]
 fn pages_far_from_each_other_are_refused_before_a_checkpoint_overflows() {
-    let mut shelf = Shelf::new(2);
-    let spec = tight(&mut shelf);
+    let (shelf, spec) = tight();
     let made = shelf.create(spec, async |pool| {
         let world = pool.world().clone();
         pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
@@ -83,10 +93,8 @@ fn pages_far_from_each_other_are_refused_before_a_checkpoint_overflows() {
 
 #[test]
 fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
-    let mut shelf = Shelf::new(2);
-    let spec = tight(&mut shelf);
+    let (shelf, spec) = tight();
     let made = shelf.create(spec, async |pool| {
-        let world = pool.world().clone();
         let pages = pool.info().capacity_bytes / PAGE as u64 * 9 / 10;
         let all = pages * PAGE as u64;
         pool.create_volume(thick("thick", all)).await.unwrap();
@@ -98,12 +106,8 @@ fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
             again.err().map(|error| error.kind),
             Some(PoolErrorKind::Full)
         );
-        let thick = pool.volume("thick").unwrap();
         // In no order: runs of pages would take less.
-        for at in (0..pages).map(|page| page * 7919 % pages) {
-            let at = VolumeOffset(at * PAGE as u64);
-            thick.write(at, content(&world, 2, 4096)).await.unwrap();
-        }
+        write_pages(&pool, "thick", (0..pages).map(|page| page * 7919 % pages)).await;
         pool.close().await.unwrap();
     });
     made.unwrap();
@@ -111,18 +115,13 @@ fn a_thick_volume_of_all_pages_has_room_for_its_map_whatever_others_write() {
 
 #[test]
 fn a_restore_that_promises_pages_again_needs_room_for_their_maps() {
-    let mut shelf = Shelf::new(2);
-    let spec = tight(&mut shelf);
+    let (shelf, spec) = tight();
     let made = shelf.create(spec, async |pool| {
-        let world = pool.world().clone();
         let pages = pool.info().capacity_bytes / PAGE as u64 / 3;
-        let volume = pool.create_volume(thick("v", pages * PAGE as u64)).await;
-        let volume = volume.unwrap();
+        let all = pages * PAGE as u64;
+        pool.create_volume(thick("v", all)).await.unwrap();
         pool.clone_volume("v", "empty", true, 0).await.unwrap();
-        for page in 0..pages {
-            let at = VolumeOffset(page * PAGE as u64);
-            volume.write(at, content(&world, 1, 4096)).await.unwrap();
-        }
+        write_pages(&pool, "v", 0..pages).await;
         pool.create_volume(thin("sparse", 1 << 40)).await.unwrap();
         write_apart(&pool, "sparse").await;
         let sparse = pool.volume("sparse").unwrap();
@@ -139,8 +138,7 @@ fn a_restore_that_promises_pages_again_needs_room_for_their_maps() {
 
 #[test]
 fn copies_by_reference_have_room_in_a_pool_that_is_nearly_empty() {
-    let mut shelf = Shelf::new(2);
-    let spec = tight(&mut shelf);
+    let (shelf, spec) = tight();
     let made = shelf.create(spec, async |pool| {
         let world = pool.world().clone();
         let volume = pool.create_volume(thin("v", 1 << 30)).await.unwrap();

@@ -76,8 +76,9 @@ const LANES_ALONE: u16 = 2;
 const LANES_MAX: u16 = 16;
 
 /// Bytes of maps that the slots of a lane are laid out for, in a pool that may come to have so many
-/// pages: `page_bytes` for each, or its share of what [`LANES_ALONE`] lanes have together. So each of
-/// sixteen lanes has 2.1 bytes a page. A chunk whose pages are all mapped takes 4.1 bytes a page.
+/// pages. These are `page_bytes` for each page, or the lane's share of what [`LANES_ALONE`] lanes have
+/// together. So each of sixteen lanes has 2.1 bytes a page. A chunk whose pages are all mapped takes 4.1
+/// bytes a page.
 pub fn laid_out_bytes(pages: u64, lanes: u16, page_bytes: Option<u32>) -> u64 {
     let worst = MAP_BYTES as u64;
     let lanes = u64::from(lanes.clamp(LANES_ALONE, LANES_MAX));

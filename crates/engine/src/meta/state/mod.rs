@@ -62,15 +62,7 @@ impl<L: InFlight> VolumeCore<L> {
         self.properties.stage() == Some(Stage::Incoming) || self.live.has_moved()
     }
 
-    /// Pages that it may map beyond those that it has, without anybody's leave.
-    pub fn promised_pages(&self, page_bytes: u64) -> u64 {
-        match self.is_promised.get() {
-            false => 0,
-            true => self.unmapped_pages(page_bytes),
-        }
-    }
-
-    /// What is promised to it: nothing, or all.
+    /// What it may map beyond what it has, without anybody's leave: nothing, or all.
     pub fn promise(&self, page_bytes: u64) -> Promise {
         match self.is_promised.get() {
             false => Promise::default(),

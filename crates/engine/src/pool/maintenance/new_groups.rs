@@ -6,7 +6,7 @@
 
 use super::candidates::{Candidate, Candidates};
 use crate::drive::Drive;
-use crate::drives::{Group, Member, SPARE_GROUP, stride_bytes};
+use crate::drives::{Member, SPARE_GROUP, stride_bytes};
 use crate::label::{
     GROUPS_MAX, GroupEntry, GroupNumbers, GroupRole, MEMBERS_MAX, MemberEntry, Spacing,
 };
@@ -199,20 +199,13 @@ impl<'a, W: World> NewGroups<'a, W> {
         let (identity, room) = (self.lane.identity(), self.lane.metadata_room());
         let all_zones = room.zones_max() + checkpoint::zones_of(spread.is_some(), zones, drives);
         // As at the creation: for whole drives of data, a little too much.
-        let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
-        let data = |group: &Rc<Group<W>>| {
-            zone_bytes(u64::from(group.numbers.zones), group.drives() as u64)
-        };
-        let groups = self.lane.drives().groups();
-        let new_bytes = zone_bytes(zones, drives as u64);
-        let bytes = groups.iter().map(data).sum::<u64>() + new_bytes;
-        let pages = bytes / u64::from(identity.page_bytes);
+        let new_bytes = zones * drives as u64 * identity.zone_bytes;
+        let pages = room.pages_max() + new_bytes / u64::from(identity.page_bytes);
         let (volumes_max, journal_bytes) = (identity.volumes_max, identity.journal_bytes);
-        let slot_bytes =
-            |maps| checkpoint::slot_bytes_of(maps, all_zones, volumes_max, journal_bytes);
-        let worst = slot_bytes(checkpoint::laid_out_bytes(pages, 1, None));
+        let worst = checkpoint::slot_bytes(pages, all_zones, volumes_max, journal_bytes);
         // As much as slots of a new pool of that size have, less what those are to grow by.
-        let share = slot_bytes(checkpoint::laid_out_bytes(pages, identity.lanes, None));
+        let share = checkpoint::laid_out_bytes(pages, identity.lanes, None);
+        let share = checkpoint::slot_bytes_of(share, all_zones, volumes_max, journal_bytes);
         let own = checkpoint::properties_room(volumes_max, journal_bytes);
         let needed = (worst + room.more_properties_bytes(0)).min(share + own);
         if needed <= identity.checkpoint_bytes && room.fits_zones(all_zones) {
