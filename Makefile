@@ -17,7 +17,7 @@ DESTDIR ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate check-array check-model predictions sim sim-weekly plants fuzz docs install lint fmt clean help
+.PHONY: setup build demo test bench calibrate check-array check-demo check-model predictions sim sim-weekly plants fuzz docs install lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -49,13 +49,18 @@ predictions: ## rehearse the published sites and write docs/internals/prediction
 	$(CARGO) run --release -p ashlar-rehearse --example predictions -- $(SECTIONS) > target/PREDICTIONS.md
 	@if [ -n '$(SECTIONS)' ]; then cat target/PREDICTIONS.md; else mv target/PREDICTIONS.md docs/internals/predictions.md; fi
 
-calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
+calibrate: ## measure this machine for rehearsals: its processor, and its drives [DRIVES="/srv /dev/sdb"]
 	@scripts/setup calibrate
 	scripts/calibrate
+	for drive in $(or $(DRIVES),.); do "$${CARGO_TARGET_DIR:-target}/release/ashlar" calibrate "$$drive" || exit 1; done
 
 check-array: ## serve arrays over drives made slow and rehearse them: how far are the two apart (root)
 	@scripts/setup check-array
 	scripts/check-array
+
+check-demo: ## capture the demo's array under load and rehearse it: how far are the two apart
+	@scripts/setup demo
+	scripts/check-demo
 
 check-model: ## measure a drive made slow and rehearse it: how far are the two apart
 	@scripts/setup check-model

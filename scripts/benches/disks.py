@@ -108,7 +108,7 @@ def drive_rates():
 
 
 def rehearsed(bench, warmup_s=WARMUP_S, flash="", log_group="", lanes=1, **of):
-    """The load's KPIs, and how busy the drives were."""
+    """The load's KPIs as they last, how busy the drives were, and whether the run has settled."""
     site = bench.disk / "disks.toml"
     plan = SITE.format(warmup=warmup_s, measure=MEASURE_S, model=MODEL, log_group=log_group, lanes=lanes,
                        **of)
@@ -118,7 +118,8 @@ def rehearsed(bench, warmup_s=WARMUP_S, flash="", log_group="", lanes=1, **of):
     busy = [share["utilisation"] for share in seed["shares"] if share["part"] == "drives"]
     if not busy:
         raise Failure(f"the rehearsal says nothing of its drives: {[s['part'] for s in seed['shares']]}")
-    return seed["load"]["total"], max(busy)
+    settling = seed["settling"]
+    return seed["load"]["total"], max(busy), settling is None or settling["is_settled"]
 
 
 def disks(table, bench):
@@ -148,9 +149,9 @@ def random_io(table, bench, pool, data, cost, rates):
         what = f"random 8 KiB write, log on {copies} drives of flash"
         rows.append((what, "rand-8k-write", writes_in_theory, flash))
     for what, profile, theory, log in rows:
-        total, busy = rehearsed(bench, profile=profile, **log, **load)
-        rate = total["reads_per_s"] + total["writes_per_s"]
-        row(table, (count, pool["level"], what), (rate, theory, "/s"), busy, total)
+        run_of = rehearsed(bench, profile=profile, **log, **load)
+        rate = run_of[0]["reads_per_s"] + run_of[0]["writes_per_s"]
+        row(table, (count, pool["level"], what), (rate, theory, "/s"), run_of)
 
 
 def streams(table, bench, pool, data, rates):
@@ -158,16 +159,18 @@ def streams(table, bench, pool, data, rates):
     # Each reader has a disk of its own: as many as the pool has room for.
     fit = int(data * CAPACITY_GB * 0.9 / VM_DISK_GB)
     for readers in sorted({min(readers, fit) for readers in READERS}):
-        total, busy = rehearsed(bench, profile="seq-read-1m", vms=readers, outstanding=1, **pool)
+        run_of = rehearsed(bench, profile="seq-read-1m", vms=readers, outstanding=1, **pool)
         what = f"1 MiB sequential read, {readers} in order at the same time"
-        figures = total["megabytes_per_s"], data * outer_mb_per_s, " MB/s"
-        row(table, (pool["disks"], pool["level"], what), figures, busy, total)
+        figures = run_of[0]["megabytes_per_s"], data * outer_mb_per_s, " MB/s"
+        row(table, (pool["disks"], pool["level"], what), figures, run_of)
 
 
-def row(table, of, figures, busy, total):
-    (count, level, what), (rate, theory, unit) = of, figures
+def row(table, of, figures, run_of):
+    (count, level, what), (rate, theory, unit), (total, busy, is_settled) = of, figures, run_of
     read, write = total["read"]["response"], total["write"]["response"]
     times = [f"read p99 {read['p99_ms']:.0f} ms"] if read["count"] else []
     times += [f"longest write {write['max_ms']:.0f} ms"] if write["count"] else []
+    # A log still fills, or checksums still pile up: the figure is that of the last window.
+    times += [] if is_settled else ["not settled"]
     table.add(f"{count} modelled disks, level {level}, {what}; drives {busy:.0%} busy; {', '.join(times)}",
               f"{rate:,.0f}{unit}", f"in theory: {theory:,.0f}{unit}", f"{rate / theory:.2f}")

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod api_address;
+mod calibrate;
 mod capture;
 mod client;
 mod confirm;
@@ -139,6 +140,7 @@ enum Command {
     Fsck(fsck::Args),
     Load(load::Args),
     Capture(capture::Args),
+    Calibrate(calibrate::Args),
     Rehearse(rehearse::Args),
     Plan(rehearse::size::Args),
     #[command(hide = true)]
@@ -146,7 +148,8 @@ enum Command {
 }
 
 /// Commands that ask no array. Their help says nothing of `--api`.
-const OFFLINE: [&[&str]; 6] = [
+const OFFLINE: [&[&str]; 7] = [
+    &["calibrate"],
     &["fsck"],
     &["load"],
     &["rehearse"],
@@ -255,6 +258,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Load(args) => return load::run(args),
         Command::Fsck(args) => return fsck::run(args),
         Command::Pool(pool::Command::Salvage(args)) => return salvage::run(args),
+        Command::Calibrate(args) => calibrate::run(&args)?,
         Command::Rehearse(args) => rehearse::run(args)?,
         Command::Manual(args) => manual::run(command(), &args)?,
         Command::Plan(args) => {
@@ -291,6 +295,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Capture(args) => capture::run(client, args),
         Command::Serve(_)
         | Command::Load(_)
+        | Command::Calibrate(_)
         | Command::Rehearse(_)
         | Command::Plan(_)
         | Command::Manual(_)
@@ -306,8 +311,9 @@ mod tests {
     use super::*;
 
     /// Commands that print no answer, or write it to a file.
-    const WITHOUT_FLAG: [&str; 7] = [
+    const WITHOUT_FLAG: [&str; 8] = [
         "serve",
+        "calibrate",
         "manual",
         "load",
         "capture",

@@ -44,7 +44,9 @@ impl Constant {
     pub const fn latency(&self, kind: RequestKind) -> Duration {
         match kind {
             RequestKind::Read => self.read_latency,
-            RequestKind::Write | RequestKind::Discard => self.write_latency,
+            RequestKind::Write | RequestKind::DurableWrite | RequestKind::Discard => {
+                self.write_latency
+            }
             RequestKind::Flush => self.flush_latency,
         }
     }

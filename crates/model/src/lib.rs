@@ -10,7 +10,7 @@
 //! processors, and their queues. [`vm`]: what VMs are to a host besides their I/O.
 //! [`station`]: a queue with servers, such as the cores of a host.
 //! [`constant`]: a drive for tests whose figures can be checked by hand. [`throttled`]: a drive
-//! that anybody can build out of a file and measure.
+//! that anybody can build out of a file and measure. [`measured`]: a drive that was measured.
 //!
 //! What needs no request and no randomness is asked once and answers with all that will happen:
 //! [`migration`] of machines, [`availability`] of clusters, advice on [`capacity`],
@@ -25,6 +25,7 @@ pub mod flash;
 pub mod hdd;
 pub mod host;
 pub mod link;
+pub mod measured;
 pub mod migration;
 pub mod scalability;
 pub mod station;
@@ -51,6 +52,9 @@ pub enum RequestKind {
     Read,
     /// Bytes to the medium.
     Write,
+    /// Bytes to the medium, which are durable when the command ends. Where nothing that a drive says is
+    /// volatile, it is as any other write.
+    DurableWrite,
     /// What was written becomes durable.
     Flush,
     /// Bytes are given back.

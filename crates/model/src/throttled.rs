@@ -69,7 +69,9 @@ impl Throttled {
     fn delay(&self, kind: RequestKind) -> Duration {
         match kind {
             RequestKind::Read => self.read_delay,
-            RequestKind::Write | RequestKind::Discard => self.write_delay,
+            RequestKind::Write | RequestKind::DurableWrite | RequestKind::Discard => {
+                self.write_delay
+            }
             RequestKind::Flush => Duration::ZERO,
         }
     }
@@ -201,7 +203,7 @@ impl State {
     fn look(&mut self, at: Time, command: &UnderWay) -> u128 {
         let bucket = match command.kind {
             RequestKind::Read => &mut self.read_bucket,
-            RequestKind::Write => &mut self.write_bucket,
+            RequestKind::Write | RequestKind::DurableWrite => &mut self.write_bucket,
             RequestKind::Flush | RequestKind::Discard => return 0,
         };
         bucket.take(&self.drive, at, command.missing)

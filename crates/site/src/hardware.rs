@@ -2,12 +2,13 @@
 //! besides.
 
 use crate::diagnostic::Lines;
+use crate::drive_models;
 use crate::event;
 use crate::loads::{self, Loads};
 use crate::names::{NAME_RULE, is_name};
 use crate::plan::{
-    Adapter, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups, Initiator, Lot,
-    Luns, Network, NetworkKind, Placement, Ports, Run, TRACE, Uplink, VmGroup,
+    Adapter, Balance, Bus, Carries, Controller, Costs, DriveModel, DriveShare, Event, Groups,
+    Initiator, Lot, Luns, Network, NetworkKind, Placement, Ports, Run, TRACE, Uplink, VmGroup,
 };
 use crate::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use crate::read::{LEVEL_RULE, level_of, name, role, size_of, tables, whole};
@@ -21,7 +22,8 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 /// Tables that are only modelled.
-pub(crate) const TABLES: [&str; 12] = [
+pub(crate) const TABLES: [&str; 13] = [
+    "drive_model",
     "profile",
     "capture",
     "measured",
@@ -43,6 +45,7 @@ pub(crate) struct Hardware {
     pub(crate) buses: Vec<Bus>,
     /// The bus is empty where the file names none.
     pub(crate) lots: Vec<Lot>,
+    pub(crate) drive_models: Vec<DriveModel>,
     pub(crate) networks: Vec<Network>,
     pub(crate) vm_groups: Vec<VmGroup>,
     pub(crate) events: Vec<Event>,
@@ -95,6 +98,7 @@ pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Hardware {
         controllers: items(tables(file, lines, "controller", controller)),
         buses: items(tables(file, lines, "bus", bus)),
         lots: items(tables(file, lines, "drives", lot)),
+        drive_models: drive_models::read(file, lines),
         networks: items(tables(file, lines, "network", network)),
         vm_groups: items(tables(file, lines, "vm_group", vm_group)),
         events: items(tables(file, lines, "event", event::event)),
@@ -299,6 +303,7 @@ fn lot(mut reader: TableReader<'_, '_>) -> Row<Lot> {
         bus: bus.unwrap_or_default(),
         names: Vec::new(),
         drive_bytes: None,
+        measured: None,
     })
 }
 

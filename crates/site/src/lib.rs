@@ -11,6 +11,7 @@ mod api_address;
 mod attributes;
 mod diagnostic;
 pub mod diff;
+mod drive_models;
 mod event;
 mod hardware;
 mod limits;

@@ -187,14 +187,16 @@ fn sizes(reader: &mut TableReader<'_, '_>) -> Vec<(u32, u16)> {
     let rule = format!(
         "a list of up to {SIZES_MAX} sizes, multiples of 4 KiB up to 1 MiB, such as [\"8 KiB\", \"64 KiB\"]"
     );
-    let sizes = reader.required("sizes", &rule, |value| list(value, operation_bytes));
+    let sizes = reader.required("sizes", &rule, |value| {
+        list(value, SIZES_MAX, operation_bytes)
+    });
     let rule = format!(
         "a list of whole numbers above zero, one for each of sizes, that add up to {SHARES_MAX} \
          at most"
     );
     let count = sizes.as_ref().map(Vec::len);
     let shares = reader.optional("shares", &rule, |value| {
-        let shares = list(value, |share| counted(share, 1, SHARES_MAX))?;
+        let shares = list(value, SIZES_MAX, |share| counted(share, 1, SHARES_MAX))?;
         let fits = count.is_none_or(|count| count == shares.len());
         let sum: u64 = shares.iter().copied().map(u64::from).sum();
         (fits && sum <= u64::from(SHARES_MAX)).then_some(shares)
@@ -205,11 +207,15 @@ fn sizes(reader: &mut TableReader<'_, '_>) -> Vec<(u32, u16)> {
     sizes.into_iter().zip(shares).map(pair).collect()
 }
 
-/// A list that is neither empty nor longer than [`SIZES_MAX`].
-fn list<T>(value: &DeValue<'_>, read: impl Fn(&DeValue<'_>) -> Option<T>) -> Option<Vec<T>> {
-    let elements = value.as_array()?;
-    let elements = (elements.len() <= SIZES_MAX).then(|| elements.iter())?;
-    let all: Option<Vec<T>> = elements.map(|element| read(element.get_ref())).collect();
+/// A list that is neither empty nor longer than `most`.
+pub(crate) fn list<T>(
+    value: &DeValue<'_>,
+    most: usize,
+    read: impl Fn(&DeValue<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let elements = value.as_array().filter(|elements| elements.len() <= most)?;
+    let elements = elements.iter().map(|element| read(element.get_ref()));
+    let all: Option<Vec<T>> = elements.collect();
     all.filter(|all| !all.is_empty())
 }
 

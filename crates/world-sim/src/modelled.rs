@@ -111,7 +111,7 @@ impl Modelled {
         if !inside || !at.0.is_multiple_of(block) || !len_bytes.is_multiple_of(block) {
             let operation = match kind {
                 RequestKind::Read => "read",
-                RequestKind::Write => "write",
+                RequestKind::Write | RequestKind::DurableWrite => "write",
                 RequestKind::Flush => "flush",
                 RequestKind::Discard => "discard",
             };

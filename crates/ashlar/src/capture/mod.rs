@@ -6,7 +6,7 @@
 mod hardware;
 mod loads;
 pub mod seal;
-mod text;
+pub mod text;
 
 use crate::client::Client;
 use crate::failure::Failure;

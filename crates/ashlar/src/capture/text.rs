@@ -38,17 +38,17 @@ pub(super) fn text(taken: &Taken) -> Result<String, Failure> {
 }
 
 /// A line of a table.
-pub(super) fn entry(key: &str, value: impl Display) -> String {
+pub fn entry(key: &str, value: impl Display) -> String {
     format!("{key} = {value}\n")
 }
 
 /// A text as TOML.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
 /// A size as TOML, exactly.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let whole = units.iter().find(|(_, unit)| bytes.is_multiple_of(*unit));
     match whole.filter(|_| bytes > 0) {

@@ -1,5 +1,6 @@
 //! `ashlar rehearse`: simulates a described site in virtual time.
 
+mod drive_model;
 mod files;
 mod parallel;
 pub mod size;
@@ -44,6 +45,9 @@ pub struct Args {
     /// once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
+    /// Give all drives the model of this file, which `ashlar calibrate` has written
+    #[arg(long, value_name = "FILE")]
+    drive_model: Option<PathBuf>,
     /// Take a capture that was edited after it was made
     #[arg(long)]
     edited: bool,
@@ -109,8 +113,13 @@ fn cap(text: &str) -> Result<Cap, String> {
 /// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
 pub fn run(args: Args) -> Result<(), Failure> {
     seal::check(&args.file, args.edited)?;
-    let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
-    let source = source::source(&args.file, &args.settings)?;
+    let mut settings = match &args.drive_model {
+        Some(model) => drive_model::settings(&args.file, model)?,
+        None => Vec::new(),
+    };
+    settings.extend_from_slice(&args.settings);
+    let described = plan::load(&args.file, &settings).map_err(wrong)?;
+    let source = source::source(&args.file, args.drive_model.as_deref(), &args.settings)?;
     let unfit = fit::fit_all(&described, &profile);
     if !unfit.is_empty() {
         let file = args.file.display();

@@ -64,7 +64,7 @@ Exit codes: 0 if a mix meets the limits, 3 if none does.";
 pub fn run(args: &Args) -> Result<bool, Failure> {
     seal::check(&args.file, args.edited)?;
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
-    let source = source::source(&args.file, &args.settings)?;
+    let source = source::source(&args.file, None, &args.settings)?;
     let plan = described.base;
     let pool = pool(args, &plan)?;
     for model in &args.models {

@@ -9,6 +9,7 @@ mod absent;
 mod array;
 mod asking;
 mod bring_up;
+mod calibrate;
 mod capture;
 mod commands;
 mod consistency;

@@ -82,10 +82,12 @@ impl State {
         self.now = now;
         let ticket = self.arrived;
         self.arrived += 1;
-        let write = request.kind == RequestKind::Write;
+        let write = matches!(request.kind, RequestKind::Write | RequestKind::DurableWrite);
         let (rate, bytes) = match request.kind {
             RequestKind::Read => (self.flash.read_bytes_per_second, request.len_bytes),
-            RequestKind::Write => (self.flash.write_bytes_per_second, request.len_bytes),
+            RequestKind::Write | RequestKind::DurableWrite => {
+                (self.flash.write_bytes_per_second, request.len_bytes)
+            }
             RequestKind::Flush | RequestKind::Discard => (1, 0),
         };
         let begin = now.max(self.controller_free_at);
@@ -161,7 +163,7 @@ impl State {
         };
         let request = command.request;
         match request.kind {
-            RequestKind::Write => {
+            RequestKind::Write | RequestKind::DurableWrite => {
                 self.waiting.push_back(ticket);
                 self.fill();
             }

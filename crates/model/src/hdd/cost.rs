@@ -84,7 +84,9 @@ impl Mechanism {
         let seek_ns = match (distance, job.request.kind) {
             (0, _) if self.heads.head == job.place.head => return (0, 0),
             (0, _) => return (self.switch_ns, 0),
-            (_, RequestKind::Write) => self.write_seek.time_ns(distance),
+            (_, RequestKind::Write | RequestKind::DurableWrite) => {
+                self.write_seek.time_ns(distance)
+            }
             _ => self.read_seek.time_ns(distance),
         };
         (seek_ns, self.seek_error_ns.min(seek_ns))

@@ -278,10 +278,11 @@ impl State {
         self.tags_used += 1;
         match job.request.kind {
             RequestKind::Read => self.admit_read(job),
-            RequestKind::Write => {
+            RequestKind::Write | RequestKind::DurableWrite => {
                 let (from, end) = range(&job.request);
                 self.forget_ahead(from, end);
-                if !self.drive.write_cache {
+                let is_durable = job.request.kind == RequestKind::DurableWrite;
+                if is_durable || !self.drive.write_cache {
                     self.queue.push(job);
                 } else if self.parked.is_empty() && self.has_room(&job) {
                     self.buffer(job);

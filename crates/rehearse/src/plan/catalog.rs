@@ -9,9 +9,14 @@ use model::flash::Flash;
 use model::hdd::Hdd;
 use model::host::{Adapter, Initiator, Processor};
 use model::link::{Ethernet, Link};
+use model::measured::{Curve, Curves, Measured};
 use model::throttled::Throttled;
 use site::human_pair;
-use site::plan::{self, Assumption, Lot, Machine, Network, NetworkKind, Placement, Plan};
+use site::plan::{
+    self, Assumption, DriveModel, Lot, Machine, MeasuredCommands, MeasuredCurve, Network,
+    NetworkKind, Placement, Plan,
+};
+use std::sync::Arc;
 
 /// The names for drives that a lot may use, with their models.
 pub const DRIVES: [(&str, DriveKind); 11] = [
@@ -48,12 +53,40 @@ fn unknown<T>(
 /// # Errors
 /// `Site` for a name that is not known.
 pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
+    if let Some(own) = &lot.measured {
+        return Ok(DriveKind::Measured(Arc::new(measured(own))));
+    }
     match DRIVES.iter().find(|(name, _)| *name == lot.model) {
-        Some((_, kind)) => Ok(*kind),
+        Some((_, kind)) => Ok(kind.clone()),
         None => {
             let names = DRIVES.iter().map(|(name, _)| *name);
             unknown(lot.line, "drive model", &lot.model, names)
         }
+    }
+}
+
+/// The model that a file describes itself.
+fn measured(own: &DriveModel) -> Measured {
+    let curves = |of: &MeasuredCommands| Curves {
+        by_size: of.curves.iter().map(curve).collect(),
+        spread: of.spread.clone(),
+    };
+    Measured {
+        name: own.name.clone(),
+        capacity_bytes: own.capacity_bytes,
+        rotational: own.rotational,
+        shared: own.shared,
+        reads: curves(&own.reads),
+        writes: curves(&own.writes),
+        durable_writes: curves(&own.durable_writes),
+        flushes: curves(&own.flushes),
+    }
+}
+
+fn curve(own: &MeasuredCurve) -> Curve {
+    Curve {
+        len_bytes: own.len_bytes,
+        per_s: own.per_s.clone(),
     }
 }
 

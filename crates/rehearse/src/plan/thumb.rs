@@ -101,7 +101,7 @@ pub fn drive_per_s(kind: &DriveKind) -> Option<f64> {
         DriveKind::Flash(drive) if *drive == Flash::SLC_SAS_100 || *drive == Flash::SLC_SAS_200 => {
             Some(3_500.0)
         }
-        DriveKind::Flash(_) | DriveKind::Throttled(_) => None,
+        DriveKind::Flash(_) | DriveKind::Throttled(_) | DriveKind::Measured(_) => None,
     }
 }
 
@@ -111,6 +111,7 @@ fn drive_bytes_per_s(kind: &DriveKind) -> f64 {
         DriveKind::Hdd(drive) => drive.inner_bytes_per_s as f64,
         DriveKind::Flash(drive) => drive.read_bytes_per_second as f64,
         DriveKind::Throttled(drive) => drive.bytes_per_second as f64,
+        DriveKind::Measured(drive) => drive.read_bytes_per_s(),
     }
 }
 

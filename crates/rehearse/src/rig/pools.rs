@@ -19,8 +19,14 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Drives of each lot that are taken already.
-type TakenDrives<'a> = BTreeMap<&'a str, u32>;
+/// Drives that are taken already.
+#[derive(Default)]
+struct TakenDrives<'a> {
+    /// How many of each lot.
+    of_lots: BTreeMap<&'a str, u32>,
+    /// The first one of each model whose drives are parts of one device.
+    sharing: BTreeMap<&'a str, Rc<DriveRig>>,
+}
 
 /// Makes the pools of `plan`.
 pub(super) fn pools(
@@ -29,7 +35,7 @@ pub(super) fn pools(
     controllers: &[Rc<ControllerRig>],
     buses: &[Rc<BusRig>],
 ) -> Result<Vec<Rc<PoolRig>>, RehearseError> {
-    let mut taken = TakenDrives::new();
+    let mut taken = TakenDrives::default();
     let pools_of = |name: &str| plan.pools.iter().filter(|p| p.controller == name).count();
     let mut made = Vec::new();
     for pool in &plan.pools {
@@ -180,16 +186,24 @@ impl<'a> Builder<'a> {
             unreachable!("a plan's names lead somewhere: {from}")
         };
         let kind = catalog::drive(lot)?;
-        let first = taken.entry(from).or_default();
+        let first = taken.of_lots.entry(from).or_default();
         let numbers = *first..*first + u32::from(count);
         *first = numbers.end;
         let way = (bus, self.controller);
-        let drive = |number| {
+        let mut drive = |number| {
             let name = Lot::drive_name(lot, number);
             let capacity_bytes = catalog::capacity_bytes(lot, &kind);
-            DriveRig::new(self.world, name, (kind, capacity_bytes), way, parity)
+            if let Some(sibling) = taken.sharing.get(lot.model.as_str()) {
+                return DriveRig::beside(sibling, name, capacity_bytes, way, parity);
+            }
+            let of = (kind.clone(), capacity_bytes);
+            let drive = DriveRig::new(self.world, name, of, way, parity);
+            if kind.is_shared() {
+                taken.sharing.insert(&lot.model, Rc::clone(&drive));
+            }
+            drive
         };
-        Ok(numbers.map(drive).collect())
+        Ok(numbers.map(&mut drive).collect())
     }
 
     fn create(

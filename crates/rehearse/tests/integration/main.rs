@@ -15,6 +15,7 @@ mod common;
 mod fit;
 mod lanes;
 mod limits;
+mod measured;
 mod predictions;
 mod readers;
 mod rebuild;

@@ -37,7 +37,7 @@ pub(super) fn check(rows: &Resolved, found: &mut Vec<Diagnostic>) {
 type Named<'a> = Box<dyn Iterator<Item = (&'a str, usize)> + 'a>;
 
 /// The names of each kind of thing.
-fn named(plan: &Plan) -> [(&'static str, Named<'_>); 6] {
+fn named(plan: &Plan) -> [(&'static str, Named<'_>); 7] {
     [
         (
             "controller",
@@ -50,6 +50,10 @@ fn named(plan: &Plan) -> [(&'static str, Named<'_>); 6] {
         (
             "lot of drives",
             Box::new(plan.lots.iter().map(|l| (l.name.as_str(), l.line))),
+        ),
+        (
+            "drive model",
+            Box::new(plan.drive_models.iter().map(|m| (m.name.as_str(), m.line))),
         ),
         (
             "network",
@@ -76,6 +80,7 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 let allowed = format!("one that no other {kind} has");
                 let table = match kind {
                     "lot of drives" => "drives",
+                    "drive model" => "drive_model",
                     "VM group" => "vm_group",
                     kind => kind,
                 };

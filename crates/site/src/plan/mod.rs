@@ -11,12 +11,14 @@
 
 mod assumed;
 mod check;
+mod drive_model;
 mod profile;
 mod resolve;
 mod types;
 mod variants;
 mod vms;
 
+pub use drive_model::{DriveModel, MeasuredCommands, MeasuredCurve};
 pub use profile::{Capture, Measured, MeasuredFlow, Profile, Stream};
 pub use types::{
     Adapter, Assumption, Balance, Bus, Carries, Controller, Costs, DriveShare, Event, Groups,

@@ -4,6 +4,7 @@
 //! Invariant: whatever is assumed is named in [`Plan::assumed`], with the key that would say it.
 
 use super::assumed::{self, Assumed};
+use super::drive_model::DriveModel;
 use super::types::{Bus, DriveShare, Groups, Layout, Lot, Plan};
 use super::vms;
 use crate::diagnostic::Diagnostic;
@@ -33,7 +34,11 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
     let pools = rows.pools.iter().map(|pool| drives.layout(pool, owner));
     let (pools, group_lines) = pools.unzip();
     drives.assume(buses.len(), &mut assumed);
-    let lots = drives.lots;
+    let mut lots = drives.lots;
+    let drive_models = rows.hardware.drive_models.clone();
+    for lot in &mut lots {
+        lot.measured = DriveModel::named(&drive_models, &lot.model);
+    }
     assumed::owners(rows, &controllers, &mut assumed);
     let hosts = assumed::hosts(rows, (&controllers, &networks), &mut assumed);
     let vm_groups = vms::groups(rows, &hosts, &mut assumed);
@@ -48,6 +53,7 @@ pub(super) fn resolve(rows: &Rows, found: &mut Vec<Diagnostic>) -> Resolved {
         networks,
         hosts,
         vm_groups,
+        drive_models,
         profiles: rows.hardware.loads.profiles.clone(),
         events: rows.hardware.events.clone(),
         capture: rows.hardware.loads.capture.clone(),
@@ -189,6 +195,7 @@ impl<'a> Drives<'a> {
             bus: buses.first().cloned().unwrap_or_default(),
             names: drives.to_vec(),
             drive_bytes: all.iter().filter_map(size).min(),
+            measured: None,
         });
         for (several, what) in [(models.len() > 1, "models"), (buses.len() > 1, "buses")] {
             if several {

@@ -1,5 +1,6 @@
 //! A plan in checked types: hardware, layout, load and events.
 
+use super::drive_model::DriveModel;
 use super::profile::{Capture, Measured, Profile};
 use crate::types::Provisioning;
 use engine::raid::{Protection, Spread};
@@ -29,6 +30,8 @@ pub struct Plan {
     pub hosts: Vec<Machine>,
     /// VMs with their loads; one or more.
     pub vm_groups: Vec<VmGroup>,
+    /// Models of drives that the file describes itself.
+    pub drive_models: Vec<DriveModel>,
     /// Loads that the file describes itself.
     pub profiles: Vec<Profile>,
     /// What happens while it runs, in the order of the file.
@@ -158,6 +161,8 @@ pub struct Lot {
     pub names: Vec<String>,
     /// What each offers, where that is less than the model's.
     pub drive_bytes: Option<u64>,
+    /// The model, where the file describes it itself.
+    pub measured: Option<DriveModel>,
 }
 
 /// Which drives make a pool, and who owns it.

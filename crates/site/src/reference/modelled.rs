@@ -112,6 +112,54 @@ const DRIVES: &[Key] = &[
     key("bus", "The bus that they are behind.", "the first bus"),
 ];
 
+const DRIVE_MODEL: &[Key] = &[
+    key(
+        "name",
+        "The model's name, for `model` of drives. It takes the place of a model of Ashlar with its name.",
+        REQUIRED,
+    ),
+    key("capacity", "The most that a drive offers.", REQUIRED),
+    key(
+        "rotational",
+        "Whether it has platters. Its model knows no places all the same: commands in order cost what \
+         random ones cost.",
+        "`false`",
+    ),
+    key(
+        "shared",
+        "Whether all drives of the model are parts of one device, as files on one disk are.",
+        "`false`",
+    ),
+    key(
+        "sizes",
+        "Sizes of the commands that were measured.",
+        REQUIRED,
+    ),
+    key("reads", "Random reads a second.", REQUIRED),
+    key(
+        "writes",
+        "Random writes a second, of which a flush makes many durable.",
+        REQUIRED,
+    ),
+    key(
+        "durable_writes",
+        "Random writes a second that are durable when they end.",
+        REQUIRED,
+    ),
+    key("flushes", "Flushes a second, each after a write.", REQUIRED),
+    key("read_spread", "How long single reads took.", ALL_ALIKE),
+    key("write_spread", "How long single writes took.", ALL_ALIKE),
+    key(
+        "durable_write_spread",
+        "How long single durable writes took.",
+        ALL_ALIKE,
+    ),
+    key("flush_spread", "How long single flushes took.", ALL_ALIKE),
+];
+
+/// Commands whose times do not differ.
+const ALL_ALIKE: &str = "all alike";
+
 const GROUPS: &[Key] = &[
     key("level", "RAID level of each group.", REQUIRED),
     key("drives", "Drives of each group.", REQUIRED),
@@ -271,6 +319,12 @@ pub(super) const MODELLED: &[Section] = &[
         "[[drives]]",
         "A lot of drives that are alike.",
         DRIVES,
+    ),
+    table(
+        "drive_model",
+        "[[drive_model]]",
+        "A drive as it was measured, for `model` of drives. `ashlar calibrate` writes it.",
+        DRIVE_MODEL,
     ),
     inside(
         "pool.groups",

@@ -106,12 +106,46 @@ impl DriveRig {
         parity: bool,
     ) -> Rc<DriveRig> {
         let model = DriveModel::new(&kind, world.prng(&name));
+        let device = Device::new(world.clone(), model);
+        DriveRig::over(
+            device,
+            world,
+            name,
+            (kind, capacity_bytes),
+            (bus, controller),
+            parity,
+        )
+    }
+
+    /// The same as a part of the device that `sibling` is a part of.
+    pub fn beside(
+        sibling: &DriveRig,
+        name: String,
+        capacity_bytes: u64,
+        (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),
+        parity: bool,
+    ) -> Rc<DriveRig> {
+        let (device, of) = (
+            Rc::clone(&sibling.device),
+            (sibling.kind.clone(), capacity_bytes),
+        );
+        DriveRig::over(device, &sibling.world, name, of, (bus, controller), parity)
+    }
+
+    fn over(
+        device: Rc<Device>,
+        world: &SimWorld,
+        name: String,
+        (kind, capacity_bytes): (DriveKind, u64),
+        (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),
+        parity: bool,
+    ) -> Rc<DriveRig> {
         Rc::new(DriveRig {
             name,
             kind,
             capacity_bytes,
             world: world.clone(),
-            device: Device::new(world.clone(), model),
+            device,
             bus: Rc::clone(bus),
             controller: Rc::clone(controller),
             parity,
@@ -149,10 +183,12 @@ impl DriveRig {
         self.is_timeless.set(is_timeless);
     }
 
-    /// It does not answer any more.
+    /// It does not answer any more. The device that it shares with others serves these on.
     pub fn fail(&self) {
         self.dead.set(true);
-        self.device.die();
+        if !self.kind.is_shared() {
+            self.device.die();
+        }
     }
 
     /// Bytes that it offers.
@@ -183,14 +219,17 @@ impl DriveRig {
 
     async fn serve(&self, request: Request) -> Result<(), DriveError> {
         self.check(request)?;
-        // Nothing that a drive says is volatile: no cache of its own is on.
-        if self.is_timeless.get()
-            || matches!(request.kind, RequestKind::Flush | RequestKind::Discard)
-        {
+        let takes_time = match request.kind {
+            RequestKind::Flush => self.kind.has_flushes(),
+            RequestKind::Discard => false,
+            RequestKind::Read | RequestKind::Write | RequestKind::DurableWrite => true,
+        };
+        if self.is_timeless.get() || !takes_time {
             return Ok(());
         }
+        let writes = matches!(request.kind, RequestKind::Write | RequestKind::DurableWrite);
         if let Some(front) = self.front(request.at, request.len_bytes) {
-            if front.counts(request.at) && request.kind == RequestKind::Write {
+            if front.counts(request.at) && writes {
                 self.controller.log(request.len_bytes).await;
             }
             return Ok(());
@@ -199,10 +238,10 @@ impl DriveRig {
         if sums.is_some_and(|sums| sums.holds(request.at)) {
             return Ok(());
         }
-        let (direction, parity_bytes) = match request.kind {
-            RequestKind::Write if self.parity => (Direction::ToDrives, request.len_bytes),
-            RequestKind::Write => (Direction::ToDrives, 0),
-            _ => (Direction::FromDrives, 0),
+        let (direction, parity_bytes) = match writes {
+            true if self.parity => (Direction::ToDrives, request.len_bytes),
+            true => (Direction::ToDrives, 0),
+            false => (Direction::FromDrives, 0),
         };
         let (world, bus, len_bytes) = (&self.world, &self.bus, request.len_bytes);
         self.controller.drive_command(parity_bytes).await;
@@ -213,7 +252,21 @@ impl DriveRig {
         if direction == Direction::FromDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
-        ended.map_err(|_| self.error(request, DriveErrorKind::Gone))
+        match ended {
+            Ok(()) if !self.dead.get() => Ok(()),
+            _ => Err(self.error(request, DriveErrorKind::Gone)),
+        }
+    }
+
+    async fn write(
+        &self,
+        kind: RequestKind,
+        at: DriveOffset,
+        data: Slice,
+    ) -> Result<(), DriveError> {
+        self.serve(request(kind, at, data.len())).await?;
+        self.blocks.keep(at, &data);
+        Ok(())
     }
 
     /// The request where it lies on the medium.
@@ -242,7 +295,7 @@ impl DriveRig {
     fn error(&self, request: Request, kind: DriveErrorKind) -> DriveError {
         let operation = match request.kind {
             RequestKind::Read => "read",
-            RequestKind::Write => "write",
+            RequestKind::Write | RequestKind::DurableWrite => "write",
             RequestKind::Flush => "flush",
             RequestKind::Discard => "discard",
         };
@@ -280,14 +333,11 @@ impl Drive for RigDrive {
     }
 
     async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        let request = request(RequestKind::Write, at, data.len());
-        self.0.serve(request).await?;
-        self.0.blocks.keep(at, &data);
-        Ok(())
+        self.0.write(RequestKind::Write, at, data).await
     }
 
     async fn write_durable(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        self.write(at, data).await
+        self.0.write(RequestKind::DurableWrite, at, data).await
     }
 
     async fn flush(&self) -> Result<(), DriveError> {

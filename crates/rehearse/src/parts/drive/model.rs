@@ -1,21 +1,25 @@
-//! One interface to the models of hard disks, flash drives and throttled files.
+//! One interface to the models of hard disks, flash drives, throttled files and measured drives.
 
 use base::{Prng, Time};
 use model::flash::Flash;
 use model::hdd::{Hdd, STROKE_PARTS};
+use model::measured::Measured;
 use model::throttled::Throttled;
-use model::{Completed, Request, Ticket, flash, hdd, throttled};
+use model::{Completed, Request, Ticket, flash, hdd, measured, throttled};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a drive is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DriveKind {
     /// A hard disk with arm, queue and buffer.
     Hdd(Hdd),
     /// A flash drive with dies and write buffer.
     Flash(Flash),
-    /// A file made slow; no plan has one, see [`crate::run::raw`].
+    /// A file made slow on purpose.
     Throttled(Throttled),
+    /// A drive as it was measured.
+    Measured(Arc<Measured>),
 }
 
 /// What the parts of a drive that do the work did.
@@ -34,22 +38,38 @@ impl DriveKind {
             DriveKind::Hdd(drive) => drive.capacity_bytes,
             DriveKind::Flash(drive) => drive.capacity_bytes,
             DriveKind::Throttled(drive) => drive.capacity_bytes,
+            DriveKind::Measured(drive) => drive.capacity_bytes,
         };
         bytes - bytes % base::BLOCK_BYTES as u64
     }
 
     /// The name of its model, for reports.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             DriveKind::Hdd(drive) => drive.name,
             DriveKind::Flash(drive) => drive.name,
             DriveKind::Throttled(drive) => drive.name,
+            DriveKind::Measured(drive) => &drive.name,
         }
     }
 
-    /// Whether it has arms that seek: true for hard disks only.
+    /// Whether it has arms that seek: hard disks, and measured drives of which the kernel says it.
     pub fn is_rotational(&self) -> bool {
-        matches!(self, DriveKind::Hdd(_))
+        match self {
+            DriveKind::Hdd(_) => true,
+            DriveKind::Flash(_) | DriveKind::Throttled(_) => false,
+            DriveKind::Measured(drive) => drive.rotational,
+        }
+    }
+
+    /// Whether all drives of the model are parts of one device.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, DriveKind::Measured(drive) if drive.shared)
+    }
+
+    /// Whether a flush takes time. Nothing that other drives say is volatile: no cache of theirs is on.
+    pub(super) fn has_flushes(&self) -> bool {
+        matches!(self, DriveKind::Measured(_))
     }
 }
 
@@ -58,6 +78,7 @@ pub(crate) enum DriveModel {
     Hdd(Box<hdd::State>),
     Flash(Box<flash::State>),
     Throttled(Box<throttled::State>, u16),
+    Measured(Box<measured::State>),
 }
 
 impl DriveModel {
@@ -72,6 +93,9 @@ impl DriveModel {
             DriveKind::Throttled(drive) => {
                 DriveModel::Throttled(Box::new(throttled::State::new(drive)), drive.slots)
             }
+            DriveKind::Measured(drive) => {
+                DriveModel::Measured(Box::new(measured::State::new(drive, randomness)))
+            }
         }
     }
 
@@ -80,6 +104,7 @@ impl DriveModel {
             DriveModel::Hdd(state) => state.arrive(request, now),
             DriveModel::Flash(state) => state.arrive(request, now),
             DriveModel::Throttled(state, _) => state.arrive(request, now),
+            DriveModel::Measured(state) => state.arrive(request, now),
         }
     }
 
@@ -88,6 +113,7 @@ impl DriveModel {
             DriveModel::Hdd(state) => state.next_event(),
             DriveModel::Flash(state) => state.next_event(),
             DriveModel::Throttled(state, _) => state.next_event(),
+            DriveModel::Measured(state) => state.next_event(),
         }
     }
 
@@ -96,6 +122,7 @@ impl DriveModel {
             DriveModel::Hdd(state) => state.advance(now, completed),
             DriveModel::Flash(state) => state.advance(now, completed),
             DriveModel::Throttled(state, _) => state.advance(now, completed),
+            DriveModel::Measured(state) => state.advance(now, completed),
         }
     }
 
@@ -103,7 +130,7 @@ impl DriveModel {
     pub(super) fn by_stroke(&self) -> Option<[u64; STROKE_PARTS]> {
         match self {
             DriveModel::Hdd(state) => Some(*state.by_stroke()),
-            DriveModel::Flash(_) | DriveModel::Throttled(..) => None,
+            DriveModel::Flash(_) | DriveModel::Throttled(..) | DriveModel::Measured(_) => None,
         }
     }
 
@@ -120,6 +147,10 @@ impl DriveModel {
             DriveModel::Throttled(state, slots) => Busy {
                 busy: state.busy(),
                 parts: u32::from(*slots),
+            },
+            DriveModel::Measured(state) => Busy {
+                busy: state.busy(),
+                parts: 1,
             },
         }
     }

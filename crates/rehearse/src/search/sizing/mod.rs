@@ -27,7 +27,7 @@ use crate::plan::{catalog, fit};
 use crate::run::Outcome;
 use crate::search::brief::Fallen;
 use site::Level;
-use site::plan::{DriveShare, Groups, Lot, Plan};
+use site::plan::{DriveModel, DriveShare, Groups, Lot, Plan};
 use workload::report::Verdict;
 
 /// Drives of a pool at most: what an engine's pool can have, less spares.
@@ -201,6 +201,7 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
         bus: bus.unwrap_or_default(),
         names: Vec::new(),
         drive_bytes: None,
+        measured: DriveModel::named(&plan.drive_models, &candidate.model),
     });
     built.pools[place].groups = vec![Groups {
         role: engine::GroupRole::Data,

@@ -1,0 +1,323 @@
+//! Closed loops of random commands on a drive, kind by kind, size by size, number by number.
+//!
+//! Invariants: a rate counts what ended while all of a loop's commands were outstanding; the drive is idle
+//! between two loops.
+
+use base::{Buf, DriveOffset};
+use engine::drive::{Drive, DriveError};
+use engine::world::World;
+use std::cell::{Cell, RefCell};
+use std::io::IsTerminal;
+use std::rc::Rc;
+use std::time::Duration;
+use world_real::{RealDrive, RealWorld};
+
+/// Sizes of commands, bytes; the largest fits into a place.
+pub const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// Numbers outstanding.
+pub const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Parts that times of single commands are told in.
+const SPREAD_PARTS: usize = 20;
+
+/// Commands that a rate counts at least.
+const COUNTED_MIN: usize = 16;
+
+/// How long a point may take at the most, however slow the drive is.
+const POINT_MAX: Duration = Duration::from_secs(60);
+
+/// Where commands go: pieces of the drive, all alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    pub count: u64,
+    /// From the beginning of one to that of the next.
+    pub stride_bytes: u64,
+    /// Of each.
+    pub bytes: u64,
+}
+
+/// A kind of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    DurableWrite,
+    /// A write and a flush, of which the flush counts.
+    Flush,
+}
+
+/// What was measured of a kind of commands.
+pub struct Commands {
+    /// A list for each of [`SIZES`], with a rate for each of [`DEPTHS`].
+    pub per_s: Vec<Vec<f64>>,
+    /// Mean times of the twentieths of single commands of the smallest size, against the mean of all.
+    pub spread: Vec<f64>,
+}
+
+/// What was measured of a drive.
+pub struct Figures {
+    pub reads: Commands,
+    pub writes: Commands,
+    pub durable_writes: Commands,
+    /// Flushes, each after a write of the smallest size: one list.
+    pub flushes: Commands,
+}
+
+struct Bench {
+    world: RealWorld,
+    drive: RealDrive,
+    places: Places,
+    each: Duration,
+}
+
+/// Measures all of it, for `each` a point; writes the places first.
+///
+/// # Errors
+/// What the drive says.
+pub async fn all(
+    world: &RealWorld,
+    drive: RealDrive,
+    places: Places,
+    each: Duration,
+) -> Result<Figures, DriveError> {
+    let bench = Rc::new(Bench {
+        world: world.clone(),
+        drive,
+        places,
+        each,
+    });
+    bench.fill().await?;
+    Ok(Figures {
+        reads: bench.commands(Kind::Read).await?,
+        writes: bench.commands(Kind::Write).await?,
+        durable_writes: bench.commands(Kind::DurableWrite).await?,
+        flushes: bench.flushes().await?,
+    })
+}
+
+fn tell(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{what}");
+    }
+}
+
+/// A closed loop at work.
+struct Running {
+    kind: Kind,
+    len_bytes: u64,
+    depth: usize,
+    /// Of commands that ended: when, and how long they took, nanoseconds.
+    ended: RefCell<Vec<(u64, u64)>>,
+    under_way: Cell<usize>,
+    failure: RefCell<Option<DriveError>>,
+    /// It ends then, unless too little was counted.
+    end_ns: u64,
+}
+
+impl Running {
+    fn is_over(&self, now_ns: u64) -> bool {
+        let counted = self.ended.borrow().len() >= self.depth + COUNTED_MIN;
+        let longest_ns = self.end_ns + POINT_MAX.as_nanos() as u64;
+        let is_late = now_ns >= self.end_ns && counted || now_ns >= longest_ns;
+        is_late || self.failure.borrow().is_some()
+    }
+
+    /// Commands a second, from the first moment at which as many had ended as are outstanding.
+    fn per_s(&self) -> f64 {
+        let ended = self.ended.borrow();
+        let first = ended.get(self.depth - 1).map_or(0, |(end, _)| *end);
+        let last = ended.last().map_or(0, |(end, _)| *end);
+        let count = ended.len().saturating_sub(self.depth);
+        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        match count > 0 && seconds > 0.0 {
+            true => count as f64 / seconds,
+            // Slower than anything that is worth a rehearsal.
+            false => 1.0 / POINT_MAX.as_secs_f64(),
+        }
+    }
+}
+
+impl Bench {
+    fn now_ns(&self) -> u64 {
+        self.world.now().as_nanos()
+    }
+
+    /// Random bytes, which no device makes smaller.
+    fn content(&self) -> Buf {
+        let mut buf = self.world.buffers().zeroed(self.places.bytes as usize);
+        if let Some(bytes) = buf.bytes_mut() {
+            self.world.prng("content").fill(bytes);
+        }
+        buf
+    }
+
+    async fn fill(&self) -> Result<(), DriveError> {
+        tell("writing all places once");
+        let content = self.content().freeze();
+        for place in 0..self.places.count {
+            let at = DriveOffset(place * self.places.stride_bytes);
+            self.drive.write(at, content.clone()).await?;
+        }
+        self.drive.flush().await
+    }
+
+    async fn commands(self: &Rc<Self>, kind: Kind) -> Result<Commands, DriveError> {
+        let (mut per_s, mut spread) = (Vec::new(), Vec::new());
+        for len_bytes in SIZES {
+            let mut rates = Vec::new();
+            for depth in DEPTHS {
+                let running = self.point(kind, len_bytes, depth).await?;
+                rates.push(running.per_s());
+                if spread.is_empty() {
+                    spread = spread_of(running.ended.borrow().iter().map(|(_, took)| *took));
+                }
+            }
+            tell_rates(&format!("{kind:?}, {} KiB", len_bytes >> 10), &rates);
+            per_s.push(rates);
+        }
+        Ok(Commands { per_s, spread })
+    }
+
+    /// Runs a closed loop, and waits until nothing of it is under way.
+    async fn point(
+        self: &Rc<Self>,
+        kind: Kind,
+        len_bytes: u64,
+        depth: usize,
+    ) -> Result<Rc<Running>, DriveError> {
+        let running = Rc::new(Running {
+            kind,
+            len_bytes,
+            depth,
+            ended: RefCell::default(),
+            under_way: Cell::new(depth),
+            failure: RefCell::default(),
+            end_ns: self.now_ns() + self.each.as_nanos() as u64,
+        });
+        for number in 0..depth {
+            let (bench, running) = (Rc::clone(self), Rc::clone(&running));
+            self.world.spawn(async move {
+                if let Err(error) = bench.run(&running, number).await {
+                    running.failure.replace(Some(error));
+                }
+                running.under_way.set(running.under_way.get() - 1);
+            });
+        }
+        while running.under_way.get() > 0 {
+            self.world.sleep(Duration::from_millis(1)).await;
+        }
+        // Volatile writes of one loop are not paid for by the next.
+        self.drive.flush().await?;
+        match running.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(running),
+        }
+    }
+
+    /// One command after the other.
+    async fn run(&self, running: &Running, number: usize) -> Result<(), DriveError> {
+        let mut prng = self.world.prng(&format!("loop {number}"));
+        let len = running.len_bytes as usize;
+        let mut buf = self.world.buffers().zeroed(len);
+        let content = self.content().freeze();
+        while !running.is_over(self.now_ns()) {
+            let place = prng.below(self.places.count) * self.places.stride_bytes;
+            let within = prng.below(self.places.bytes / running.len_bytes) * running.len_bytes;
+            let (at, mut began) = (DriveOffset(place + within), self.now_ns());
+            match running.kind {
+                Kind::Read => {
+                    let (back, read) = self.drive.read(at, buf).await;
+                    buf = back;
+                    read?;
+                }
+                Kind::Write => self.drive.write(at, content.slice(0, len)).await?,
+                Kind::DurableWrite => self.drive.write_durable(at, content.slice(0, len)).await?,
+                Kind::Flush => {
+                    self.drive.write(at, content.slice(0, len)).await?;
+                    began = self.now_ns();
+                    self.drive.flush().await?;
+                }
+            }
+            let end = self.now_ns();
+            running.ended.borrow_mut().push((end, end - began));
+        }
+        Ok(())
+    }
+
+    /// Flushes, each after a write of its own.
+    async fn flushes(self: &Rc<Self>) -> Result<Commands, DriveError> {
+        let (mut rates, mut spread) = (Vec::new(), Vec::new());
+        for depth in DEPTHS {
+            let running = self.point(Kind::Flush, SIZES[0], depth).await?;
+            let ended = running.ended.borrow();
+            let took_ns: u64 = ended.iter().map(|(_, took_ns)| took_ns).sum();
+            // As many as there would be if nothing but flushes were outstanding.
+            let mean_s = took_ns as f64 / 1e9 / ended.len().max(1) as f64;
+            rates.push(depth as f64 / mean_s.max(1e-9));
+            if spread.is_empty() {
+                spread = spread_of(ended.iter().map(|(_, took_ns)| *took_ns));
+            }
+        }
+        tell_rates("Flush", &rates);
+        Ok(Commands {
+            per_s: vec![rates],
+            spread,
+        })
+    }
+}
+
+fn tell_rates(what: &str, rates: &[f64]) {
+    let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+    tell(&format!("{what}: {} a second", rates.join(", ")));
+}
+
+/// The means of equal parts of `times`, the shortest first, against the mean of all.
+fn spread_of(times: impl Iterator<Item = u64>) -> Vec<f64> {
+    let mut times: Vec<f64> = times.map(|time| time.max(1) as f64).collect();
+    times.sort_by(f64::total_cmp);
+    if times.len() < SPREAD_PARTS {
+        return vec![1.0];
+    }
+    let mean_of = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let mean = mean_of(&times);
+    let part = |number: usize| number * times.len() / SPREAD_PARTS;
+    let parts = (0..SPREAD_PARTS).map(|number| &times[part(number)..part(number + 1)]);
+    parts.map(|of_part| mean_of(of_part) / mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_the_means_of_twentieths_against_the_mean() {
+        // 1 to 40: parts of two.
+        let spread = spread_of((1..=40).rev());
+        assert_eq!(spread.len(), SPREAD_PARTS);
+        assert!((spread[0] - 1.5 / 20.5).abs() < 1e-9, "{spread:?}");
+        assert!((spread[19] - 39.5 / 20.5).abs() < 1e-9, "{spread:?}");
+        assert_eq!(spread_of([5, 6].into_iter()), [1.0]);
+    }
+
+    #[test]
+    fn a_rate_counts_what_ended_while_all_were_outstanding() {
+        let running = Running {
+            kind: Kind::Read,
+            len_bytes: 4096,
+            depth: 2,
+            ended: RefCell::new(vec![
+                (900, 1),
+                (1_000, 1),
+                (1_500, 1),
+                (2_000, 1),
+                (3_000, 1),
+            ]),
+            under_way: Cell::new(0),
+            failure: RefCell::default(),
+            end_ns: 0,
+        };
+        // Three in 2 µs.
+        assert!((running.per_s() - 1.5e6).abs() < 1e-3);
+    }
+}

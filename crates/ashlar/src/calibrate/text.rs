@@ -1,0 +1,72 @@
+//! A measured drive as a table of a site file.
+
+use super::Measurement;
+use super::measure::{Commands, SIZES};
+use crate::capture::text::{entry, quoted, size};
+
+const HEAD: &str = "\
+# A drive as `ashlar calibrate` measured it: commands a second at random places, a list for each of
+# sizes, with 1, 2, 4, 8, 16 and 32 outstanding.
+[[drive_model]]
+";
+
+const SPREADS: &str =
+    "# Single commands, from the shortest twentieth to the longest, against the mean.\n";
+
+/// A file may be of any size that a file system has.
+const FILE_BYTES_MAX: u64 = 16 << 40;
+
+/// The table.
+pub(super) fn text(name: &str, measured: &Measurement) -> String {
+    let figures = &measured.figures;
+    let mut text = HEAD.to_owned();
+    text += &entry("name", quoted(name));
+    text += &entry(
+        "capacity",
+        size(measured.capacity_bytes.unwrap_or(FILE_BYTES_MAX)),
+    );
+    text += &entry("rotational", measured.rotational);
+    if measured.capacity_bytes.is_none() {
+        text +=
+            "# All files on this disk share it. Say false if each drive is on a disk of its own.\n";
+        text += &entry("shared", true);
+    }
+    let sizes: Vec<String> = SIZES.into_iter().map(size).collect();
+    text += &entry("sizes", format!("[{}]", sizes.join(", ")));
+    let kinds = [
+        ("reads", "read_spread", &figures.reads),
+        ("writes", "write_spread", &figures.writes),
+        (
+            "durable_writes",
+            "durable_write_spread",
+            &figures.durable_writes,
+        ),
+    ];
+    for (rates, _, commands) in kinds {
+        text += &entry(rates, rates_of(commands));
+    }
+    let flushes = &figures.flushes;
+    text += &entry("flushes", numbers(&flushes.per_s.concat(), 1));
+    text += SPREADS;
+    for (_, spread, commands) in kinds {
+        text += &entry(spread, numbers(&commands.spread, 4));
+    }
+    text + &entry("flush_spread", numbers(&flushes.spread, 4))
+}
+
+fn rates_of(commands: &Commands) -> String {
+    let lists = commands.per_s.iter();
+    let lists: Vec<String> = lists
+        .map(|rates| format!("  {},\n", numbers(rates, 1)))
+        .collect();
+    format!("[\n{}]", lists.concat())
+}
+
+/// A list of numbers, none of them zero after it is rounded.
+fn numbers(all: &[f64], digits: usize) -> String {
+    let least = 0.1_f64.powi(digits as i32);
+    let all = all
+        .iter()
+        .map(|number| format!("{:.digits$}", number.max(least)));
+    format!("[{}]", all.collect::<Vec<String>>().join(", "))
+}
