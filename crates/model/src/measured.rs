@@ -97,8 +97,13 @@ impl Curves {
 
     /// What a command of `len_bytes` takes while `outstanding` are under way.
     fn mean_ns(&self, len_bytes: u64, outstanding: usize) -> f64 {
+        self.interpolated(len_bytes, &|curve| curve.mean_ns(outstanding))
+    }
+
+    /// A time between those of two sizes.
+    fn interpolated(&self, len_bytes: u64, of_curve: &dyn Fn(&Curve) -> f64) -> f64 {
         let after = self.by_size.partition_point(|of| of.len_bytes < len_bytes);
-        let time = |place: usize| self.by_size[place].mean_ns(outstanding);
+        let time = |place: usize| of_curve(&self.by_size[place]);
         let bytes = |place: usize| self.by_size[place].len_bytes as f64;
         match after {
             0 => time(0),
@@ -111,6 +116,14 @@ impl Curves {
                 time(after - 1) + part * (time(after) - time(after - 1))
             }
         }
+    }
+
+    /// What a command of `len_bytes` takes of the drive at the depth at which most of them end.
+    fn best_ns(&self, len_bytes: u64) -> f64 {
+        self.interpolated(len_bytes, &|curve| {
+            let most = curve.per_s.iter().copied().fold(0.0, f64::max);
+            1e9 / most
+        })
     }
 
     /// The work of a command against that of the mean one.
@@ -155,11 +168,6 @@ impl Measured {
         }
     }
 
-    /// Reads of 4 KiB a second with one outstanding, for the arithmetic of plans.
-    pub fn single_reads_per_s(&self) -> f64 {
-        1e9 / self.reads.mean_ns(4096, 1)
-    }
-
     /// Bytes a second of large reads, many at a time.
     pub fn read_bytes_per_s(&self) -> f64 {
         let curve = self.reads.by_size.last();
@@ -179,6 +187,8 @@ struct UnderWay {
     left: f64,
     /// What the mean command takes now.
     mean_ns: f64,
+    /// What the mean command takes of the drive where it does most of them.
+    best_ns: f64,
 }
 
 impl UnderWay {
@@ -199,7 +209,7 @@ pub struct State {
     waiting: VecDeque<(Ticket, Request)>,
     /// Discards, which have ended when they came.
     discards: VecDeque<(Time, Ticket)>,
-    busy: Duration,
+    busy_ns: f64,
 }
 
 impl State {
@@ -229,7 +239,7 @@ impl State {
             under_way: Vec::new(),
             waiting: VecDeque::new(),
             discards: VecDeque::new(),
-            busy: Duration::ZERO,
+            busy_ns: 0.0,
         }
     }
 
@@ -285,9 +295,10 @@ impl State {
         self.progress(now);
     }
 
-    /// Time that commands were under way, so far.
+    /// Time that the drive would have needed at least for what it did so far: at its best, it is busy for all
+    /// of the time, and alone a command leaves room for others.
     pub fn busy(&self) -> Duration {
-        self.busy
+        Duration::from_nanos(self.busy_ns as u64)
     }
 
     /// The command that ends first, and when; the one that came first, of several.
@@ -300,12 +311,11 @@ impl State {
     /// Lets all commands get on until `now`.
     fn progress(&mut self, now: Time) {
         let passed = now.max(self.now) - self.now;
-        if !self.under_way.is_empty() {
-            self.busy += passed;
-        }
         let passed_ns = passed.as_nanos() as f64;
         for command in &mut self.under_way {
-            command.left = (command.left - passed_ns / command.mean_ns).max(0.0);
+            let part = passed_ns / command.mean_ns;
+            self.busy_ns += part * command.best_ns;
+            command.left = (command.left - part).max(0.0);
         }
         self.now = self.now.max(now);
     }
@@ -315,12 +325,13 @@ impl State {
         while self.under_way.len() < self.deepest
             && let Some((ticket, request)) = self.waiting.pop_front()
         {
-            let left = self.drive.curves(request.kind).work(&mut self.randomness);
+            let curves = self.drive.curves(request.kind);
             self.under_way.push(UnderWay {
                 ticket,
                 request,
-                left,
+                left: curves.work(&mut self.randomness),
                 mean_ns: 1.0,
+                best_ns: curves.best_ns(request.len_bytes),
             });
         }
         let outstanding = self.under_way.len();
@@ -454,7 +465,9 @@ mod tests {
             }
             let rate = f64::from(ended) / now.0 as f64 * 1e9;
             assert!((rate / per_s - 1.0).abs() < 0.02, "{depth}: {rate}");
-            assert_eq!(state.busy(), Duration::from_nanos(now.0));
+            // At its best, which is with two, it is always busy.
+            let busy = state.busy().as_nanos() as f64 / now.0 as f64;
+            assert!((busy - per_s / 1.25e7).abs() < 0.02, "{depth}: {busy}");
         }
     }
 

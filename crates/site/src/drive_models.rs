@@ -14,6 +14,9 @@ use toml::de::DeValue;
 const SIZES_MAX: usize = 16;
 const DEPTHS_MAX: usize = 11;
 
+/// The largest drive.
+const CAPACITY_BYTES_MAX: u64 = 1 << 50;
+
 /// The most parts of a spread.
 const SPREAD_MAX: usize = 100;
 
@@ -33,8 +36,9 @@ pub(crate) fn read(file: &mut TableReader<'_, '_>, lines: &Lines) -> Vec<DriveMo
 fn drive_model(mut reader: TableReader<'_, '_>) -> Row<DriveModel> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
-    let capacity_bytes = reader.required("capacity", SIZE_RULE, |value| {
-        size_of(value).filter(|bytes| *bytes > 0)
+    let rule = format!("{SIZE_RULE}, up to 1 PiB");
+    let capacity_bytes = reader.optional("capacity", &rule, |value| {
+        size_of(value).filter(|bytes| (1..=CAPACITY_BYTES_MAX).contains(bytes))
     });
     let mut flag = |key| reader.optional(key, "true or false", DeValue::as_bool);
     let (rotational, shared) = (flag("rotational"), flag("shared"));
@@ -47,7 +51,7 @@ fn drive_model(mut reader: TableReader<'_, '_>) -> Row<DriveModel> {
         flushes: flushes(&mut reader),
         name,
         line,
-        capacity_bytes: capacity_bytes.unwrap_or(1 << 40),
+        capacity_bytes,
         rotational: rotational.unwrap_or(false),
         shared: shared.unwrap_or(false),
     };

@@ -54,7 +54,7 @@ fn a_drive_gets_the_model_of_its_file() {
     let plan = plan.unwrap().base;
     let model = plan.lots[0].measured.as_ref().expect("the drive's model");
     assert_eq!((model.name.as_str(), model.line), ("here", 19));
-    assert_eq!(model.capacity_bytes, 2 << 30);
+    assert_eq!(model.capacity_bytes, Some(2 << 30));
     assert!(model.rotational && model.shared);
     let curve = |len_bytes, per_s: &[f64]| MeasuredCurve {
         len_bytes,
@@ -80,7 +80,7 @@ fn a_drive_of_another_model_does_not_get_it() {
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (from, to, line, key) in [
-        ("capacity = \"2 GiB\"\n", "", 19, "drive_model.capacity"),
+        ("2 GiB", "2 PiB", 21, "drive_model.capacity"),
         (
             "rotational = true",
             "rotational = 1",

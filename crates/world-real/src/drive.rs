@@ -146,6 +146,11 @@ impl RealDrive {
         }
     }
 
+    /// Whether transfers go around the kernel's cache of pages.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
     fn over(world: &RealWorld, opened: Opened) -> RealDrive {
         Self::of(world, &OpenDrive::from(opened))
     }

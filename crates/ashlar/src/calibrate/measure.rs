@@ -30,6 +30,8 @@ const POINT_MAX: Duration = Duration::from_secs(60);
 /// Where commands go: pieces of the drive, all alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
+    /// Where the first one begins.
+    pub start_bytes: u64,
     pub count: u64,
     /// From the beginning of one to that of the next.
     pub stride_bytes: u64,
@@ -74,20 +76,20 @@ struct Bench {
 /// Measures all of it, for `each` a point; writes the places first.
 ///
 /// # Errors
-/// What the drive says.
+/// A sentence: what the drive says, or that it is too slow.
 pub async fn all(
     world: &RealWorld,
     drive: RealDrive,
     places: Places,
     each: Duration,
-) -> Result<Figures, DriveError> {
+) -> Result<Figures, String> {
     let bench = Rc::new(Bench {
         world: world.clone(),
         drive,
         places,
         each,
     });
-    bench.fill().await?;
+    bench.fill().await.map_err(|error| error.to_string())?;
     Ok(Figures {
         reads: bench.commands(Kind::Read).await?,
         writes: bench.commands(Kind::Write).await?,
@@ -113,6 +115,10 @@ struct Running {
     failure: RefCell<Option<DriveError>>,
     /// It ends then, unless too little was counted.
     end_ns: u64,
+    /// When the first of its commands was not followed by another.
+    thinned_ns: Cell<Option<u64>>,
+    /// Part of the time that volatile writes took of all, with the flush that made them durable.
+    sustained: Cell<f64>,
 }
 
 impl Running {
@@ -123,17 +129,27 @@ impl Running {
         is_late || self.failure.borrow().is_some()
     }
 
-    /// Commands a second, from the first moment at which as many had ended as are outstanding.
-    fn per_s(&self) -> f64 {
-        let ended = self.ended.borrow();
-        let first = ended.get(self.depth - 1).map_or(0, |(end, _)| *end);
-        let last = ended.last().map_or(0, |(end, _)| *end);
-        let count = ended.len().saturating_sub(self.depth);
+    /// Commands a second while all were outstanding: from the moment at which as many had ended as are
+    /// outstanding, until one was not followed by another.
+    fn per_s(&self) -> Result<f64, String> {
+        let (ended, depth) = (self.ended.borrow(), self.depth);
+        let until = self.thinned_ns.get().unwrap_or(u64::MAX);
+        let counted = ended.partition_point(|(end, _)| *end <= until);
+        let (first, last) = match (ended.get(depth - 1), counted.checked_sub(1)) {
+            (Some((first, _)), Some(last)) => (*first, ended[last].0),
+            _ => (0, 0),
+        };
+        let count = counted.saturating_sub(depth);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
-        match count > 0 && seconds > 0.0 {
-            true => count as f64 / seconds,
-            // Slower than anything that is worth a rehearsal.
-            false => 1.0 / POINT_MAX.as_secs_f64(),
+        match count >= COUNTED_MIN && seconds > 0.0 {
+            true => Ok(count as f64 / seconds),
+            false => Err(format!(
+                "{:?} of {} KiB, {depth} outstanding: fewer than {COUNTED_MIN} ended in {} s; it is too slow to be \
+                 measured",
+                self.kind,
+                self.len_bytes >> 10,
+                POINT_MAX.as_secs()
+            )),
         }
     }
 }
@@ -143,7 +159,7 @@ impl Bench {
         self.world.now().as_nanos()
     }
 
-    /// Random bytes, which no device makes smaller.
+    /// Random bytes, which no device makes smaller. They are the same at every place.
     fn content(&self) -> Buf {
         let mut buf = self.world.buffers().zeroed(self.places.bytes as usize);
         if let Some(bytes) = buf.bytes_mut() {
@@ -156,19 +172,19 @@ impl Bench {
         tell("writing all places once");
         let content = self.content().freeze();
         for place in 0..self.places.count {
-            let at = DriveOffset(place * self.places.stride_bytes);
-            self.drive.write(at, content.clone()).await?;
+            let at = self.places.start_bytes + place * self.places.stride_bytes;
+            self.drive.write(DriveOffset(at), content.clone()).await?;
         }
         self.drive.flush().await
     }
 
-    async fn commands(self: &Rc<Self>, kind: Kind) -> Result<Commands, DriveError> {
+    async fn commands(self: &Rc<Self>, kind: Kind) -> Result<Commands, String> {
         let (mut per_s, mut spread) = (Vec::new(), Vec::new());
         for len_bytes in SIZES {
             let mut rates = Vec::new();
             for depth in DEPTHS {
                 let running = self.point(kind, len_bytes, depth).await?;
-                rates.push(running.per_s());
+                rates.push(running.per_s()? * running.sustained.get());
                 if spread.is_empty() {
                     spread = spread_of(running.ended.borrow().iter().map(|(_, took)| *took));
                 }
@@ -185,7 +201,8 @@ impl Bench {
         kind: Kind,
         len_bytes: u64,
         depth: usize,
-    ) -> Result<Rc<Running>, DriveError> {
+    ) -> Result<Rc<Running>, String> {
+        let began_ns = self.now_ns();
         let running = Rc::new(Running {
             kind,
             len_bytes,
@@ -193,7 +210,9 @@ impl Bench {
             ended: RefCell::default(),
             under_way: Cell::new(depth),
             failure: RefCell::default(),
-            end_ns: self.now_ns() + self.each.as_nanos() as u64,
+            end_ns: began_ns + self.each.as_nanos() as u64,
+            thinned_ns: Cell::default(),
+            sustained: Cell::new(1.0),
         });
         for number in 0..depth {
             let (bench, running) = (Rc::clone(self), Rc::clone(&running));
@@ -207,22 +226,31 @@ impl Bench {
         while running.under_way.get() > 0 {
             self.world.sleep(Duration::from_millis(1)).await;
         }
-        // Volatile writes of one loop are not paid for by the next.
-        self.drive.flush().await?;
-        match running.failure.take() {
-            Some(error) => Err(error),
+        // Volatile writes are paid for by the loop that made them.
+        let wrote_ns = self.now_ns() - began_ns;
+        let flushed = self.drive.flush().await;
+        let all_ns = self.now_ns() - began_ns;
+        if kind == Kind::Write {
+            let part = wrote_ns as f64 / all_ns.max(1) as f64;
+            running.sustained.set(part);
+        }
+        match flushed.err().or(running.failure.take()) {
+            Some(error) => Err(error.to_string()),
             None => Ok(running),
         }
     }
 
     /// One command after the other.
     async fn run(&self, running: &Running, number: usize) -> Result<(), DriveError> {
-        let mut prng = self.world.prng(&format!("loop {number}"));
+        let (kind, len_bytes, depth) = (running.kind, running.len_bytes, running.depth);
+        let stream = format!("{kind:?} of {len_bytes}, {number} of {depth}");
+        let mut prng = self.world.prng(&stream);
         let len = running.len_bytes as usize;
         let mut buf = self.world.buffers().zeroed(len);
         let content = self.content().freeze();
         while !running.is_over(self.now_ns()) {
             let place = prng.below(self.places.count) * self.places.stride_bytes;
+            let place = self.places.start_bytes + place;
             let within = prng.below(self.places.bytes / running.len_bytes) * running.len_bytes;
             let (at, mut began) = (DriveOffset(place + within), self.now_ns());
             match running.kind {
@@ -242,17 +270,20 @@ impl Bench {
             let end = self.now_ns();
             running.ended.borrow_mut().push((end, end - began));
         }
+        if running.thinned_ns.get().is_none() {
+            running.thinned_ns.set(Some(self.now_ns()));
+        }
         Ok(())
     }
 
     /// Flushes, each after a write of its own.
-    async fn flushes(self: &Rc<Self>) -> Result<Commands, DriveError> {
+    async fn flushes(self: &Rc<Self>) -> Result<Commands, String> {
         let (mut rates, mut spread) = (Vec::new(), Vec::new());
         for depth in DEPTHS {
             let running = self.point(Kind::Flush, SIZES[0], depth).await?;
             let ended = running.ended.borrow();
             let took_ns: u64 = ended.iter().map(|(_, took_ns)| took_ns).sum();
-            // As many as there would be if nothing but flushes were outstanding.
+            // By Little's law: the loops wait for their writes as well.
             let mean_s = took_ns as f64 / 1e9 / ended.len().max(1) as f64;
             rates.push(depth as f64 / mean_s.max(1e-9));
             if spread.is_empty() {
@@ -300,24 +331,29 @@ mod tests {
         assert_eq!(spread_of([5, 6].into_iter()), [1.0]);
     }
 
-    #[test]
-    fn a_rate_counts_what_ended_while_all_were_outstanding() {
-        let running = Running {
+    /// Two outstanding, of which one ends every 100 ns, up to so many. One ends alone, much later.
+    fn running(ended: u64) -> Running {
+        let end = |number| (number * 100, 1);
+        Running {
             kind: Kind::Read,
             len_bytes: 4096,
             depth: 2,
-            ended: RefCell::new(vec![
-                (900, 1),
-                (1_000, 1),
-                (1_500, 1),
-                (2_000, 1),
-                (3_000, 1),
-            ]),
+            ended: RefCell::new((1..=ended).map(end).chain([(1_000_000, 1)]).collect()),
             under_way: Cell::new(0),
             failure: RefCell::default(),
             end_ns: 0,
+            thinned_ns: Cell::new(Some(ended * 100)),
+            sustained: Cell::new(1.0),
+        }
+    }
+
+    #[test]
+    fn a_rate_counts_what_ended_while_all_were_outstanding() {
+        let per_s = running(18).per_s().expect("sixteen are enough");
+        assert!((per_s / 1e7 - 1.0).abs() < 1e-9, "{per_s}");
+        let Err(what) = running(17).per_s() else {
+            panic!("fifteen are too few");
         };
-        // Three in 2 µs.
-        assert!((running.per_s() - 1.5e6).abs() < 1e-3);
+        assert!(what.contains("too slow"), "{what}");
     }
 }

@@ -1,8 +1,9 @@
 //! `ashlar calibrate`: measures a drive of this machine and writes a model of it, so that a rehearsal
 //! runs on the drives that are there.
 //!
-//! Invariants: nothing that was there before is overwritten unless somebody agrees, and a drive of a pool
-//! never; the file that it makes is gone when the command ends, however it ends.
+//! Invariants: a device or a file is written only if it is blank, as a new drive of a pool has to be, and
+//! somebody agrees; it is as blank afterwards. The file that the command makes has no name once there is anything
+//! in it, so none is left behind.
 
 mod measure;
 mod text;
@@ -11,32 +12,33 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::load::duration;
 use crate::output;
-use base::BLOCK_BYTES;
-use engine::Drive;
-use engine::drive::DriveError;
+use base::DriveOffset;
+use engine::{Drive, World};
 use measure::{Figures, Places};
-use server::offline::find_labels;
 use site::human;
-use std::os::unix::fs::FileTypeExt;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world_real::{RealDrive, RealWorld};
 
 /// Measure a drive of this machine, and write it as a model for `ashlar rehearse`
 ///
-/// The command measures random reads, writes and durable writes of five sizes, with 1 to 32
-/// outstanding, through Ashlar's own drive layer. It takes about a minute. Other load on the drive
-/// spoils the figures.
+/// The command measures random reads, writes and durable writes of five sizes, and flushes, with 1
+/// to 32 outstanding, through Ashlar's own drive layer. It takes about a minute, and longer on slow
+/// drives. Other load on the drive spoils the figures.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// A directory, in which a file is made and deleted; or a block device or file, whose content
-    /// is lost
+    /// A directory, in which the command makes a file and deletes it; or a block device or a file that
+    /// is blank
     path: PathBuf,
     /// Bytes to measure on: of a device they are spread over all of it
     #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = size)]
     size: u64,
-    /// How long to measure each of the ninety points
+    /// How long to measure each of the 96 points
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = point)]
     each: Duration,
     /// Name of the model
@@ -54,7 +56,8 @@ const AFTER_HELP: &str = "\
 put the table into the site file, and say `model = \"measured\"` at these drives.
 
 The model knows rates and times, but no places: commands in order cost what random ones cost. For a
-disk with an arm, a built-in model such as sas-10k-600 knows more.";
+disk with an arm, a built-in model such as sas-10k-600 knows more. The first MiB of a device or a
+file stays blank, so that a pool can take it afterwards.";
 
 /// The largest command that is measured; each place has room for it.
 const PLACE_BYTES: u64 = 1 << 20;
@@ -84,18 +87,15 @@ fn point(text: &str) -> Result<Duration, String> {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    match site::is_name(text) {
+    // What --set takes for a key, or for a number.
+    let is_plain = !text.contains('.') && text.bytes().any(|byte| !byte.is_ascii_digit());
+    match site::is_name(text) && is_plain {
         true => Ok(text.to_owned()),
-        false => Err(format!("{text:?} is no name: {}", site::NAME_RULE)),
+        false => Err(format!(
+            "{text:?} is no name: {}, without dots, and no number",
+            site::NAME_RULE
+        )),
     }
-}
-
-/// What is measured.
-struct Target {
-    path: PathBuf,
-    /// Made for this, and without a name as soon as it is open.
-    is_made: bool,
-    is_device: bool,
 }
 
 /// Runs the command.
@@ -104,82 +104,120 @@ struct Target {
 /// `Wrong` for a path that is not fit, or that nobody wants to be overwritten; `Failed` when the drive fails
 /// or the file can't be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    // Before anything takes its time.
+    let output = args.output.as_deref().map(create).transpose()?;
     let target = target(args)?;
     let measured = world_real::run(|world| async move { measured(&world, &target, args).await });
     let measured = measured.map_err(|error| Failure::Failed(error.to_string()))?;
     let text = text::text(&args.name, &measured?);
-    match &args.output {
+    match output {
         None => output::print(&text),
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::Failed(format!("can't write {}: {error}", path.display()))),
+        Some((mut file, path)) => file
+            .write_all(text.as_bytes())
+            .map_err(|error| failed(path, &error)),
     }
 }
 
-/// The file or device, which is there after this.
+fn create(path: &Path) -> Result<(File, &Path), Failure> {
+    let created = File::create(path);
+    let file = created.map_err(|error| failed(path, &format!("can't write it: {error}")))?;
+    Ok((file, path))
+}
+
+/// What is measured.
+enum Target {
+    /// A file that was made for this, and has no name.
+    Made(File),
+    /// A file that was there.
+    File,
+    Device,
+}
+
+/// The file or device.
 fn target(args: &Args) -> Result<Target, Failure> {
     let path = &args.path;
-    let about = std::fs::metadata(path);
-    let about = about.map_err(|error| {
-        let what = format!(
-            "{}: {error}; name a directory, a block device or a file that is there",
-            path.display()
-        );
-        Failure::Wrong(what)
+    let about = fs::metadata(path).map_err(|error| {
+        let what = "name a directory, a block device or a file that is there";
+        Failure::Wrong(format!("{}: {error}; {what}", path.display()))
     })?;
-    if !about.is_dir() {
-        return Ok(Target {
-            path: path.clone(),
-            is_made: false,
-            is_device: about.file_type().is_block_device(),
-        });
+    if about.is_dir() {
+        return made(path, args.size).map(Target::Made);
     }
-    let path = path.join(format!("ashlar-calibrate-{}.img", std::process::id()));
-    RealDrive::create_file(&path, args.size).map_err(|error| Failure::Wrong(error.to_string()))?;
-    Ok(Target {
-        path,
-        is_made: true,
-        is_device: false,
-    })
+    match about.file_type().is_block_device() {
+        true => Ok(Target::Device),
+        false => Ok(Target::File),
+    }
+}
+
+/// A new file in a directory, whose name goes before it has any content.
+fn made(directory: &Path, bytes: u64) -> Result<File, Failure> {
+    let path = directory.join(format!("ashlar-calibrate-{}.img", std::process::id()));
+    let wrong = |error: std::io::Error| Failure::Wrong(format!("{}: {error}", path.display()));
+    let mut options = File::options();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.open(&path).map_err(wrong)?;
+    fs::remove_file(&path).map_err(wrong)?;
+    file.set_len(bytes).map_err(wrong)?;
+    Ok(file)
 }
 
 /// All that the model is made of.
 struct Measurement {
     figures: Figures,
+    /// Of a device; a file may be of any size.
     capacity_bytes: Option<u64>,
     rotational: bool,
 }
 
 async fn measured(world: &RealWorld, target: &Target, args: &Args) -> Result<Measurement, Failure> {
-    let opened = RealDrive::open(world, &target.path);
-    if target.is_made {
-        // It lives on until it is closed, and nothing is left behind, also after a kill.
-        let gone = std::fs::remove_file(&target.path);
-        gone.map_err(|error| failed(&target.path, &error))?;
-    }
+    let path = match target {
+        Target::Made(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+        Target::File | Target::Device => args.path.clone(),
+    };
+    let opened = RealDrive::open(world, &path);
     let drive = opened.map_err(|error| Failure::Wrong(error.to_string()))?;
     let geometry = drive.geometry();
-    if !target.is_made {
-        may_be_overwritten(world, &drive, target, args).await?;
+    let is_made = matches!(target, Target::Made(_));
+    if !is_made {
+        refuse_unless_blank(world, &drive, args).await?;
     }
-    let size = args
-        .size
-        .min(geometry.capacity_bytes / PLACE_BYTES * PLACE_BYTES);
-    if size < SIZE_MIN {
-        let (is, min) = (human(geometry.capacity_bytes), human(SIZE_MIN));
-        let what = format!("{}: it has {is}; {min} are needed", target.path.display());
+    let places = places(target, geometry.capacity_bytes, args)?;
+    if !is_made {
+        let (path, holds) = (args.path.display(), human(geometry.capacity_bytes));
+        let held = format!("{path} has {holds}, which will be lost");
+        args.confirm.overwriting(&held)?;
+    }
+    if !drive.is_direct() {
+        let path = args.path.display();
+        eprintln!("{path}: its file system has no direct I/O: the figures are those of memory");
+    }
+    let figures = measure::all(world, drive, places, args.each).await;
+    let is_device = matches!(target, Target::Device);
+    Ok(Measurement {
+        figures: figures.map_err(|what| failed(&args.path, &what))?,
+        capacity_bytes: is_device.then_some(geometry.capacity_bytes),
+        rotational: geometry.rotational,
+    })
+}
+
+/// Where commands go: all of a file that was made, else behind the first MiB.
+fn places(target: &Target, capacity_bytes: u64, args: &Args) -> Result<Places, Failure> {
+    let start_bytes = match target {
+        Target::Made(_) => 0,
+        Target::File | Target::Device => PLACE_BYTES,
+    };
+    let whole = capacity_bytes.saturating_sub(start_bytes) / PLACE_BYTES;
+    let count = whole.min(args.size / PLACE_BYTES);
+    if count * PLACE_BYTES < SIZE_MIN {
+        let (is, min) = (human(capacity_bytes), human(SIZE_MIN + start_bytes));
+        let what = format!("{}: it has {is}; {min} are needed", args.path.display());
         return Err(Failure::Wrong(what));
     }
-    let places = Places {
-        count: size / PLACE_BYTES,
-        stride_bytes: geometry.capacity_bytes / (size / PLACE_BYTES) / BLOCK_BYTES as u64
-            * BLOCK_BYTES as u64,
+    Ok(Places {
+        start_bytes,
+        count,
+        stride_bytes: whole / count * PLACE_BYTES,
         bytes: PLACE_BYTES,
-    };
-    let figures = measure::all(world, drive, places, args.each).await;
-    Ok(Measurement {
-        figures: figures.map_err(|error: DriveError| failed(&target.path, &error))?,
-        capacity_bytes: target.is_device.then_some(geometry.capacity_bytes),
-        rotational: geometry.rotational,
     })
 }
 
@@ -187,25 +225,22 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Failed(format!("{}: {error}", path.display()))
 }
 
-/// That it is no drive of a pool, and that somebody agrees.
-async fn may_be_overwritten(
+/// That it is blank, as pools want their drives.
+async fn refuse_unless_blank(
     world: &RealWorld,
     drive: &RealDrive,
-    target: &Target,
     args: &Args,
 ) -> Result<(), Failure> {
-    let path = target.path.display();
-    for label in find_labels(world, &[drive]).await {
-        let label = label.map_err(|error| failed(&target.path, &error))?;
-        if let Some(label) = label {
-            let what = format!(
-                "{path}: it is a drive of pool {}; measure a directory beside it, or a drive of the same kind",
-                label.pool_name
-            );
-            return Err(Failure::Wrong(what));
-        }
+    let path = args.path.display();
+    let buf = world.buffers().zeroed(PLACE_BYTES as usize);
+    let (buf, read) = drive.read(DriveOffset(0), buf).await;
+    read.map_err(|error| failed(&args.path, &error))?;
+    let bytes = buf.bytes().unwrap_or_default();
+    match bytes.iter().all(|byte| *byte == 0) {
+        true => Ok(()),
+        false => Err(Failure::Wrong(format!(
+            "{path}: its first MiB is not blank: it may be a drive of a pool, or hold partitions or a file \
+             system; name a directory on it, or another drive of the same kind, or blank it first"
+        ))),
     }
-    let holds = human(drive.geometry().capacity_bytes);
-    args.confirm
-        .overwriting(&format!("{path} has {holds}, which will be lost"))
 }

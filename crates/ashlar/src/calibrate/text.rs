@@ -10,23 +10,21 @@ const HEAD: &str = "\
 [[drive_model]]
 ";
 
-const SPREADS: &str =
-    "# Single commands, from the shortest twentieth to the longest, against the mean.\n";
+/// The highest rate of a site file.
+const NUMBER_MAX: f64 = 1e9;
 
-/// A file may be of any size that a file system has.
-const FILE_BYTES_MAX: u64 = 16 << 40;
+const SPREADS: &str =
+    "# Times of single commands, from the shortest twentieth to the longest, against the mean.\n";
 
 /// The table.
 pub(super) fn text(name: &str, measured: &Measurement) -> String {
     let figures = &measured.figures;
     let mut text = HEAD.to_owned();
     text += &entry("name", quoted(name));
-    text += &entry(
-        "capacity",
-        size(measured.capacity_bytes.unwrap_or(FILE_BYTES_MAX)),
-    );
     text += &entry("rotational", measured.rotational);
-    if measured.capacity_bytes.is_none() {
+    if let Some(bytes) = measured.capacity_bytes {
+        text += &entry("capacity", size(bytes));
+    } else {
         text +=
             "# All files on this disk share it. Say false if each drive is on a disk of its own.\n";
         text += &entry("shared", true);
@@ -62,11 +60,11 @@ fn rates_of(commands: &Commands) -> String {
     format!("[\n{}]", lists.concat())
 }
 
-/// A list of numbers, none of them zero after it is rounded.
+/// A list of numbers, none of them zero after it is rounded, nor above what a site file takes.
 fn numbers(all: &[f64], digits: usize) -> String {
     let least = 0.1_f64.powi(digits as i32);
     let all = all
         .iter()
-        .map(|number| format!("{:.digits$}", number.max(least)));
+        .map(|number| format!("{:.digits$}", number.clamp(least, NUMBER_MAX)));
     format!("[{}]", all.collect::<Vec<String>>().join(", "))
 }

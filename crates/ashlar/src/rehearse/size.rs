@@ -68,9 +68,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let plan = described.base;
     let pool = pool(args, &plan)?;
     for model in &args.models {
-        if !rehearse::plan::catalog::DRIVES
-            .iter()
-            .any(|(name, _)| name == model)
+        let mut own = plan.drive_models.iter();
+        if own.all(|own| own.name != *model)
+            && !rehearse::plan::catalog::DRIVES
+                .iter()
+                .any(|(name, _)| name == model)
         {
             let known: Vec<&str> = rehearse::plan::catalog::DRIVES
                 .iter()

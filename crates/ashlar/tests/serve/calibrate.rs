@@ -21,7 +21,7 @@ fn drives_of_a_pool_are_refused() {
     let before = fs::read(home.file("d0.img")).unwrap();
     let (code, text) = calibrate();
     assert!(
-        code == 2 && text.contains("a drive of pool p0"),
+        code == 2 && text.contains("first MiB is not blank"),
         "{code}: {text}"
     );
     assert!(

@@ -51,10 +51,18 @@ fn unknown<T>(
 /// The drives of a lot.
 ///
 /// # Errors
-/// `Site` for a name that is not known.
+/// `Site` for a name that is not known, and where nothing says how large its drives are.
 pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
     if let Some(own) = &lot.measured {
-        return Ok(DriveKind::Measured(Arc::new(measured(own))));
+        let capacity_bytes = own.capacity_bytes.or(lot.drive_bytes);
+        let Some(capacity_bytes) = capacity_bytes else {
+            let context = format!(
+                "drive model {:?} has no capacity; allowed: one with capacity, or drives with a size",
+                own.name
+            );
+            return Err(RehearseError::site(lot.line, context));
+        };
+        return Ok(DriveKind::Measured(Arc::new(measured(own, capacity_bytes))));
     }
     match DRIVES.iter().find(|(name, _)| *name == lot.model) {
         Some((_, kind)) => Ok(kind.clone()),
@@ -66,14 +74,14 @@ pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
 }
 
 /// The model that a file describes itself.
-fn measured(own: &DriveModel) -> Measured {
+fn measured(own: &DriveModel, capacity_bytes: u64) -> Measured {
     let curves = |of: &MeasuredCommands| Curves {
         by_size: of.curves.iter().map(curve).collect(),
         spread: of.spread.clone(),
     };
     Measured {
         name: own.name.clone(),
-        capacity_bytes: own.capacity_bytes,
+        capacity_bytes,
         rotational: own.rotational,
         shared: own.shared,
         reads: curves(&own.reads),

@@ -14,7 +14,7 @@ use super::laws;
 use super::settle;
 use crate::error::RehearseError;
 use crate::parts::disk::{Stage, Stages};
-use crate::parts::drive::{Device, DriveKind, DriveModel};
+use crate::parts::drive::{Device, DriveKind, DriveModel, Tally};
 use crate::parts::halt::Halt;
 use crate::parts::world::RigWorld;
 use crate::rig::finish;
@@ -35,7 +35,7 @@ use workload::report::Report;
 /// A VM whose disks are drives.
 struct RawVm {
     profile: VmProfile,
-    drives: Vec<Rc<Device>>,
+    drives: Vec<(Rc<Device>, Rc<Tally>)>,
     drive_bytes: u64,
     /// Nobody holds it.
     halt: Halt,
@@ -60,7 +60,8 @@ impl Vm for RawVm {
             len_bytes: u64::from(operation.bytes),
         };
         let began = world.now();
-        let ended = self.drives[operation.disk].submit(request).await;
+        let (device, tally) = &self.drives[operation.disk];
+        let ended = device.submit(request, tally).await;
         ended.map_err(|_| "the drive does not answer".to_owned())?;
         let mut stages = Stages::default();
         stages.0[Stage::Array as usize] = world.now().since(began).as_nanos() as u64;
@@ -140,7 +141,8 @@ fn run_in(
 fn raw(world: &RigWorld, profile: &VmProfile, kind: &DriveKind) -> Rc<RawVm> {
     let drive = |disk: usize| {
         let randomness = world.prng(&format!("disk {disk} of {}", profile.name));
-        Device::new((**world).clone(), DriveModel::new(kind, randomness))
+        let device = Device::new((**world).clone(), DriveModel::new(kind, randomness));
+        (device, Tally::begun(world.now()))
     };
     Rc::new(RawVm {
         profile: profile.clone(),

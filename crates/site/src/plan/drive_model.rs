@@ -9,8 +9,8 @@ pub struct DriveModel {
     pub name: String,
     /// Where the file describes it.
     pub line: usize,
-    /// What a drive offers.
-    pub capacity_bytes: u64,
+    /// The most that a drive offers, where the file says it.
+    pub capacity_bytes: Option<u64>,
     /// Whether it has platters.
     pub rotational: bool,
     /// Whether all drives of the model are parts of one device.

@@ -150,6 +150,24 @@ pub fn load_hardware(path: &Path) -> Result<Plan, SiteError> {
     plan.map_err(|found| SiteError::invalid(&path.display().to_string(), found))
 }
 
+/// Checks the models of drives of the file at `path`, which may have nothing else.
+///
+/// # Errors
+/// As [`crate::load`].
+pub fn check_drive_models(path: &Path) -> Result<(), SiteError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| SiteError::unreadable(path, &error))?;
+    let of_models = |one: &Diagnostic| one.key.starts_with("drive_model");
+    let found: Vec<Diagnostic> = match read::rows(&text) {
+        Ok((_, found)) => found.into_iter().filter(of_models).collect(),
+        Err(found) => found,
+    };
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(SiteError::invalid(&path.display().to_string(), found)),
+    }
+}
+
 /// Reads and checks the file at `path`, with `settings` made in it first.
 ///
 /// # Errors

@@ -118,7 +118,11 @@ const DRIVE_MODEL: &[Key] = &[
         "The model's name, for `model` of drives. It takes the place of a model of Ashlar with its name.",
         REQUIRED,
     ),
-    key("capacity", "The most that a drive offers.", REQUIRED),
+    key(
+        "capacity",
+        "The most that a drive offers. Drives of `[[drives]]` need it.",
+        "the drive's `size`",
+    ),
     key(
         "rotational",
         "Whether it has platters. Its model knows no places all the same: commands in order cost what \

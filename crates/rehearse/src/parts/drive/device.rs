@@ -54,51 +54,96 @@ pub struct CommandCounts {
     pub bytes: u64,
 }
 
-/// A drive at work.
-pub(crate) struct Device {
-    world: SimWorld,
-    model: RefCell<DriveModel>,
-    slots: RefCell<FxHashMap<u64, (Rc<Slot>, Time)>>,
-    /// When the next alarm rings, if one is set.
-    armed: Cell<Option<Time>>,
-    dead: Cell<bool>,
+/// What a drive took of a device, which may be that of other drives as well.
+pub(crate) struct Tally {
     taken: Cell<CommandCounts>,
     /// When `taken` was last brought up to date.
     counted: Cell<Time>,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub(crate) fn begun(now: Time) -> Rc<Tally> {
+        Rc::new(Tally {
+            taken: Cell::default(),
+            counted: Cell::new(now),
+        })
+    }
+
+    /// What commands took so far.
+    pub(super) fn taken(&self, now: Time) -> CommandCounts {
+        self.count(now, |_| ());
+        self.taken.get()
+    }
+
+    fn count(&self, now: Time, change: impl FnOnce(&mut CommandCounts)) {
+        let mut taken = self.taken.get();
+        let inside = taken.arrived - taken.ended;
+        taken.outstanding_ns += u128::from(inside) * (now - self.counted.get()).as_nanos();
+        change(&mut taken);
+        self.taken.set(taken);
+        self.counted.set(now);
+    }
+
+    fn ended(&self, now: Time, came: Time) {
+        self.count(now, |taken| {
+            taken.ended += 1;
+            taken.response += now - came;
+        });
+    }
+}
+
+/// A command in a device: where it ends, when it came, and whose it is.
+struct Inside {
+    slot: Rc<Slot>,
+    came: Time,
+    tally: Rc<Tally>,
+}
+
+/// A device at work.
+pub(crate) struct Device {
+    world: SimWorld,
+    model: RefCell<DriveModel>,
+    inside: RefCell<FxHashMap<u64, Inside>>,
+    /// When the next alarm rings, if one is set.
+    armed: Cell<Option<Time>>,
+    dead: Cell<bool>,
     ended: RefCell<Vec<Completed>>,
 }
 
 impl Device {
     pub(crate) fn new(world: SimWorld, model: DriveModel) -> Rc<Device> {
         Rc::new(Device {
-            counted: Cell::new(world.now()),
             world,
             model: RefCell::new(model),
-            slots: RefCell::default(),
+            inside: RefCell::default(),
             armed: Cell::new(None),
             dead: Cell::new(false),
-            taken: Cell::default(),
             ended: RefCell::default(),
         })
     }
 
-    /// Takes a command; its end is to be waited for.
-    pub(crate) fn submit(self: &Rc<Self>, request: Request) -> End {
+    /// Takes a command of the drive that `tally` is of; its end is to be waited for.
+    pub(crate) fn submit(self: &Rc<Self>, request: Request, tally: &Rc<Tally>) -> End {
         let slot = Rc::new(Slot::default());
         if self.dead.get() {
             slot.end.set(Some(Err(Dead)));
             return End(slot);
         }
         let now = self.world.now();
-        self.count(now, |taken| {
+        tally.count(now, |taken| {
             taken.arrived += 1;
             taken.bytes += request.len_bytes;
         });
         // What is over by now, and its alarm has not rung yet.
         self.catch_up(now);
         let ticket = self.model.borrow_mut().arrive(request, now);
-        let slots = &self.slots;
-        slots.borrow_mut().insert(ticket.0, (Rc::clone(&slot), now));
+        let inside = Inside {
+            slot: Rc::clone(&slot),
+            came: now,
+            tally: Rc::clone(tally),
+        };
+        self.inside.borrow_mut().insert(ticket.0, inside);
         self.arm();
         End(slot)
     }
@@ -106,14 +151,11 @@ impl Device {
     /// It does not answer any more.
     pub(super) fn die(&self) {
         self.dead.set(true);
-        let mut under_way: Vec<_> = self.slots.borrow_mut().drain().collect();
+        let mut under_way: Vec<_> = self.inside.borrow_mut().drain().collect();
         under_way.sort_by_key(|(ticket, _)| *ticket);
         let now = self.world.now();
-        for (_, (slot, came)) in under_way {
-            self.count(now, |taken| {
-                taken.ended += 1;
-                taken.response += now - came;
-            });
+        for (_, Inside { slot, came, tally }) in under_way {
+            tally.ended(now, came);
             slot.end(Err(Dead));
         }
     }
@@ -128,35 +170,17 @@ impl Device {
         self.model.borrow().by_stroke()
     }
 
-    /// What commands took so far.
-    pub(super) fn taken(&self) -> CommandCounts {
-        self.count(self.world.now(), |_| ());
-        self.taken.get()
-    }
-
-    fn count(&self, now: Time, change: impl FnOnce(&mut CommandCounts)) {
-        let mut taken = self.taken.get();
-        let inside = taken.arrived - taken.ended;
-        taken.outstanding_ns += u128::from(inside) * (now - self.counted.get()).as_nanos();
-        change(&mut taken);
-        self.taken.set(taken);
-        self.counted.set(now);
-    }
-
     fn catch_up(&self, now: Time) {
         let mut ended = self.ended.take();
         self.model.borrow_mut().advance(now, &mut ended);
         for Completed { ticket, end } in ended.drain(..) {
             assert!(end <= now, "{ticket:?} ends at {end}, after {now}");
             // Those of a drive that died are ended already.
-            let Some((slot, came)) = self.slots.borrow_mut().remove(&ticket.0) else {
+            let Some(of) = self.inside.borrow_mut().remove(&ticket.0) else {
                 continue;
             };
-            self.count(now, |taken| {
-                taken.ended += 1;
-                taken.response += now - came;
-            });
-            slot.end(Ok(()));
+            of.tally.ended(now, of.came);
+            of.slot.end(Ok(()));
         }
         self.ended.replace(ended);
     }

@@ -22,7 +22,7 @@ mod model;
 mod placement;
 
 pub use device::CommandCounts;
-pub(crate) use device::Device;
+pub(crate) use device::{Device, Tally};
 pub(crate) use model::DriveModel;
 pub use model::{Busy, DriveKind};
 pub use placement::Spread;
@@ -82,6 +82,8 @@ pub struct DriveRig {
     capacity_bytes: u64,
     world: SimWorld,
     device: Rc<Device>,
+    /// What this drive took of the device.
+    tally: Rc<Tally>,
     bus: Rc<BusRig>,
     controller: Rc<ControllerRig>,
     /// Whether its pool's groups have parity, which the processor makes.
@@ -146,6 +148,7 @@ impl DriveRig {
             capacity_bytes,
             world: world.clone(),
             device,
+            tally: Tally::begun(world.now()),
             bus: Rc::clone(bus),
             controller: Rc::clone(controller),
             parity,
@@ -201,14 +204,14 @@ impl DriveRig {
         &self.kind
     }
 
-    /// What its mechanism did so far.
+    /// What its mechanism did so far, for all drives that share it.
     pub fn busy(&self) -> Busy {
         self.device.busy()
     }
 
     /// What commands took in it so far.
     pub fn taken(&self) -> CommandCounts {
-        self.device.taken()
+        self.tally.taken(self.world.now())
     }
 
     /// The front, if a run lies in it.
@@ -228,14 +231,16 @@ impl DriveRig {
             return Ok(());
         }
         let writes = matches!(request.kind, RequestKind::Write | RequestKind::DurableWrite);
-        if let Some(front) = self.front(request.at, request.len_bytes) {
+        // A flush is for what lies behind the front.
+        let front = self.front(request.at, request.len_bytes);
+        if let Some(front) = front.filter(|_| request.kind != RequestKind::Flush) {
             if front.counts(request.at) && writes {
                 self.controller.log(request.len_bytes).await;
             }
             return Ok(());
         }
         let sums = self.sums_along.get();
-        if sums.is_some_and(|sums| sums.holds(request.at)) {
+        if request.len_bytes > 0 && sums.is_some_and(|sums| sums.holds(request.at)) {
             return Ok(());
         }
         let (direction, parity_bytes) = match writes {
@@ -248,7 +253,7 @@ impl DriveRig {
         if direction == Direction::ToDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
-        let ended = self.device.submit(self.placed(request)).await;
+        let ended = self.device.submit(self.placed(request), &self.tally).await;
         if direction == Direction::FromDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
