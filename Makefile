@@ -52,7 +52,8 @@ predictions: ## rehearse the published sites and write docs/internals/prediction
 calibrate: ## measure this machine for rehearsals: its processor, and its drives [DRIVES="/srv /dev/sdb"]
 	@scripts/setup calibrate
 	scripts/calibrate
-	for drive in $(or $(DRIVES),.); do "$${CARGO_TARGET_DIR:-target}/release/ashlar" calibrate "$$drive" || exit 1; done
+	n=0; for drive in $(or $(DRIVES),.); do n=$$((n + 1)); \
+	  "$${CARGO_TARGET_DIR:-target}/release/ashlar" calibrate --name "measured-$$n" "$$drive" || exit 1; done
 
 check-array: ## serve arrays over drives made slow and rehearse them: how far are the two apart (root)
 	@scripts/setup check-array

@@ -40,7 +40,7 @@ pub struct Measured {
     pub rotational: bool,
     /// Whether all drives of the model are parts of one device, as files on one disk are.
     pub shared: bool,
-    /// Commands that read.
+    /// Random commands that read.
     pub reads: Curves,
     /// Commands that write, of which a flush makes many durable.
     pub writes: Curves,

@@ -3,11 +3,12 @@
 //! Invariants: a rate counts what ended while all of a loop's commands were outstanding; the drive is idle
 //! between two loops.
 
-use base::{Buf, DriveOffset};
+use base::{DriveOffset, Slice};
 use engine::drive::{Drive, DriveError};
 use engine::world::World;
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use world_real::{RealDrive, RealWorld};
@@ -15,7 +16,7 @@ use world_real::{RealDrive, RealWorld};
 /// Sizes of commands, bytes; the largest fits into a place.
 pub const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Numbers outstanding.
+/// How many commands a loop keeps outstanding.
 pub const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Parts that times of single commands are told in.
@@ -35,7 +36,7 @@ pub struct Places {
     pub count: u64,
     /// From the beginning of one to that of the next.
     pub stride_bytes: u64,
-    /// Of each.
+    /// How long each of them is.
     pub bytes: u64,
 }
 
@@ -71,6 +72,8 @@ struct Bench {
     drive: RealDrive,
     places: Places,
     each: Duration,
+    /// What all writes write: random bytes, which no device makes smaller. They are the same at every place.
+    content: Slice,
 }
 
 /// Measures all of it, for `each` a point; writes the places first.
@@ -83,11 +86,16 @@ pub async fn all(
     places: Places,
     each: Duration,
 ) -> Result<Figures, String> {
+    let mut content = world.buffers().zeroed(places.bytes as usize);
+    if let Some(bytes) = content.bytes_mut() {
+        world.prng("content").fill(bytes);
+    }
     let bench = Rc::new(Bench {
         world: world.clone(),
         drive,
         places,
         each,
+        content: content.freeze(),
     });
     bench.fill().await.map_err(|error| error.to_string())?;
     Ok(Figures {
@@ -122,6 +130,20 @@ struct Running {
 }
 
 impl Running {
+    fn until(end_ns: u64, kind: Kind, len_bytes: u64, depth: usize) -> Running {
+        Running {
+            kind,
+            len_bytes,
+            depth,
+            ended: RefCell::default(),
+            under_way: Cell::new(depth),
+            failure: RefCell::default(),
+            end_ns,
+            thinned_ns: Cell::default(),
+            sustained: Cell::new(1.0),
+        }
+    }
+
     fn is_over(&self, now_ns: u64) -> bool {
         let counted = self.ended.borrow().len() >= self.depth + COUNTED_MIN;
         let longest_ns = self.end_ns + POINT_MAX.as_nanos() as u64;
@@ -129,28 +151,44 @@ impl Running {
         is_late || self.failure.borrow().is_some()
     }
 
-    /// Commands a second while all were outstanding: from the moment at which as many had ended as are
-    /// outstanding, until one was not followed by another.
-    fn per_s(&self) -> Result<f64, String> {
-        let (ended, depth) = (self.ended.borrow(), self.depth);
+    /// Which commands count: those that ended while all were outstanding, which is from the moment at which as
+    /// many had ended as are outstanding, until one was not followed by another. The one before them begins
+    /// the time.
+    fn counted(&self) -> Result<Range<usize>, String> {
         let until = self.thinned_ns.get().unwrap_or(u64::MAX);
-        let counted = ended.partition_point(|(end, _)| *end <= until);
-        let (first, last) = match (ended.get(depth - 1), counted.checked_sub(1)) {
-            (Some((first, _)), Some(last)) => (*first, ended[last].0),
-            _ => (0, 0),
-        };
-        let count = counted.saturating_sub(depth);
-        let seconds = last.saturating_sub(first) as f64 / 1e9;
-        match count >= COUNTED_MIN && seconds > 0.0 {
-            true => Ok(count as f64 / seconds),
+        let last = self
+            .ended
+            .borrow()
+            .partition_point(|(end, _)| *end <= until);
+        match last >= self.depth + COUNTED_MIN {
+            true => Ok(self.depth..last),
             false => Err(format!(
-                "{:?} of {} KiB, {depth} outstanding: fewer than {COUNTED_MIN} ended in {} s; it is too slow to be \
-                 measured",
+                "{:?} of {} KiB, {} outstanding: fewer than {COUNTED_MIN} ended in {} s; it is too slow to be measured",
                 self.kind,
                 self.len_bytes >> 10,
+                self.depth,
                 POINT_MAX.as_secs()
             )),
         }
+    }
+
+    /// Commands a second while all were outstanding.
+    fn per_s(&self) -> Result<f64, String> {
+        let counted = self.counted()?;
+        let ended = self.ended.borrow();
+        let took_ns = ended[counted.end - 1].0 - ended[counted.start - 1].0;
+        Ok(counted.len() as f64 * 1e9 / took_ns.max(1) as f64)
+    }
+
+    /// The mean time of a command while all loops ran.
+    fn mean_s(&self) -> Result<f64, String> {
+        let counted = self.counted()?;
+        let ended = self.ended.borrow();
+        let took_ns: u64 = ended[counted.clone()]
+            .iter()
+            .map(|(_, took_ns)| took_ns)
+            .sum();
+        Ok(took_ns.max(1) as f64 / 1e9 / counted.len() as f64)
     }
 }
 
@@ -159,21 +197,12 @@ impl Bench {
         self.world.now().as_nanos()
     }
 
-    /// Random bytes, which no device makes smaller. They are the same at every place.
-    fn content(&self) -> Buf {
-        let mut buf = self.world.buffers().zeroed(self.places.bytes as usize);
-        if let Some(bytes) = buf.bytes_mut() {
-            self.world.prng("content").fill(bytes);
-        }
-        buf
-    }
-
     async fn fill(&self) -> Result<(), DriveError> {
         tell("writing all places once");
-        let content = self.content().freeze();
         for place in 0..self.places.count {
             let at = self.places.start_bytes + place * self.places.stride_bytes;
-            self.drive.write(DriveOffset(at), content.clone()).await?;
+            let content = self.content.clone();
+            self.drive.write(DriveOffset(at), content).await?;
         }
         self.drive.flush().await
     }
@@ -203,17 +232,8 @@ impl Bench {
         depth: usize,
     ) -> Result<Rc<Running>, String> {
         let began_ns = self.now_ns();
-        let running = Rc::new(Running {
-            kind,
-            len_bytes,
-            depth,
-            ended: RefCell::default(),
-            under_way: Cell::new(depth),
-            failure: RefCell::default(),
-            end_ns: began_ns + self.each.as_nanos() as u64,
-            thinned_ns: Cell::default(),
-            sustained: Cell::new(1.0),
-        });
+        let end_ns = began_ns + self.each.as_nanos() as u64;
+        let running = Rc::new(Running::until(end_ns, kind, len_bytes, depth));
         for number in 0..depth {
             let (bench, running) = (Rc::clone(self), Rc::clone(&running));
             self.world.spawn(async move {
@@ -247,7 +267,6 @@ impl Bench {
         let mut prng = self.world.prng(&stream);
         let len = running.len_bytes as usize;
         let mut buf = self.world.buffers().zeroed(len);
-        let content = self.content().freeze();
         while !running.is_over(self.now_ns()) {
             let place = prng.below(self.places.count) * self.places.stride_bytes;
             let place = self.places.start_bytes + place;
@@ -259,10 +278,14 @@ impl Bench {
                     buf = back;
                     read?;
                 }
-                Kind::Write => self.drive.write(at, content.slice(0, len)).await?,
-                Kind::DurableWrite => self.drive.write_durable(at, content.slice(0, len)).await?,
+                Kind::Write => self.drive.write(at, self.content.slice(0, len)).await?,
+                Kind::DurableWrite => {
+                    self.drive
+                        .write_durable(at, self.content.slice(0, len))
+                        .await?
+                }
                 Kind::Flush => {
-                    self.drive.write(at, content.slice(0, len)).await?;
+                    self.drive.write(at, self.content.slice(0, len)).await?;
                     began = self.now_ns();
                     self.drive.flush().await?;
                 }
@@ -281,12 +304,9 @@ impl Bench {
         let (mut rates, mut spread) = (Vec::new(), Vec::new());
         for depth in DEPTHS {
             let running = self.point(Kind::Flush, SIZES[0], depth).await?;
-            let ended = running.ended.borrow();
-            let took_ns: u64 = ended.iter().map(|(_, took_ns)| took_ns).sum();
-            // By Little's law: the loops wait for their writes as well.
-            let mean_s = took_ns as f64 / 1e9 / ended.len().max(1) as f64;
-            rates.push(depth as f64 / mean_s.max(1e-9));
+            rates.push(depth as f64 / running.mean_s()?);
             if spread.is_empty() {
+                let ended = running.ended.borrow();
                 spread = spread_of(ended.iter().map(|(_, took_ns)| *took_ns));
             }
         }
@@ -335,15 +355,9 @@ mod tests {
     fn running(ended: u64) -> Running {
         let end = |number| (number * 100, 1);
         Running {
-            kind: Kind::Read,
-            len_bytes: 4096,
-            depth: 2,
             ended: RefCell::new((1..=ended).map(end).chain([(1_000_000, 1)]).collect()),
-            under_way: Cell::new(0),
-            failure: RefCell::default(),
-            end_ns: 0,
             thinned_ns: Cell::new(Some(ended * 100)),
-            sustained: Cell::new(1.0),
+            ..Running::until(0, Kind::Read, 4096, 2)
         }
     }
 
@@ -355,5 +369,6 @@ mod tests {
             panic!("fifteen are too few");
         };
         assert!(what.contains("too slow"), "{what}");
+        assert!((running(18).mean_s().expect("sixteen") / 1e-9 - 1.0).abs() < 1e-9);
     }
 }

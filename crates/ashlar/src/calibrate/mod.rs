@@ -19,7 +19,7 @@ use site::human;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world_real::{RealDrive, RealWorld};
@@ -105,7 +105,8 @@ fn name(text: &str) -> Result<String, String> {
 /// or the file can't be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Before anything takes its time.
-    let output = args.output.as_deref().map(create).transpose()?;
+    let output = args.output.as_deref();
+    let output = output.map(|path| opened(path, &args.path)).transpose()?;
     let target = target(args)?;
     let measured = world_real::run(|world| async move { measured(&world, &target, args).await });
     let measured = measured.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -113,14 +114,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match output {
         None => output::print(&text),
         Some((mut file, path)) => file
-            .write_all(text.as_bytes())
+            .set_len(0)
+            .and_then(|()| file.write_all(text.as_bytes()))
             .map_err(|error| failed(path, &error)),
     }
 }
 
-fn create(path: &Path) -> Result<(File, &Path), Failure> {
-    let created = File::create(path);
-    let file = created.map_err(|error| failed(path, &format!("can't write it: {error}")))?;
+/// The file that the model goes to. What it holds stays until the model is there.
+fn opened<'a>(path: &'a Path, measured: &Path) -> Result<(File, &'a Path), Failure> {
+    let cannot = |error: std::io::Error| failed(path, &format!("can't write it: {error}"));
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(cannot)?;
+    let about = file.metadata().map_err(cannot)?;
+    let is_measured = fs::metadata(measured)
+        .is_ok_and(|other| (other.dev(), other.ino()) == (about.dev(), about.ino()));
+    if is_measured || about.file_type().is_block_device() {
+        let what = "it is a drive, and not a file for the model; name another one";
+        return Err(Failure::Wrong(format!("{}: {what}", path.display())));
+    }
     Ok((file, path))
 }
 
@@ -232,7 +244,9 @@ async fn refuse_unless_blank(
     args: &Args,
 ) -> Result<(), Failure> {
     let path = args.path.display();
-    let buf = world.buffers().zeroed(PLACE_BYTES as usize);
+    let capacity_bytes = drive.geometry().capacity_bytes;
+    let looked_at = PLACE_BYTES.min(capacity_bytes) as usize;
+    let buf = world.buffers().zeroed(looked_at);
     let (buf, read) = drive.read(DriveOffset(0), buf).await;
     read.map_err(|error| failed(&args.path, &error))?;
     let bytes = buf.bytes().unwrap_or_default();

@@ -115,6 +115,15 @@ fn drive_bytes_per_s(kind: &DriveKind) -> f64 {
     }
 }
 
+/// The same of all drives of `groups`; drives that are parts of one device do what it does.
+fn drives_bytes(kind: &DriveKind, groups: &site::plan::Groups) -> f64 {
+    let drives = match kind.is_shared() {
+        true => 1.0,
+        false => f64::from(groups.drives) * f64::from(groups.count),
+    };
+    drive_bytes_per_s(kind) * drives
+}
+
 /// All pools of a plan, in the order of the file.
 pub fn pools(plan: &Plan, demand: &Demand) -> Vec<PoolThumb> {
     let pools = plan.pools.iter().enumerate();
@@ -181,8 +190,7 @@ fn of_pool(plan: &Plan, demand: &Demand, place: usize, pool: &Layout) -> PoolThu
             sum.add(flow, share, (groups.protection(), groups.drives));
         }
         if let Some(Ok(kind)) = lot(plan, &groups.from).map(catalog::drive) {
-            let drives = f64::from(groups.drives) * f64::from(groups.count);
-            drives_bytes_per_s += drive_bytes_per_s(&kind) * drives;
+            drives_bytes_per_s += drives_bytes(&kind, groups);
         }
     }
     let drives_per_s = drives_per_s(plan, pool);

@@ -94,6 +94,8 @@ struct DriveMeter {
     name: String,
     busy: Duration,
     parts: u32,
+    /// Commands of all drives that share the device.
+    served: u64,
     ended: u64,
     response: Duration,
     by_stroke: Option<[u64; STROKE_PARTS]>,
@@ -114,21 +116,6 @@ impl Meter {
                 lanes.push((Part::Interconnect, controller.name.clone(), busy));
             }
         }
-        let mut drives = Vec::new();
-        for pool in &rig.pools {
-            for drive in &pool.drives {
-                let (busy, taken) = (drive.busy(), drive.taken());
-                drives.push(DriveMeter {
-                    pool: format!("{}, {}", pool.name, drive.kind().name()),
-                    name: drive.name.clone(),
-                    busy: busy.busy,
-                    parts: busy.parts,
-                    ended: taken.ended,
-                    response: taken.response,
-                    by_stroke: drive.by_stroke(),
-                });
-            }
-        }
         Meter {
             vms: vms(rig),
             hosts: rig.hosts.iter().map(|host| host.cpu()).collect(),
@@ -139,7 +126,7 @@ impl Meter {
                 .flat_map(|bus| bus.lanes(&rig.world))
                 .collect(),
             lanes,
-            drives,
+            drives: drives(rig),
             at: now,
         }
     }
@@ -232,12 +219,34 @@ fn stations<'a>(
     }
 }
 
+/// What every drive did so far.
+fn drives(rig: &Rig) -> Vec<DriveMeter> {
+    let mut drives = Vec::new();
+    for pool in &rig.pools {
+        for drive in &pool.drives {
+            let (busy, taken) = (drive.busy(), drive.taken());
+            drives.push(DriveMeter {
+                pool: format!("{}, {}", pool.name, drive.kind().name()),
+                name: drive.name.clone(),
+                busy: busy.busy,
+                parts: busy.parts,
+                served: busy.served,
+                ended: taken.ended,
+                response: taken.response,
+                by_stroke: drive.by_stroke(),
+            });
+        }
+    }
+    drives
+}
+
 fn drive(now: &DriveMeter, before: &DriveMeter, seconds: f64) -> Share {
     let busy = now.busy.saturating_sub(before.busy).as_secs_f64();
     let ended = now.ended - before.ended;
     let jobs = ended.max(1) as f64;
     let response = (now.response - before.response).as_secs_f64();
-    let service_ms = busy * 1e3 / jobs;
+    let served = now.served - before.served;
+    let service_ms = busy * 1e3 / served.max(1) as f64;
     Share {
         part: Part::Drive,
         name: now.name.clone(),

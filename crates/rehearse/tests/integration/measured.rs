@@ -3,6 +3,7 @@
 
 use crate::common::run;
 use rehearse::Outcome;
+use rehearse::run::share::Part;
 use site::plan::parse;
 
 /// Random reads that no cache holds, of drives with 1,000 to 4,000 of them a second.
@@ -83,9 +84,18 @@ fn a_drive_does_what_was_measured_of_it() {
 
 #[test]
 fn drives_that_are_parts_of_one_device_share_it() {
-    let rate = outcome(&[("shared = false", "shared = true")]);
-    let rate = rate.load.total.reads_per_s;
+    let together = outcome(&[("shared = false", "shared = true")]);
+    let rate = together.load.total.reads_per_s;
     assert!((rate / 4_000.0 - 1.0).abs() < 0.03, "one device: {rate}");
+    // Busy all the time with all of them: 250 us of the device for each.
+    let drives = together
+        .shares
+        .iter()
+        .filter(|share| share.part == Part::Drive);
+    let service_ms: Vec<f64> = drives.map(|share| share.service_ms).collect();
+    assert_eq!(service_ms.len(), 4);
+    let is_quarter = |ms: &f64| (ms / 0.25 - 1.0).abs() < 0.05;
+    assert!(service_ms.iter().all(is_quarter), "{service_ms:?}");
     let rate = outcome(&[]).load.total.reads_per_s;
     assert!(rate > 12_000.0, "four devices: {rate}");
 }

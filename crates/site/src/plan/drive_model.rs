@@ -15,9 +15,9 @@ pub struct DriveModel {
     pub rotational: bool,
     /// Whether all drives of the model are parts of one device.
     pub shared: bool,
-    /// Commands that read.
+    /// Random commands that read.
     pub reads: MeasuredCommands,
-    /// Commands that write.
+    /// Random commands that write, of which a flush makes many durable.
     pub writes: MeasuredCommands,
     /// Commands that write and are durable when they end.
     pub durable_writes: MeasuredCommands,

@@ -108,6 +108,8 @@ pub(crate) struct Device {
     /// When the next alarm rings, if one is set.
     armed: Cell<Option<Time>>,
     dead: Cell<bool>,
+    /// Commands that ended, of all tallies.
+    served: Cell<u64>,
     ended: RefCell<Vec<Completed>>,
 }
 
@@ -119,6 +121,7 @@ impl Device {
             inside: RefCell::default(),
             armed: Cell::new(None),
             dead: Cell::new(false),
+            served: Cell::new(0),
             ended: RefCell::default(),
         })
     }
@@ -155,6 +158,7 @@ impl Device {
         under_way.sort_by_key(|(ticket, _)| *ticket);
         let now = self.world.now();
         for (_, Inside { slot, came, tally }) in under_way {
+            self.served.set(self.served.get() + 1);
             tally.ended(now, came);
             slot.end(Err(Dead));
         }
@@ -162,7 +166,7 @@ impl Device {
 
     /// What its mechanism did so far.
     pub(super) fn busy(&self) -> Busy {
-        self.model.borrow().busy()
+        self.model.borrow().busy(self.served.get())
     }
 
     /// Commands so far by where they lie on the stroke; none of a drive without an arm.
@@ -179,6 +183,7 @@ impl Device {
             let Some(of) = self.inside.borrow_mut().remove(&ticket.0) else {
                 continue;
             };
+            self.served.set(self.served.get() + 1);
             of.tally.ended(now, of.came);
             of.slot.end(Ok(()));
         }

@@ -29,6 +29,8 @@ pub struct Busy {
     pub busy: Duration,
     /// How many parts: arms of a disk, dies of flash, slots.
     pub parts: u32,
+    /// Commands that ended, of all drives that share the parts.
+    pub served: u64,
 }
 
 impl DriveKind {
@@ -134,23 +136,28 @@ impl DriveModel {
         }
     }
 
-    pub(super) fn busy(&self) -> Busy {
+    /// What it did, with `served` commands.
+    pub(super) fn busy(&self, served: u64) -> Busy {
         match self {
             DriveModel::Hdd(state) => Busy {
                 busy: state.counters().busy(),
                 parts: 1,
+                served,
             },
             DriveModel::Flash(state) => Busy {
                 busy: state.counters().dies_busy,
                 parts: state.dies() as u32,
+                served,
             },
             DriveModel::Throttled(state, slots) => Busy {
                 busy: state.busy(),
                 parts: u32::from(*slots),
+                served,
             },
             DriveModel::Measured(state) => Busy {
                 busy: state.busy(),
                 parts: 1,
+                served,
             },
         }
     }
