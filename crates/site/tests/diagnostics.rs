@@ -142,7 +142,7 @@ cases! {
     unknown_key: "shards = 2\n" => "shard = 2\n",
         ["t.toml:3: site.shard: found a key that isn't known; allowed: name, about, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
-        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, profile, capture, measured, variant, vary"];
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, drive_model, network, vm_group, event, profile, capture, measured, variant, vary"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
         [format!("t.toml:1: site.name is missing: give {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",

@@ -150,6 +150,8 @@ fn two_models_of_a_name_are_refused() {
 /// The array ignores what is only modelled.
 #[test]
 fn a_file_with_a_model_can_be_served() {
+    let drive = "[[drive]]\nname = \"d\"\nfile = \"d.img\"\nsize = \"1 GiB\"\n";
+    let pool = "[[pool]]\nname = \"p\"\nlevel = \"simple\"\ndrives = [\"d\"]\n";
     let served = "site = { name = \"s\" }\n[[portal]]\naddress = \"127.0.0.1:3260\"\n";
-    site::parse("t.toml", &format!("{served}{MODEL}")).unwrap();
+    site::parse("t.toml", &format!("{served}{drive}{pool}{MODEL}")).unwrap();
 }

@@ -205,7 +205,7 @@ mod values {
         unknown_key: "count = 12" => "count = 12\nraid = 5",
             ["t.toml:22: drives.raid: found a key that isn't known; allowed: name, model, count, bus"];
         unknown_table: "[[bus]]" => "[[shelves]]\nname = \"x\"\n[[bus]]",
-            ["t.toml:15: shelves: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, profile, capture, measured, variant, vary"];
+            ["t.toml:15: shelves: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, drive_model, network, vm_group, event, profile, capture, measured, variant, vary"];
         no_site: "[site]\nname = \"test\"\n" => "",
             ["t.toml:1: site is missing: give a table [site] with a name"];
         site_as_list: "[site]" => "[[site]]",
@@ -595,7 +595,7 @@ mod variants {
         variant_with_more: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { }\nwhy = \"x\"\n",
             ["t.toml:62: variant: found something else; allowed: name and set, such as set = { \"network.san.mtu\" = 9000 }"];
         variant_named_table_of_an_unknown_kind: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[variant]]\nname = \"v\"\nset = { \"netwrok.x\" = { speed = \"1 Gb/s\" } }\n",
-            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, network, vm_group, event, profile, capture, measured, variant, vary; allowed: a change that leaves the site possible"];
+            ["t.toml:62: variant \"v\": found netwrok: a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm, run, controller, bus, drives, drive_model, network, vm_group, event, profile, capture, measured, variant, vary; allowed: a change that leaves the site possible"];
         vary_into_nowhere: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.sun.mtu\"\nvalues = [1500]\n",
             ["t.toml:62: variant \"network.sun.mtu = 1500\": found there is no \"sun\" in \"network.sun.mtu\"; allowed: a change that leaves the site possible"];
         vary_a_wrong_value: "drive = \"sas-03\"\n" => "drive = \"sas-03\"\n[[vary]]\nkey = \"network.san.mtu\"\nvalues = [1500, 1]\n",
