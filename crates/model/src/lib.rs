@@ -61,6 +61,13 @@ pub enum RequestKind {
     Discard,
 }
 
+impl RequestKind {
+    /// Whether it brings bytes to the medium.
+    pub fn writes(self) -> bool {
+        matches!(self, RequestKind::Write | RequestKind::DurableWrite)
+    }
+}
+
 /// A command's name at its drive, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);

@@ -1,7 +1,7 @@
 //! A drive as it was measured: rates of random commands by kind, size and number outstanding. For
 //! the drives of a machine that is there, which no datasheet describes: `ashlar calibrate` measures them.
 //!
-//! It is a server whose speed depends on its load, that all commands share alike: the
+//! It is a server whose speed depends on its load, and all commands share it alike. That is the
 //! flow-equivalent server of Chandy, Herzog and Woo (*Parametric Analysis of Queuing Networks*, IBM
 //! Journal of Research and Development 19, 1975). Of the commands of a kind and size, `x(n)` a second
 //! ended while `n` were outstanding. So one took `t(n) = n / x(n)`. With `n` commands of any kinds under
@@ -25,9 +25,6 @@ use base::{Prng, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Parts that the times of single commands are told in.
-pub const SPREAD_PARTS: usize = 20;
 
 /// What was measured of a drive.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +72,11 @@ impl Curve {
         1 << (self.per_s.len() - 1)
     }
 
+    /// Commands a second at the depth at which most of them end.
+    fn most_per_s(&self) -> f64 {
+        self.per_s.iter().copied().fold(0.0, f64::max)
+    }
+
     /// What a command takes while `outstanding` are under way; from 1.
     fn mean_ns(&self, outstanding: usize) -> f64 {
         let at = |step: usize| (1_usize << step) as f64 / self.per_s[step] * 1e9;
@@ -120,10 +122,7 @@ impl Curves {
 
     /// What a command of `len_bytes` takes of the drive at the depth at which most of them end.
     fn best_ns(&self, len_bytes: u64) -> f64 {
-        self.interpolated(len_bytes, &|curve| {
-            let most = curve.per_s.iter().copied().fold(0.0, f64::max);
-            1e9 / most
-        })
+        self.interpolated(len_bytes, &|curve| 1e9 / curve.most_per_s())
     }
 
     /// The work of a command against that of the mean one.
@@ -171,10 +170,7 @@ impl Measured {
     /// Bytes a second of large reads, many at a time.
     pub fn read_bytes_per_s(&self) -> f64 {
         let curve = self.reads.by_size.last();
-        curve.map_or(0.0, |curve| {
-            let most = curve.per_s.iter().copied().fold(0.0, f64::max);
-            most * curve.len_bytes as f64
-        })
+        curve.map_or(0.0, |curve| curve.most_per_s() * curve.len_bytes as f64)
     }
 }
 
@@ -295,8 +291,8 @@ impl State {
         self.progress(now);
     }
 
-    /// Time that the drive would have needed at least for what it did so far: at its best, it is busy for all
-    /// of the time, and alone a command leaves room for others.
+    /// Time that the drive would have needed at least for what it did so far. So it is busy for all of the
+    /// time only at its best, and a single command leaves room for others.
     pub fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns as u64)
     }

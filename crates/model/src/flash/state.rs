@@ -82,7 +82,7 @@ impl State {
         self.now = now;
         let ticket = self.arrived;
         self.arrived += 1;
-        let write = matches!(request.kind, RequestKind::Write | RequestKind::DurableWrite);
+        let write = request.kind.writes();
         let (rate, bytes) = match request.kind {
             RequestKind::Read => (self.flash.read_bytes_per_second, request.len_bytes),
             RequestKind::Write | RequestKind::DurableWrite => {

@@ -230,7 +230,7 @@ impl DriveRig {
         if self.is_timeless.get() || !takes_time {
             return Ok(());
         }
-        let writes = matches!(request.kind, RequestKind::Write | RequestKind::DurableWrite);
+        let writes = request.kind.writes();
         // A flush is for what lies behind the front.
         let front = self.front(request.at, request.len_bytes);
         if let Some(front) = front.filter(|_| request.kind != RequestKind::Flush) {
