@@ -215,6 +215,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     let partner = word_if_there(&mut reader, "partner", "a controller's name");
     let placement = choice(&mut reader, "placement", PLACEMENTS);
     let writes_anywhere = choice(&mut reader, "writes", WRITES);
+    let file_system = choice(&mut reader, "file_system", FILE_SYSTEMS);
     let costs = costs(&mut reader);
     let ports = ports(&mut reader, "controller.ports");
     if ports.is_empty() && reader.line_of("ports").is_none() {
@@ -231,6 +232,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         partner,
         placement,
         writes_anywhere,
+        file_system,
         costs,
         ports,
     })
@@ -258,6 +260,9 @@ const PLACEMENTS: &[(&str, Placement)] = &[
 
 /// Where writes of its hosts go, and whether that is anywhere.
 const WRITES: &[(&str, bool)] = &[("in-place", false), ("anywhere", true)];
+
+/// File systems before pools, and whether there is one.
+const FILE_SYSTEMS: &[(&str, bool)] = &[("none", false), ("mapped", true)];
 
 /// A size, or none of it.
 fn room(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<u64> {

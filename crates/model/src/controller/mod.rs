@@ -102,6 +102,20 @@ pub struct WriteCache {
     pub bytes_per_second: u64,
 }
 
+/// The file system of a NAS head, which keeps its maps on two volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Bytes of data that a block of the map, of 4 KiB, tells the place of.
+    pub mapped_bytes: u64,
+}
+
+impl FileSystem {
+    /// Derived: pointers of eight bytes to blocks of 4 KiB.
+    pub const POINTERS: FileSystem = FileSystem {
+        mapped_bytes: 4096 / 8 * 4096,
+    };
+}
+
 /// The way between two controllers, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interconnect {
@@ -131,6 +145,8 @@ pub struct Controller {
     /// Whether writes go to free stripes, whole ones, and never over what is there: n ÷ (n − parity)
     /// drive writes for each, and no reads.
     pub writes_anywhere: bool,
+    /// The file system between hosts and pools, if it is a NAS head: one that writes in place.
+    pub file_system: Option<FileSystem>,
 }
 
 /// A controller at work: its cores, its non-volatile memory and the way to its partner.

@@ -13,7 +13,7 @@
 //!
 //! Take what follows from them as right within a third.
 
-use super::{Controller, Costs, Interconnect, WriteCache};
+use super::{Controller, Costs, FileSystem, Interconnect, WriteCache};
 use crate::link::{Ethernet, Link, Packets};
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ pub const ASHLAR: Controller = Controller {
         answer: ETHERNET_ANSWER,
     },
     writes_anywhere: false,
+    file_system: None,
 };
 
 /// Operations a second of two FAS3160 (SPECsfs2008_nfs.v3, July 2009: 60,409 with Fibre
@@ -115,6 +116,7 @@ const FAS3160: Controller = Controller {
     // Its file system "writes blocks anywhere", and chooses them so that stripes are whole (Hitz,
     // Lau and Malcolm, "File System Design for an NFS File Server Appliance", USENIX 1994).
     writes_anywhere: true,
+    file_system: None,
 };
 
 /// Derived: two interrupts of some microseconds each, one there and one back.
@@ -147,6 +149,7 @@ const VNX5700: Controller = Controller {
     }),
     interconnect: PCIE_2_X4,
     writes_anywhere: false,
+    file_system: None,
 };
 
 /// A Dell EqualLogic PS6100 controller with four 1 GbE ports; one of two is active, and the
@@ -165,6 +168,7 @@ const PS6100: Controller = Controller {
     }),
     interconnect: PCIE_2_X4,
     writes_anywhere: false,
+    file_system: None,
 };
 
 /// A PS6110 controller: the same with one 10 GbE port.
@@ -192,6 +196,8 @@ const FS7500: Controller = Controller {
         answer: ETHERNET_ANSWER,
     },
     writes_anywhere: false,
+    // Its administrators' guides have metadata on two volumes; how a file is mapped is not published.
+    file_system: Some(FileSystem::POINTERS),
 };
 
 /// All that a site can name.

@@ -9,7 +9,7 @@
 use super::halt::Halt;
 use base::Time;
 use engine::World;
-use model::controller::{Controller, State};
+use model::controller::{Controller, FileSystem, State};
 use model::station::Snapshot;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -53,6 +53,11 @@ impl ControllerRig {
     /// Whether writes of its hosts go to whole free stripes, and never over what is there.
     pub fn writes_anywhere(&self) -> bool {
         self.model.writes_anywhere
+    }
+
+    /// What lies between its hosts and its pools, if it is a NAS head.
+    pub fn file_system(&self) -> Option<FileSystem> {
+        self.model.file_system
     }
 
     /// It has lost its power: what is asked of it waits for [`ControllerRig::taken_by`].

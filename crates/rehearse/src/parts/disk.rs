@@ -277,11 +277,11 @@ impl DiskRig {
         let volume = self.volume.borrow().clone();
         let at = VolumeOffset(operation.offset_bytes);
         let len = operation.bytes as usize;
+        let pool = Rc::clone(&self.pool.borrow());
         let outcome = match operation.kind {
-            Kind::Read => volume.read(at, len).await.map(drop),
+            Kind::Read => pool.read(&volume, at, len).await,
             Kind::Write => {
                 let data = world.buffers().data(len).freeze();
-                let pool = Rc::clone(&self.pool.borrow());
                 pool.write(&volume, at, data).await
             }
         };

@@ -5,6 +5,7 @@ pub mod bus;
 pub mod controller;
 pub mod disk;
 pub mod drive;
+pub mod file_system;
 pub mod gate;
 pub mod halt;
 pub mod host;

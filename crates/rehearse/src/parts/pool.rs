@@ -5,11 +5,13 @@
 
 use super::controller::ControllerRig;
 use super::drive::DriveRig;
+use super::file_system::FileSystemRig;
 use super::world::RigWorld;
 use super::write_region::WriteRegion;
 use base::{Slice, VolumeOffset};
 use engine::store::Debt;
 use engine::{IoError, Lane, PoolInfo, Provisioning, Volume, VolumeSpec};
+use futures_util::future::join;
 use site::human;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -36,6 +38,8 @@ pub struct PoolRig {
     pub drives: Vec<Rc<DriveRig>>,
     /// Where its hosts' writes go, if that is anywhere: of each lane.
     pub write_regions: OnceCell<WriteRegions>,
+    /// What lies between its hosts and its volumes, where its controller is a NAS head.
+    pub file_system: OnceCell<FileSystemRig>,
 }
 
 /// Free stripes of each lane of a pool.
@@ -172,6 +176,23 @@ impl PoolRig {
         Ok(())
     }
 
+    /// A host's read of a volume.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub async fn read(
+        &self,
+        volume: &Volume<RigWorld>,
+        at: VolumeOffset,
+        len_bytes: usize,
+    ) -> Result<(), IoError> {
+        if let Some(file_system) = self.file_system.get() {
+            let bytes = at.0..at.0 + len_bytes as u64;
+            file_system.look_up(self, volume, bytes).await?;
+        }
+        volume.read(at, len_bytes).await.map(drop)
+    }
+
     /// A host's write to a volume: there, or where the pool writes anywhere.
     ///
     /// # Errors
@@ -182,9 +203,17 @@ impl PoolRig {
         at: VolumeOffset,
         data: Slice,
     ) -> Result<(), IoError> {
-        match self.write_regions.get() {
-            Some(regions) => regions.take_next().write(data).await,
-            None => volume.write(at, data).await,
-        }
+        let bytes = at.0..at.0 + data.len() as u64;
+        let written = async {
+            match self.write_regions.get() {
+                Some(regions) => regions.take_next().write(data).await,
+                None => volume.write(at, data).await,
+            }
+        };
+        let Some(file_system) = self.file_system.get() else {
+            return written.await;
+        };
+        let (written, mapped) = join(written, file_system.change(self, volume, bytes)).await;
+        written.and(mapped)
     }
 }

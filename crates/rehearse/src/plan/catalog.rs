@@ -4,7 +4,7 @@ use crate::error::RehearseError;
 use crate::parts::drive::DriveKind;
 use crate::parts::host::HostModel;
 use model::bus::Bus;
-use model::controller::{Controller, Costs};
+use model::controller::{Controller, Costs, FileSystem};
 use model::flash::Flash;
 use model::hdd::Hdd;
 use model::host::{Adapter, Initiator, Processor};
@@ -184,6 +184,7 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
         per_log_kib_ps: ps(costs.per_log_kib_us, of_model.per_log_kib_ps),
     };
     model.writes_anywhere = said.writes_anywhere.unwrap_or(model.writes_anywhere);
+    model.file_system = file_system(said, &model)?;
     model.cores = said.cores.unwrap_or(model.cores);
     model.cache_bytes = said.cache_bytes.unwrap_or(model.cache_bytes);
     model.checksum_bytes = said.checksum_bytes.unwrap_or(model.checksum_bytes);
@@ -197,6 +198,29 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
         (None, cache) => cache,
     };
     Ok(model)
+}
+
+/// What a controller has before its pools.
+///
+/// # Errors
+/// `Site` where it writes anywhere: its maps would have to go along.
+fn file_system(
+    said: &plan::Controller,
+    model: &Controller,
+) -> Result<Option<FileSystem>, RehearseError> {
+    let file_system = match said.file_system {
+        Some(has_one) => has_one.then_some(FileSystem::POINTERS),
+        None => model.file_system,
+    };
+    if file_system.is_none() || !model.writes_anywhere {
+        return Ok(file_system);
+    }
+    let context = format!(
+        "controller {:?} writes anywhere and has a file system: set writes = \"in-place\" or \
+         file_system = \"none\"",
+        said.name
+    );
+    Err(RehearseError::site(said.line, context))
 }
 
 /// Non-volatile memory of a controller whose model has none: one DDR4-3200 channel that is read and

@@ -18,11 +18,13 @@ use crate::parts::bus::BusRig;
 use crate::parts::controller::ControllerRig;
 use crate::parts::disk::DiskRig;
 use crate::parts::drive::DriveRig;
+use crate::parts::file_system::FileSystemRig;
 use crate::parts::host::HostRig;
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
 use crate::plan::profiles::Profiles;
+use engine::World;
 use site::plan::{Event, Happening, Plan};
 use std::future::Future;
 use std::rc::Rc;
@@ -81,6 +83,7 @@ impl Rig {
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig, profiles)?;
+        rig.file_systems()?;
         if !plan.events.iter().any(asks_what_volumes_hold) {
             rig.free_stripes()?;
         }
@@ -90,6 +93,19 @@ impl Rig {
         residents::check(plan, &rig)?;
         residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)
+    }
+
+    /// Puts the file systems of NAS heads before their pools.
+    fn file_systems(&self) -> Result<(), RehearseError> {
+        for pool in &self.pools {
+            let Some(model) = pool.controller.file_system() else {
+                continue;
+            };
+            let prng = self.world.prng(&format!("file system of {}", pool.name));
+            let made = self.finish(FileSystemRig::make(pool, model, prng))?;
+            let _ = pool.file_system.set(made.map_err(RehearseError::engine)?);
+        }
+        Ok(())
     }
 
     /// Has pools that write anywhere know where.

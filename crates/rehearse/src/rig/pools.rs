@@ -67,6 +67,7 @@ pub(super) fn pools(
             lanes: opened,
             drives,
             write_regions: OnceCell::new(),
+            file_system: OnceCell::new(),
         }));
     }
     Ok(made)

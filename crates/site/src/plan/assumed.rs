@@ -99,6 +99,7 @@ pub(super) fn controllers(
         partner: None,
         placement: None,
         writes_anywhere: None,
+        file_system: None,
         costs: Costs::default(),
         ports: vec![Ports {
             network: network.to_owned(),

@@ -93,6 +93,8 @@ pub struct Controller {
     /// Whether writes go to whole free stripes and never over what is there, where other than the
     /// model's.
     pub writes_anywhere: Option<bool>,
+    /// Whether it is a NAS head, with a file system before its pools, where other than the model's.
+    pub file_system: Option<bool>,
     /// Processor time, where other than the model's.
     pub costs: Costs,
     /// Where it is reached.

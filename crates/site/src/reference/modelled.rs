@@ -61,6 +61,12 @@ const CONTROLLER: &[Key] = &[
         "`\"anywhere\"` for model `fas3160`, `\"in-place\"` for others",
     ),
     key(
+        "file_system",
+        "What a NAS head has before its pools: `\"mapped\"`, a file system whose maps lie on two volumes, which each \
+         write changes, or `\"none\"`. It writes in place.",
+        "`\"mapped\"` for model `fs7500`, `\"none\"` for others",
+    ),
+    key(
         "per_command_us",
         "Processor time of a command.",
         "the model's",

@@ -1,0 +1,226 @@
+//! The file system of a NAS head, between the files of its clients and the pool that holds them.
+//!
+//! A block of its map tells where so many blocks of data lie (indirect blocks: McKusick, Joy, Leffler
+//! and Fabry, "A Fast File System for UNIX", ACM TOCS 2(3), 1984). A read needs the block of the map first: from
+//! the head's memory, or from a drive. A write changes it. Heads keep their metadata on two volumes (vendors'
+//! administration guides), so such a write makes two more, which the write cache takes as it takes data. It
+//! gathers those to one block of the map, as the engine gathers what is written over.
+//!
+//! The map takes of the controller's memory what it needs, and data have the rest. If it needs more than there
+//! is, reads of the map miss memory at random, in the ratio of what is not there: who reads at random finds
+//! no block of the map more often than another.
+//!
+//! Left out: inodes and directories, which are few, and a journal on drives: the write cache survives a power cut.
+//!
+//! Invariant: the maps of a volume's data lie in its own lane, so what a lane owes is all of what its writes
+//! asked for.
+
+use super::pool::PoolRig;
+use super::world::RigWorld;
+use base::{BLOCK_BYTES, Prng, VolumeOffset};
+use engine::{IoError, Lane, Volume, World};
+use futures_util::future::join;
+use model::controller::FileSystem;
+use site::human;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// Identity of a volume for life.
+type Identity = base::Uuid;
+
+/// The file system of a pool.
+pub struct FileSystemRig {
+    model: FileSystem,
+    lanes: Vec<Maps>,
+    /// Where the map of each volume begins.
+    places: RefCell<BTreeMap<Identity, Place>>,
+    /// Draws whether memory has a block of the map.
+    prng: RefCell<Prng>,
+}
+
+/// The map of a volume.
+#[derive(Clone, Copy)]
+struct Place {
+    lane: usize,
+    /// Its first block in the maps of the lane.
+    first: u64,
+}
+
+/// The maps of all volumes of a lane.
+struct Maps {
+    /// Two, with the same blocks.
+    copies: [Volume<RigWorld>; 2],
+    /// Blocks of each copy.
+    blocks: u64,
+    /// The first block that no volume has.
+    next: Cell<u64>,
+    /// Parts of them that memory has not, of one.
+    missing: f64,
+}
+
+impl FileSystemRig {
+    /// One for all volumes that the pool has by now.
+    ///
+    /// # Errors
+    /// A sentence that names the pool, also where it has too little room.
+    pub async fn make(
+        pool: &PoolRig,
+        model: FileSystem,
+        prng: Prng,
+    ) -> Result<FileSystemRig, String> {
+        let mut lanes = Vec::new();
+        for lane in &pool.lanes {
+            lanes.push(Maps::make(pool, lane, model).await?);
+        }
+        Ok(FileSystemRig {
+            model,
+            lanes,
+            places: RefCell::default(),
+            prng: RefCell::new(prng),
+        })
+    }
+
+    /// Finds where bytes of a volume lie.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub async fn look_up(
+        &self,
+        pool: &PoolRig,
+        volume: &Volume<RigWorld>,
+        bytes: Range<u64>,
+    ) -> Result<(), IoError> {
+        let (maps, blocks) = self.blocks(pool, volume, &bytes);
+        for block in blocks {
+            if self.prng.borrow_mut().unit() < maps.missing {
+                maps.read(block).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a volume have been written: changes both maps.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub async fn change(
+        &self,
+        pool: &PoolRig,
+        volume: &Volume<RigWorld>,
+        bytes: Range<u64>,
+    ) -> Result<(), IoError> {
+        let (maps, blocks) = self.blocks(pool, volume, &bytes);
+        for block in blocks {
+            maps.write(block).await?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of the map that bytes of a volume have.
+    fn blocks(
+        &self,
+        pool: &PoolRig,
+        volume: &Volume<RigWorld>,
+        bytes: &Range<u64>,
+    ) -> (&Maps, Range<u64>) {
+        let place = self.place(pool, volume);
+        let mapped_bytes = self.model.mapped_bytes;
+        let blocks = bytes.start / mapped_bytes..bytes.end.div_ceil(mapped_bytes);
+        let first = place.first;
+        (
+            &self.lanes[place.lane],
+            first + blocks.start..first + blocks.end,
+        )
+    }
+
+    /// Where the map of a volume begins. One that came later gets the next blocks.
+    fn place(&self, pool: &PoolRig, volume: &Volume<RigWorld>) -> Place {
+        let info = volume.info();
+        let mut places = self.places.borrow_mut();
+        *places.entry(info.uuid).or_insert_with(|| {
+            let mut lanes = pool.lanes.iter();
+            let lane = lanes.position(|lane| lane.volume(&info.name).is_some());
+            // A snapshot is nowhere by name.
+            let lane = lane.unwrap_or(0);
+            let next = &self.lanes[lane].next;
+            let first = next.get();
+            next.set(first + info.size_bytes.div_ceil(self.model.mapped_bytes));
+            Place { lane, first }
+        })
+    }
+}
+
+impl Maps {
+    async fn make(
+        pool: &PoolRig,
+        lane: &Lane<RigWorld>,
+        model: FileSystem,
+    ) -> Result<Maps, String> {
+        let volumes = lane.volumes().into_iter();
+        let blocks = volumes.map(|volume| volume.size_bytes.div_ceil(model.mapped_bytes));
+        let blocks = blocks.sum::<u64>().max(1);
+        let map_bytes = blocks * BLOCK;
+        let copies = [
+            Maps::copy(pool, (lane, 1), map_bytes).await?,
+            Maps::copy(pool, (lane, 2), map_bytes).await?,
+        ];
+        let cache = &lane.store().cache;
+        let memory_bytes = cache.capacity_bytes();
+        cache.set_capacity(memory_bytes.saturating_sub(map_bytes));
+        Ok(Maps {
+            copies,
+            blocks,
+            next: Cell::new(0),
+            missing: map_bytes.saturating_sub(memory_bytes) as f64 / map_bytes as f64,
+        })
+    }
+
+    /// A volume that has been written all over.
+    async fn copy(
+        pool: &PoolRig,
+        (lane, number): (&Lane<RigWorld>, u16),
+        map_bytes: u64,
+    ) -> Result<Volume<RigWorld>, String> {
+        let size_bytes = map_bytes.next_multiple_of(1 << 20);
+        let refused = |error: String| {
+            format!(
+                "map {number} of the file system of pool {:?}, {}: {error}; set file_system = \"none\" of \
+                 its controller, or plan more drives",
+                pool.name,
+                human(size_bytes)
+            )
+        };
+        let name = format!("map-{}-{number}", lane.lane());
+        let thick = site::Provisioning::Thick;
+        let made = pool.make_volume_in(lane, thick, (&name, size_bytes)).await;
+        let volume = made.map_err(refused)?;
+        let laid_out = volume.lay_out(0..size_bytes).await;
+        laid_out.map_err(|error| refused(error.to_string()))?;
+        Ok(volume)
+    }
+
+    /// Maps of volumes that came later share the blocks of others: there are as many as at the beginning.
+    fn at(&self, block: u64) -> VolumeOffset {
+        VolumeOffset(block % self.blocks * BLOCK)
+    }
+
+    /// Reads a block from one of the copies, which share the work.
+    async fn read(&self, block: u64) -> Result<(), IoError> {
+        let copy = &self.copies[(block % 2) as usize];
+        copy.read(self.at(block), BLOCK_BYTES).await.map(drop)
+    }
+
+    async fn write(&self, block: u64) -> Result<(), IoError> {
+        let [one, other] = &self.copies;
+        let write = |copy: &Volume<RigWorld>| {
+            let data = copy.world().buffers().data(BLOCK_BYTES).freeze();
+            let (copy, at) = (copy.clone(), self.at(block));
+            async move { copy.write(at, data).await }
+        };
+        let (one, other) = join(write(one), write(other)).await;
+        one.and(other)
+    }
+}
