@@ -2,7 +2,6 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, CheckFindings, REHEARSAL, Scene};
-use crate::plan::catalog;
 use site::Level;
 use site::plan::{Event, Happening, Machine, Plan};
 use std::time::Duration;
@@ -32,14 +31,6 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "measure for a minute or more",
         source: REHEARSAL,
         look: short_measure,
-    },
-    Check {
-        name: "cold-start",
-        severity: Warning,
-        why: "caches and logs fill during the time that is measured",
-        mend: "let `warmup` be at least as long as it takes to read the caches full once",
-        source: REHEARSAL,
-        look: cold_start,
     },
     Check {
         name: "event-before-measure",
@@ -94,43 +85,6 @@ fn short_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let measure = scene.plan.run.measure;
     if measure < MEASURE_LEAST {
         seen.add(1, format!("{} s are measured", measure.as_secs_f64()));
-    }
-}
-
-/// A cache of a controller is full after its bytes over what the VMs on it read; of closed
-/// loops no rate is known, and any warm-up is believed.
-fn cold_start(scene: &Scene<'_>, seen: &mut CheckFindings) {
-    for controller in &scene.plan.controllers {
-        let Ok(model) = catalog::controller(controller) else {
-            continue;
-        };
-        let cache_bytes = model.cache_bytes;
-        let pools = scene
-            .plan
-            .pools
-            .iter()
-            .enumerate()
-            .filter(|(_, pool)| pool.controller == controller.name);
-        let flows = pools
-            .flat_map(|(place, _)| scene.demand.disks_in(place))
-            .flat_map(|(_, disk)| &disk.flows);
-        let mut bytes_per_s = 0.0;
-        let mut closed = false;
-        for flow in flows {
-            bytes_per_s += flow.per_s * flow.reads * flow.bytes();
-            closed |= flow.outstanding.is_some();
-        }
-        let seconds = cache_bytes as f64 / bytes_per_s;
-        if !closed && bytes_per_s > 0.0 && scene.plan.run.warmup.as_secs_f64() < seconds {
-            seen.add(
-                controller.line,
-                format!(
-                    "the cache of {:?} is full after {seconds:.0} s, the warm-up takes {} s",
-                    controller.name,
-                    scene.plan.run.warmup.as_secs_f64()
-                ),
-            );
-        }
     }
 }
 

@@ -5,12 +5,14 @@
 //! the order of the file, so one plan and seed give one rig.
 
 pub mod aged;
+mod draws;
 mod network;
 mod pools;
 pub mod residents;
 mod threads;
 pub mod vm;
 mod vms;
+pub mod warmed;
 pub mod wiring;
 
 use crate::error::RehearseError;
@@ -126,6 +128,14 @@ impl Rig {
     /// The disks of all VMs.
     pub fn disks(&self) -> impl Iterator<Item = &Rc<DiskRig>> {
         self.vms.iter().flat_map(|vm| &vm.disks)
+    }
+
+    /// Does `work` while drives take no time.
+    async fn in_no_time<T>(&self, work: impl Future<Output = T>) -> T {
+        self.drives().for_each(|drive| drive.set_timeless(true));
+        let came = work.await;
+        self.drives().for_each(|drive| drive.set_timeless(false));
+        came
     }
 
     /// Runs `root`, and everything that is under way, until `root` ends.

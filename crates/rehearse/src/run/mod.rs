@@ -16,8 +16,8 @@ use self::share::{Part, Share};
 use crate::error::RehearseError;
 use crate::parts::world::RigWorld;
 use crate::plan::profiles::Profiles;
-use crate::rig::Rig;
 use crate::rig::vm::{Ledger, StageSums, StreamRun};
+use crate::rig::{Rig, warmed};
 use crate::timeline;
 use crate::timeline::log::{RunEvent, Undertook};
 use base::Time;
@@ -202,8 +202,10 @@ struct Going {
     scene: Rc<timeline::Scene>,
 }
 
-/// Sets the streams of all VMs to work, and the events of `plan` to happen.
+/// Sets the streams of all VMs to work, and the events of `plan` to happen. Caches hold what they do after
+/// a long time.
 fn start(plan: &Plan, rig: &Rig, (window, seed): (Window, u64)) -> Result<Going, RehearseError> {
+    rig.finish(warmed::warm(rig, seed))??;
     let ledger = Rc::new(Ledger::default());
     let began = rig.world.now();
     let streams: Vec<Rc<StreamRun>> = rig

@@ -50,6 +50,7 @@ fn a_run_is_asked_what_happened_and_what_links_and_drives_did() {
     let moves = Run::of("hyperv-r2-lab", "8 GiB over 10 GbE with RDMA", (80, 30)).with(&[
         ("vm_group.disks.outstanding", "1"),
         ("vm_group.disks.think", "100 ms"),
+        ("controller.ctl1.cache", "none"),
     ]);
     let outcomes = Outcomes::of_all(vec![moves]);
     assert_eq!(outcomes.failures().count(), 0);

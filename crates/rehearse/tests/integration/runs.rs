@@ -75,7 +75,8 @@ fn vms_use_what_their_disks_hold() {
     let thin = "vm_group.vm.provisioning=\"thin\"";
     let of_host_and_drives = |filled| {
         let set = format!("vm_group.vm.filled={filled}");
-        let outcome = run(&plan(&[reads, thin, &set]), 7).unwrap();
+        let cache = "controller.ctl1.cache=\"none\"";
+        let outcome = run(&plan(&[reads, thin, cache, &set]), 7).unwrap();
         let drives = share(&outcome, Part::Drives, "data, SAS 10k").per_s;
         (iops(&outcome), drives)
     };
@@ -83,6 +84,23 @@ fn vms_use_what_their_disks_hold() {
     assert!((0.9..1.1).contains(&(drives / host)), "{drives} of {host}");
     // Of disks that hold nothing, nothing comes from a drive.
     assert!(of_host_and_drives(0).1 < 1.0);
+}
+
+/// Nothing is waited for: a window of two seconds would fill no part of them.
+#[test]
+fn caches_begin_as_after_a_long_time() {
+    let of_host_on_drives = |filled: u8, cache: &str| {
+        let set = format!("vm_group.vm.filled={filled}");
+        let cache = format!("controller.ctl1.cache={cache:?}");
+        let reads = "vm_group.vm.profile=\"sqlio-8k\"";
+        let outcome = run(&plan(&[reads, &set, &cache]), 7).unwrap();
+        share(&outcome, Part::Drives, "data, SAS 10k").per_s / iops(&outcome)
+    };
+    // Of 10 GB memory holds a twelfth; of 1 GB all.
+    let part = of_host_on_drives(100, "1 GiB");
+    assert!((0.87..0.95).contains(&part), "{part}");
+    let nothing = of_host_on_drives(10, "2 GiB");
+    assert!(nothing < 0.2, "{nothing}");
 }
 
 /// An interval holds the mean of many runs 19 times of 20: of five intervals, one may miss it.

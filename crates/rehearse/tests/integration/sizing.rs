@@ -147,6 +147,7 @@ fn web(scale: &str, limit: &str) -> Plan {
         "vm_group.vm.profile=\"hetero10\"",
         "vm_group.vm.roles=[\"WEB01\", \"WEB02\"]",
         "run.measure=\"15 s\"",
+        "controller.ctl1.cache=\"none\"",
         &scale,
         &limit,
     ])

@@ -1,0 +1,117 @@
+//! What read caches hold of an array that has run for a long time under its load.
+//!
+//! This is not waited for. Reads of the load, drawn apart from those of the run, go to the volumes while
+//! drives take no time. So the engine's own cache comes to that state: to the last block where it holds
+//! little, and as far as [`READS_MAX`] reads bring it where it is large.
+
+use super::Rig;
+use super::draws::Draws;
+use crate::error::RehearseError;
+use crate::parts::pool::PoolRig;
+use base::VolumeOffset;
+use workload::generator::Kind;
+
+/// Looks at a cache while it is read full once.
+const LOOKS: u64 = 8;
+
+/// Reads, at most, of a pool.
+const READS_MAX: usize = 1 << 18;
+
+/// A cache that is full has come to an end when, of the reads between two looks, the share that it has
+/// differs by less.
+const GROWTH: f64 = 0.01;
+
+/// Keeps these draws apart from those of the run.
+const WARMED: u64 = 0x7761_726d;
+
+/// Has the caches of all pools hold what they do after a long time.
+///
+/// # Errors
+/// What the engine says.
+pub async fn warm(rig: &Rig, seed: u64) -> Result<(), RehearseError> {
+    let warmed = async {
+        for pool in &rig.pools {
+            warm_pool(rig, pool, seed).await?;
+        }
+        Ok(())
+    };
+    rig.in_no_time(warmed).await
+}
+
+async fn warm_pool(rig: &Rig, pool: &PoolRig, seed: u64) -> Result<(), RehearseError> {
+    let caches = pool.lanes.iter().map(|lane| lane.store().cache.stats());
+    let capacity_bytes: u64 = caches.map(|cache| cache.capacity_bytes).sum();
+    let Some(mut reads) = Draws::of(Kind::Read, (pool, rig), seed ^ WARMED)? else {
+        return Ok(());
+    };
+    let (mut left, mut before) = (READS_MAX, Seen::of(pool));
+    let mut share = None;
+    while left > 0 && capacity_bytes > 0 {
+        let done = read(&mut reads, pool, (capacity_bytes / LOOKS, left)).await?;
+        let now = Seen::of(pool);
+        let found = now.share_since(&before);
+        let is_full = now.evicted > 0;
+        if done == 0 || is_full && share.is_some_and(|share: f64| (found - share).abs() < GROWTH) {
+            break;
+        }
+        (left, before, share) = (left.saturating_sub(done), now, Some(found));
+    }
+    Ok(())
+}
+
+/// What caches have been asked for.
+struct Seen {
+    hits: u64,
+    misses: u64,
+    evicted: u64,
+}
+
+impl Seen {
+    fn of(pool: &PoolRig) -> Seen {
+        let caches = pool.lanes.iter().map(|lane| lane.store().cache.stats());
+        caches.fold(
+            Seen {
+                hits: 0,
+                misses: 0,
+                evicted: 0,
+            },
+            |seen, cache| Seen {
+                hits: seen.hits + cache.hits,
+                misses: seen.misses + cache.misses,
+                evicted: seen.evicted + cache.evicted,
+            },
+        )
+    }
+
+    /// Of the blocks asked for since, the share that was there.
+    fn share_since(&self, before: &Seen) -> f64 {
+        let hits = self.hits - before.hits;
+        let all = hits + self.misses - before.misses;
+        hits as f64 / all.max(1) as f64
+    }
+}
+
+/// Reads so many bytes, in so many reads at most. How many reads there were.
+async fn read(
+    reads: &mut Draws,
+    pool: &PoolRig,
+    (mut bytes, most): (u64, usize),
+) -> Result<usize, RehearseError> {
+    for done in 0..most {
+        if bytes == 0 {
+            return Ok(done);
+        }
+        let Some((vm, operation)) = reads.next(pool) else {
+            return Ok(done);
+        };
+        let volume = vm.disks[operation.disk].volume.borrow().clone();
+        let (at, len) = (
+            VolumeOffset(operation.offset_bytes),
+            operation.bytes as usize,
+        );
+        let read = pool.read(&volume, at, len).await;
+        read.map_err(|error| RehearseError::engine(error.to_string()))?;
+        bytes = bytes.saturating_sub(u64::from(operation.bytes));
+    }
+    Ok(most)
+}
