@@ -447,6 +447,7 @@ pub(crate) fn machine(reader: &mut TableReader<'_, '_>) -> MachineRow {
         ("iscsi-adapter", Initiator::IscsiHardware),
         ("fibre-channel", Initiator::FibreChannel),
         ("nfs", Initiator::Nfs),
+        ("none", Initiator::None),
     ];
     let initiator = choice(reader, "initiator", &initiators);
     let balances = [

@@ -336,7 +336,7 @@ mod values {
         host_witness: "memory = \"192 GiB\"" => "memory = \"192 GiB\"\nwitness = \"yes\"",
             ["t.toml:49: host.witness: found \"yes\"; allowed: true or false"];
         host_initiator_unknown: "initiator = \"iscsi\"" => "initiator = \"fcoe\"",
-            ["t.toml:49: host.initiator: found \"fcoe\"; allowed: \"iscsi\" or \"iscsi-adapter\" or \"fibre-channel\" or \"nfs\""];
+            ["t.toml:49: host.initiator: found \"fcoe\"; allowed: \"iscsi\" or \"iscsi-adapter\" or \"fibre-channel\" or \"nfs\" or \"none\""];
         host_balance_unknown: "balance = \"ip-hash\"" => "balance = \"random\"",
             ["t.toml:50: host.balance: found \"random\"; allowed: \"round-robin\" or \"least-queue\" or \"port\" or \"mac\" or \"ip-hash\""];
         host_addresses_none: "balance = \"ip-hash\"" => "addresses = 0",

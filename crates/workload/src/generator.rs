@@ -140,6 +140,15 @@ impl Generator {
         }
     }
 
+    /// The same stream with the same hot places, whose operations are other ones.
+    #[must_use]
+    pub fn apart(self, name: &str) -> Generator {
+        Generator {
+            draws: self.draws.stream(name),
+            ..self
+        }
+    }
+
     /// The next operation. There is always one.
     pub fn draw(&mut self) -> Operation {
         self.drift();

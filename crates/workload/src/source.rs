@@ -40,6 +40,15 @@ impl Source {
             .collect()
     }
 
+    /// The same stream with other operations ([`Generator::apart`]); a trace has but its own.
+    #[must_use]
+    pub fn apart(self, name: &str) -> Source {
+        match self {
+            Source::Drawn(generator) => Source::Drawn(Box::new(generator.apart(name))),
+            replayed @ Source::Replayed(_) => replayed,
+        }
+    }
+
     /// The next operation; `None` at the end of a trace.
     ///
     /// # Errors

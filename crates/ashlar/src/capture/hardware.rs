@@ -66,9 +66,9 @@ pub(super) fn tables(taken: &Taken) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A host and a network that cost next to nothing: measured latencies are those of the array alone.
+/// A host that costs nothing and a network that costs next to nothing: measured latencies are those of the array alone.
 const SURROUNDINGS: &str = "
-# Latencies were measured in the array, so this network and this host cost next to nothing.
+# Latencies were measured in the array, so this host costs nothing, and this network next to nothing.
 # Describe yours in their place to see what a VM sees.
 [[network]]
 name = \"direct\"
@@ -82,6 +82,7 @@ name = \"host\"
 cores = 1024
 clock_ghz = 10
 memory = \"64 TiB\"
+initiator = \"none\"
 ports = [{ network = \"direct\", count = 1 }]
 ";
 

@@ -175,6 +175,17 @@ impl Initiator {
         ..Initiator::FIBRE_CHANNEL
     };
 
+    /// No host at all, for what is measured in the array: it takes no time, and holds nothing back.
+    pub const NONE: Initiator = Initiator {
+        name: "none",
+        cycles_per_io: 0,
+        adapter_time: Duration::ZERO,
+        port_queue: u16::MAX,
+        lun_queue: u16::MAX,
+        shared_lun_queue: u16::MAX,
+        ..Initiator::FIBRE_CHANNEL
+    };
+
     /// NFS by the processor. Its queue is that of a connection, shared by all files of a
     /// server's address.
     pub const NFS: Initiator = Initiator {
@@ -187,7 +198,7 @@ impl Initiator {
         ..Initiator::ISCSI_SOFTWARE
     };
 
-    /// All initiators that are modelled.
+    /// All initiators of hosts.
     pub const ALL: [Initiator; 4] = [
         Initiator::FIBRE_CHANNEL,
         Initiator::ISCSI_SOFTWARE,

@@ -2,6 +2,8 @@
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, CheckFindings, REHEARSAL, Scene};
+use crate::plan::catalog;
+use crate::rig::warmed::READS_MAX;
 use site::Level;
 use site::plan::{Event, Happening, Machine, Plan};
 use std::time::Duration;
@@ -31,6 +33,14 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "measure for a minute or more",
         source: REHEARSAL,
         look: short_measure,
+    },
+    Check {
+        name: "cold-start",
+        severity: Warning,
+        why: "large caches fill during the time that is measured",
+        mend: "let `warmup` be at least as long as it takes to read the caches full",
+        source: REHEARSAL,
+        look: cold_start,
     },
     Check {
         name: "event-before-measure",
@@ -85,6 +95,39 @@ fn short_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {
     let measure = scene.plan.run.measure;
     if measure < MEASURE_LEAST {
         seen.add(1, format!("{} s are measured", measure.as_secs_f64()));
+    }
+}
+
+/// A run begins with what [`READS_MAX`] reads of a pool bring into the caches; the VMs read the rest. Of closed
+/// loops no rate is known, and any warm-up is believed.
+fn cold_start(scene: &Scene<'_>, seen: &mut CheckFindings) {
+    for controller in &scene.plan.controllers {
+        let Ok(model) = catalog::controller(controller) else {
+            continue;
+        };
+        let pools = scene.plan.pools.iter().enumerate();
+        let pools = pools.filter(|(_, pool)| pool.controller == controller.name);
+        let flows = pools
+            .flat_map(|(place, _)| scene.demand.disks_in(place))
+            .flat_map(|(_, disk)| &disk.flows);
+        let (mut bytes_per_s, mut reads_per_s) = (0.0, 0.0);
+        let mut closed = false;
+        for flow in flows {
+            reads_per_s += flow.per_s * flow.reads;
+            bytes_per_s += flow.per_s * flow.reads * flow.bytes();
+            closed |= flow.outstanding.is_some();
+        }
+        // What the beginning has saved of that time.
+        let read_s = READS_MAX as f64 / reads_per_s;
+        let seconds = model.cache_bytes as f64 / bytes_per_s - read_s;
+        let warmup_s = scene.plan.run.warmup.as_secs_f64();
+        if !closed && bytes_per_s > 0.0 && warmup_s < seconds {
+            let name = &controller.name;
+            let what = format!(
+                "the cache of {name:?} is full after {seconds:.0} s, the warm-up takes {warmup_s} s"
+            );
+            seen.add(controller.line, what);
+        }
     }
 }
 

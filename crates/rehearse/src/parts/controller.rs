@@ -6,6 +6,7 @@
 //! partner that is alone mirrors no more. Without a partner everything that it had in hand
 //! ends somewhere where nobody sees it, and whoever asks is told that it is lost.
 
+use super::drive::Kept;
 use super::halt::Halt;
 use base::Time;
 use engine::World;
@@ -134,16 +135,20 @@ impl ControllerRig {
         acting.spend(cost).await;
     }
 
-    /// Puts a part of the write log into the write cache, and into the partner's.
-    pub async fn log(self: &Rc<Self>, len_bytes: u64) {
-        self.acting().await.keep(len_bytes).await;
+    /// Copies a part of the write log: into the write cache, and into the partner's, or for drives.
+    pub async fn log(self: &Rc<Self>, len_bytes: u64, kept: Kept) {
+        self.acting().await.keep(len_bytes, kept).await;
     }
 
-    async fn keep(&self, len_bytes: u64) {
+    async fn keep(&self, len_bytes: u64, kept: Kept) {
         let mirrors = self.mirrors && !self.alone.get();
-        let copies = 1 + u64::from(mirrors);
+        let copies = match kept {
+            Kept::InCache => 1 + u64::from(mirrors),
+            Kept::OnDrives(copies) => copies,
+        };
         self.spend(self.model.costs.log(len_bytes, copies)).await;
-        let Some(cache) = &self.model.write_cache else {
+        let cache = self.model.write_cache.as_ref();
+        let Some(cache) = cache.filter(|_| kept == Kept::InCache) else {
             return;
         };
         let partner = mirrors.then_some(&self.model.interconnect);

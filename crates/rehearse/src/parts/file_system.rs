@@ -10,15 +10,19 @@
 //! is, reads of the map miss memory at random, in the ratio of what is not there: who reads at random finds
 //! no block of the map more often than another.
 //!
-//! Left out: inodes and directories, which are few, and a journal on drives: the write cache survives a power cut.
+//! Who reads in order finds the block of the map that the read before brought.
 //!
-//! Invariant: the maps of a volume's data lie in its own lane, so what a lane owes is all of what its writes
-//! asked for.
+//! Left out: inodes and directories, which are few; a journal on drives, as the write cache survives a power cut;
+//! and maps of what the array copies by itself, as it moves a volume. Writers that change one block of the map do so one
+//! after the other.
+//!
+//! Invariants: the maps of a volume's data lie in its own lane, so what a lane owes is all of what its writes
+//! asked for. Maps are as large as what volumes hold.
 
 use super::pool::PoolRig;
 use super::world::RigWorld;
 use base::{BLOCK_BYTES, Prng, VolumeOffset};
-use engine::{IoError, Lane, Volume, World};
+use engine::{IoError, Lane, Volume, VolumeInfo, World};
 use futures_util::future::join;
 use model::controller::FileSystem;
 use site::human;
@@ -27,6 +31,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// Volumes that have the maps.
+const COPIES: u64 = 2;
 
 /// Identity of a volume for life.
 type Identity = base::Uuid;
@@ -47,6 +54,8 @@ struct Place {
     lane: usize,
     /// Its first block in the maps of the lane.
     first: u64,
+    /// The block that was looked up last.
+    last: Option<u64>,
 }
 
 /// The maps of all volumes of a lane.
@@ -59,6 +68,16 @@ struct Maps {
     next: Cell<u64>,
     /// Parts of them that memory has not, of one.
     missing: f64,
+    /// Bytes of changes so far.
+    written_bytes: Cell<u64>,
+}
+
+/// What a volume holds, bytes: all of it where nothing was written yet.
+fn held_bytes(info: &VolumeInfo) -> u64 {
+    match info.mapped_bytes {
+        0 => info.size_bytes,
+        mapped_bytes => mapped_bytes,
+    }
 }
 
 impl FileSystemRig {
@@ -94,12 +113,32 @@ impl FileSystemRig {
         bytes: Range<u64>,
     ) -> Result<(), IoError> {
         let (maps, blocks) = self.blocks(pool, volume, &bytes);
-        for block in blocks {
+        let is_last = |block: &u64| self.is_last(volume, *block);
+        for block in blocks.filter(|block| !is_last(block)) {
             if self.prng.borrow_mut().unit() < maps.missing {
                 maps.read(block).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether this block of the map was the one that was looked up last for the volume; now it is.
+    fn is_last(&self, volume: &Volume<RigWorld>, block: u64) -> bool {
+        let mut places = self.places.borrow_mut();
+        let place = places.get_mut(&volume.info().uuid);
+        place.is_some_and(|place| place.last.replace(block) == Some(block))
+    }
+
+    /// What a write of these bytes writes besides, bytes.
+    pub fn written_bytes(&self, bytes: &Range<u64>) -> u64 {
+        let mapped_bytes = self.model.mapped_bytes;
+        let blocks = bytes.end.div_ceil(mapped_bytes) - bytes.start / mapped_bytes;
+        COPIES * blocks * BLOCK
+    }
+
+    /// What a lane wrote to its maps so far, bytes: no host wrote it.
+    pub fn written_in(&self, lane: usize) -> u64 {
+        self.lanes[lane].written_bytes.get()
     }
 
     /// Bytes of a volume have been written: changes both maps.
@@ -147,8 +186,12 @@ impl FileSystemRig {
             let lane = lane.unwrap_or(0);
             let next = &self.lanes[lane].next;
             let first = next.get();
-            next.set(first + info.size_bytes.div_ceil(self.model.mapped_bytes));
-            Place { lane, first }
+            next.set(first + held_bytes(&info).div_ceil(self.model.mapped_bytes));
+            Place {
+                lane,
+                first,
+                last: None,
+            }
         })
     }
 }
@@ -160,7 +203,7 @@ impl Maps {
         model: FileSystem,
     ) -> Result<Maps, String> {
         let volumes = lane.volumes().into_iter();
-        let blocks = volumes.map(|volume| volume.size_bytes.div_ceil(model.mapped_bytes));
+        let blocks = volumes.map(|volume| held_bytes(&volume).div_ceil(model.mapped_bytes));
         let blocks = blocks.sum::<u64>().max(1);
         let map_bytes = blocks * BLOCK;
         let copies = [
@@ -175,6 +218,7 @@ impl Maps {
             blocks,
             next: Cell::new(0),
             missing: map_bytes.saturating_sub(memory_bytes) as f64 / map_bytes as f64,
+            written_bytes: Cell::new(0),
         })
     }
 
@@ -202,7 +246,8 @@ impl Maps {
         Ok(volume)
     }
 
-    /// Maps of volumes that came later share the blocks of others: there are as many as at the beginning.
+    /// Maps of volumes that came later, or grew, share the blocks of others: there are as many as at the
+    /// beginning.
     fn at(&self, block: u64) -> VolumeOffset {
         VolumeOffset(block % self.blocks * BLOCK)
     }
@@ -220,6 +265,8 @@ impl Maps {
             let (copy, at) = (copy.clone(), self.at(block));
             async move { copy.write(at, data).await }
         };
+        let written = &self.written_bytes;
+        written.set(written.get() + COPIES * BLOCK);
         let (one, other) = join(write(one), write(other)).await;
         one.and(other)
     }

@@ -216,8 +216,8 @@ fn file_system(
         return Ok(file_system);
     }
     let context = format!(
-        "controller {:?} writes anywhere and has a file system: set writes = \"in-place\" or \
-         file_system = \"none\"",
+        "controller {:?} writes anywhere and has a file system; allowed: file_system = \"none\", or \
+         writes = \"in-place\"",
         said.name
     );
     Err(RehearseError::site(said.line, context))
@@ -286,6 +286,7 @@ pub fn initiator(said: plan::Initiator) -> Initiator {
         plan::Initiator::IscsiHardware => Initiator::ISCSI_ADAPTER,
         plan::Initiator::FibreChannel => Initiator::FIBRE_CHANNEL,
         plan::Initiator::Nfs => Initiator::NFS,
+        plan::Initiator::None => Initiator::NONE,
     }
 }
 

@@ -64,7 +64,13 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
     let buses = plan.buses.iter();
     let buses = buses.map(|bus| ("bus.kind", catalog::bus(bus).err()));
     let controllers = plan.controllers.iter();
-    let controllers = controllers.map(|one| ("controller.model", catalog::controller(one).err()));
+    let controllers = controllers.map(|one| {
+        let key = match model::controller::named(&one.model) {
+            Some(_) => "controller.file_system",
+            None => "controller.model",
+        };
+        (key, catalog::controller(one).err())
+    });
     for (key, error) in drives.chain(buses).chain(controllers) {
         let Some(error) = error else { continue };
         // "drive model \"x\" is not known; allowed: a, b".

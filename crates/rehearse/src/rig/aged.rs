@@ -26,7 +26,7 @@ const GROWTH: f64 = 0.02;
 const FULL_PARTS: (u64, u64) = (15, 16);
 
 /// Keeps these draws apart from those of the run.
-const AGED: u64 = 0x6167_6564;
+const AGED: &str = "aged";
 
 /// Has all pools hold what they do after a long time: as many changed checksums as come together, and
 /// in their write logs all that these take without a wait.
@@ -44,7 +44,7 @@ pub async fn age(rig: &Rig, seed: u64) -> Result<(), RehearseError> {
 }
 
 async fn age_pool(rig: &Rig, pool: &PoolRig, seed: u64) -> Result<(), RehearseError> {
-    let Some(mut writes) = Draws::of(Kind::Write, (pool, rig), seed ^ AGED)? else {
+    let Some(mut writes) = Draws::of(Kind::Write, (pool, rig), (seed, AGED))? else {
         return Ok(());
     };
     change_checksums(rig, pool, &mut writes).await?;
@@ -65,7 +65,7 @@ async fn change_checksums(
 ) -> Result<(), RehearseError> {
     let mut before = 0;
     for _ in 0..STEPS_MAX {
-        let done = write(writes, (rig, pool), STEP, |_| true).await?;
+        let done = write(writes, (rig, pool), STEP, |_, _| true).await?;
         let changed: u64 = pool.debts().map(|debt| debt.sums_bytes).sum();
         if done < STEP || changed as f64 <= before as f64 * (1.0 + GROWTH) {
             return Ok(());
@@ -78,7 +78,8 @@ async fn change_checksums(
 /// Fills the logs of all lanes that hosts write to.
 async fn fill_log(rig: &Rig, pool: &PoolRig, writes: &mut Draws) -> Result<(), RehearseError> {
     let (parts, of) = FULL_PARTS;
-    let has_room = |debt: Debt| debt.log_bytes < debt.log_bytes_max * parts / of;
+    let has_room =
+        |debt: Debt, bytes: u64| debt.log_bytes + bytes < debt.log_bytes_max * parts / of;
     let all_bytes: u64 = pool.debts().map(|debt| debt.log_bytes_max).sum();
     let most = all_bytes / base::BLOCK_BYTES as u64;
     let done = write(writes, (rig, pool), most as usize, has_room).await;
@@ -90,10 +91,10 @@ async fn write(
     draws: &mut Draws,
     (rig, pool): (&Rig, &PoolRig),
     most: usize,
-    has_room: impl Fn(Debt) -> bool,
+    has_room: impl Fn(Debt, u64) -> bool,
 ) -> Result<usize, RehearseError> {
     for done in 0..most {
-        if !pool.debts().any(&has_room) {
+        if !pool.debts().any(|debt| has_room(debt, 0)) {
             return Ok(done);
         }
         let Some((vm, operation)) = draws.next(pool) else {
@@ -101,11 +102,15 @@ async fn write(
         };
         let volume = vm.disks[operation.disk].volume.borrow().clone();
         let lane = pool.lane_of_writes(&volume);
-        if !has_room(lane.map_err(RehearseError::engine)?.store().debt()) {
+        let debt = lane.map_err(RehearseError::engine)?.store().debt();
+        // Maps come after the data, and nothing would make room for them here.
+        let bytes = operation.offset_bytes..operation.offset_bytes + u64::from(operation.bytes);
+        let maps = pool.file_system.get();
+        if !has_room(debt, maps.map_or(0, |maps| maps.written_bytes(&bytes))) {
             continue;
         }
         let data = rig.world.buffers().data(operation.bytes as usize).freeze();
-        let at = VolumeOffset(operation.offset_bytes);
+        let at = VolumeOffset(bytes.start);
         let written = pool.write(&volume, at, data).await;
         written.map_err(|error| RehearseError::engine(error.to_string()))?;
     }

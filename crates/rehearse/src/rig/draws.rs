@@ -4,19 +4,20 @@
 use super::Rig;
 use super::vm::VmRig;
 use crate::error::RehearseError;
+use crate::parts::disk::DiskRig;
 use crate::parts::pool::PoolRig;
 use base::Prng;
 use std::rc::Rc;
 use std::time::Duration;
 use workload::generator::{Kind, Operation};
-use workload::profile::{Pacing, VmProfile};
+use workload::profile::{Pacing, Stream, VmProfile};
 use workload::source::Source;
 
-/// Draws from streams, at most, until one of them is for a pool.
+/// Draws from a stream, at most, until one of them is for a pool.
 const DRAWS_MAX: usize = 256;
 
 /// Operations that a closed loop is taken to do for each that it has under way, per second. It says
-/// only what part of the writes is whose.
+/// only what part of the operations is whose.
 const OF_CLOSED_PER_S: f64 = 100.0;
 
 /// Reads of one pool, or writes to it, as its VMs do them.
@@ -41,36 +42,34 @@ fn share(vm: &VmProfile, index: usize) -> f64 {
 }
 
 impl Draws {
-    /// `None` when nobody does such operations there. `seed` keeps them apart from those of the run.
+    /// `None` when nobody does such operations there. They are other ones than those of the run, which `name`
+    /// keeps apart, at the same hot places.
     pub(super) fn of(
         kind: Kind,
         (pool, rig): (&PoolRig, &Rig),
-        seed: u64,
+        (seed, name): (u64, &str),
     ) -> Result<Option<Draws>, RehearseError> {
         let (mut streams, mut shares) = (Vec::new(), Vec::new());
         let mut sum = 0.0;
         for vm in &rig.vms {
-            let mut disks = vm.disks.iter();
-            if !disks.any(|disk| disk.pool.borrow().name == pool.name) {
+            let is_here = |disk: &Rc<DiskRig>| disk.pool.borrow().name == pool.name;
+            let here: Vec<bool> = vm.disks.iter().map(is_here).collect();
+            if !here.contains(&true) {
                 continue;
             }
             let bytes: Vec<u64> = vm.disks.iter().map(|disk| disk.in_use_bytes).collect();
             let sources = Source::of_vm(&vm.profile, &bytes, seed);
             let sources = sources.map_err(RehearseError::engine)?;
             for (index, (stream, source)) in vm.profile.streams.iter().zip(sources).enumerate() {
-                let does_so = match kind {
-                    // Who reads in order finds nothing of what was read before: it begins anew in a run.
-                    Kind::Read => stream.mix.read_percent > 0 && stream.mix.random_percent > 0,
-                    Kind::Write => stream.mix.read_percent < 100,
-                };
-                if does_so && matches!(source, Source::Drawn(_)) {
-                    sum += share(&vm.profile, index);
+                let part = part_of(stream, kind, &here);
+                if part > 0.0 && matches!(source, Source::Drawn(_)) {
+                    sum += share(&vm.profile, index) * part;
                     shares.push(sum);
-                    streams.push((Rc::clone(vm), source));
+                    streams.push((Rc::clone(vm), source.apart(name)));
                 }
             }
         }
-        let prng = Prng::from_seed(seed).stream(&pool.name);
+        let prng = Prng::from_seed(seed).stream(name).stream(&pool.name);
         Ok((sum > 0.0).then_some(Draws {
             kind,
             prng,
@@ -81,11 +80,10 @@ impl Draws {
 
     /// The next one; `None` when none comes.
     pub(super) fn next(&mut self, pool: &PoolRig) -> Option<(Rc<VmRig>, Operation)> {
-        let sum = *self.shares.last()?;
+        let at = self.prng.unit() * *self.shares.last()?;
+        let stream = self.shares.partition_point(|share| *share <= at);
+        let (vm, source) = self.streams.get_mut(stream)?;
         for _ in 0..DRAWS_MAX {
-            let at = self.prng.unit() * sum;
-            let stream = self.shares.partition_point(|share| *share <= at);
-            let (vm, source) = self.streams.get_mut(stream)?;
             let operation = source.draw().ok().flatten()?;
             let is_here = vm.disks[operation.disk].pool.borrow().name == pool.name;
             if operation.kind == self.kind && is_here {
@@ -94,4 +92,21 @@ impl Draws {
         }
         None
     }
+}
+
+/// The part of a stream's operations that are of this kind, on those disks of its VM that are here.
+fn part_of(stream: &Stream, kind: Kind, here: &[bool]) -> f64 {
+    let weights = stream.weights.iter().zip(here);
+    let weight_here: u32 = weights
+        .filter(|(_, here)| **here)
+        .map(|(weight, _)| weight)
+        .sum();
+    let weight: u32 = stream.weights.iter().sum();
+    let percent = match kind {
+        // A run begins to read in order where these did, so they would be hot, and are read once.
+        Kind::Read if stream.mix.random_percent == 0 => 0,
+        Kind::Read => stream.mix.read_percent,
+        Kind::Write => 100 - stream.mix.read_percent.min(100),
+    };
+    f64::from(weight_here) / f64::from(weight.max(1)) * f64::from(percent) / 100.0
 }

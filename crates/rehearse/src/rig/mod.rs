@@ -85,9 +85,9 @@ impl Rig {
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig, profiles)?;
-        rig.file_systems()?;
+        rig.file_systems(plan)?;
         if !plan.events.iter().any(asks_what_volumes_hold) {
-            rig.free_stripes()?;
+            rig.free_stripes(plan)?;
         }
         // A run is of an array that has run for a long time.
         let lanes = rig.pools.iter().flat_map(|pool| &pool.lanes);
@@ -98,24 +98,25 @@ impl Rig {
     }
 
     /// Puts the file systems of NAS heads before their pools.
-    fn file_systems(&self) -> Result<(), RehearseError> {
-        for pool in &self.pools {
+    fn file_systems(&self, plan: &Plan) -> Result<(), RehearseError> {
+        for (pool, said) in self.pools.iter().zip(&plan.pools) {
             let Some(model) = pool.controller.file_system() else {
                 continue;
             };
             let prng = self.world.prng(&format!("file system of {}", pool.name));
             let made = self.finish(FileSystemRig::make(pool, model, prng))?;
-            let _ = pool.file_system.set(made.map_err(RehearseError::engine)?);
+            let made = made.map_err(|error| RehearseError::site(said.line, error))?;
+            let _ = pool.file_system.set(made);
         }
         Ok(())
     }
 
     /// Has pools that write anywhere know where.
-    fn free_stripes(&self) -> Result<(), RehearseError> {
-        let pools = self.pools.iter();
-        for pool in pools.filter(|pool| pool.controller.writes_anywhere()) {
+    fn free_stripes(&self, plan: &Plan) -> Result<(), RehearseError> {
+        let pools = self.pools.iter().zip(&plan.pools);
+        for (pool, said) in pools.filter(|(pool, _)| pool.controller.writes_anywhere()) {
             let made = self.finish(pool.write_anywhere())?;
-            made.map_err(RehearseError::engine)?;
+            made.map_err(|error| RehearseError::site(said.line, error))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::finish;
 use crate::error::RehearseError;
 use crate::parts::bus::BusRig;
 use crate::parts::controller::ControllerRig;
-use crate::parts::drive::{DriveRig, Front, RigDrive, Spread, SumsAlong};
+use crate::parts::drive::{DriveRig, Front, Kept, RigDrive, Spread, SumsAlong};
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;
@@ -57,9 +57,7 @@ pub(super) fn pools(
             lane.set_rates(Rates::default().of_each(lanes));
         }
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
-        if write_cache_bytes > 0 {
-            into_write_cache(&opened, &drives);
-        }
+        tell_front(&opened, &drives, write_cache_bytes > 0);
         place(&opened, &made_of, (said, &model));
         made.push(Rc::new(PoolRig {
             name: pool.name.clone(),
@@ -246,9 +244,14 @@ fn give_memory(pool: &Lane<RigWorld>, model: &Controller, parts: u64) {
     pool.set_checksum_blocks(model.checksum_bytes / parts / base::BLOCK_BYTES as u64);
 }
 
-/// Labels, metadata and logs of all drives lie in the write cache.
-fn into_write_cache(lanes: &[Lane<RigWorld>], drives: &[Rc<DriveRig>]) {
-    let end = DriveOffset(lanes[0].info().data_start);
+/// Labels, metadata and logs of all drives lie in the write cache, or on the drives themselves.
+fn tell_front(lanes: &[Lane<RigWorld>], drives: &[Rc<DriveRig>], is_in_cache: bool) {
+    let info = lanes[0].info();
+    let end = DriveOffset(info.data_start);
+    let kept = match is_in_cache {
+        true => Kept::InCache,
+        false => Kept::OnDrives(info.log_drives.len() as u64),
+    };
     let counting = |lane: &Lane<RigWorld>| lane.info().log_drives.into_iter().next();
     let counting: Vec<Option<String>> = lanes.iter().map(counting).collect();
     for drive in drives {
@@ -260,6 +263,7 @@ fn into_write_cache(lanes: &[Lane<RigWorld>], drives: &[Rc<DriveRig>]) {
             end,
             lane_bytes: end.0 / lanes.len() as u64,
             counted_lanes: counting.iter().enumerate().map(bit).sum(),
+            kept,
         });
     }
 }

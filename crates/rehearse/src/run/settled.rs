@@ -101,17 +101,19 @@ pub struct Settling {
 /// What all lanes of all pools owe now.
 pub(super) fn owed(rig: &Rig) -> Vec<Owed> {
     let lanes = rig.pools.iter().flat_map(|pool| {
-        let lanes = pool.lanes.iter();
-        lanes.map(move |lane| (pool, lane.store()))
+        let lanes = pool.lanes.iter().enumerate();
+        lanes.map(move |(lane, of)| (pool, lane, of.store()))
     });
-    let of_lane = |(pool, store): (&Rc<PoolRig>, &Store<RigWorld>)| {
+    let of_lane = |(pool, lane, store): (&Rc<PoolRig>, usize, &Store<RigWorld>)| {
         let debt = store.debt();
+        let maps = pool.file_system.get();
+        let maps_bytes = maps.map_or(0, |maps| maps.written_in(lane));
         Owed {
             pool: pool.name.clone(),
             log_bytes: debt.log_bytes,
             log_bytes_max: debt.log_bytes_max,
             sums_bytes: debt.sums_bytes,
-            accepted_bytes: store.io().host_writes.bytes,
+            accepted_bytes: store.io().host_writes.bytes.saturating_sub(maps_bytes),
         }
     };
     lanes.map(of_lane).collect()

@@ -20,7 +20,7 @@ fn drive_commands(outcome: &Outcome) -> f64 {
     data.unwrap().per_s
 }
 
-/// The disk of 10 GB has 5,120 blocks of map or so, 20 MiB: memory has all, none or half of them.
+/// The disk of 10 GB has some 5,000 blocks of map, 20 MiB: memory has all, none or half of them.
 #[test]
 fn a_read_reads_the_map_as_often_as_memory_has_it_not() {
     let reads = |cache: &str, more: &[&str]| {
@@ -53,6 +53,53 @@ fn a_write_changes_two_maps() {
     let (plain, mapped) = (writes(&[]), writes(&[MAPPED]));
     let times = mapped / plain;
     assert!((2.8..3.1).contains(&times), "{mapped} and {plain}");
+}
+
+/// A map is as large as what the disk holds: a tenth of it fits where all of it does not.
+#[test]
+fn a_disk_that_is_filled_a_little_has_a_small_map() {
+    let of_filled = |filled: u8| {
+        let filled = format!("vm_group.vm.filled={filled}");
+        let thin = "vm_group.vm.provisioning=\"thin\"";
+        let cache = "controller.ctl1.cache=\"3 MiB\"";
+        let reads = "vm_group.vm.profile=\"sqlio-8k\"";
+        back_end(&[reads, thin, cache, MAPPED, &filled])
+    };
+    assert!(of_filled(10) < 1.05, "{}", of_filled(10));
+    assert!(of_filled(100) > 1.7, "{}", of_filled(100));
+}
+
+/// Each lane has the maps of its own volumes, and no lane those of another.
+#[test]
+fn lanes_have_maps_of_their_own() {
+    let of_lanes = |lanes: u16| {
+        let lanes = format!("pool.data.lanes={lanes}");
+        let writes = "vm_group.vm.profile=\"rand-8k-write\"";
+        let cache = "controller.ctl1.write_cache=\"32 MiB\"";
+        back_end(&[writes, cache, "vm_group.vm.count=4", MAPPED, &lanes])
+    };
+    let (one, four) = (of_lanes(1), of_lanes(4));
+    assert!((0.8..1.25).contains(&(four / one)), "{four} and {one}");
+}
+
+/// A gigabyte is left, and the maps of eight disks of 280 GiB take nine.
+#[test]
+fn maps_need_room_in_the_pool() {
+    let full = [
+        "vm_group.vm.count=8",
+        "vm_group.vm.provisioning=\"thin\"",
+        "vm_group.vm.filled=99",
+        "vm_group.vm.outstanding=1",
+    ];
+    assert!(run(&plan(&full), 7).is_ok());
+    let settings: Vec<&str> = full.into_iter().chain([MAPPED]).collect();
+    let error = run(&plan(&settings), 7).unwrap_err();
+    assert_eq!(error.kind, RehearseErrorKind::Site);
+    let said = error.to_string();
+    assert!(
+        said.contains("of the file system of pool \"data\""),
+        "{said}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::common::{TINY, plan};
 use rehearse::run::confidence::estimate;
 use rehearse::run::share::{Part, Share};
 use rehearse::{Outcome, RehearseErrorKind};
+use site::plan::{Setting, parse};
 
 fn iops(outcome: &Outcome) -> f64 {
     outcome.load.total.reads_per_s + outcome.load.total.writes_per_s
@@ -101,6 +102,42 @@ fn caches_begin_as_after_a_long_time() {
     assert!((0.87..0.95).contains(&part), "{part}");
     let nothing = of_host_on_drives(10, "2 GiB");
     assert!(nothing < 0.2, "{nothing}");
+}
+
+const SKEWED: &str = r#"
+[[profile]]
+name = "skewed"
+disk = "40 GiB"
+streams = [{ name = "reads", rate = 200, reads = 100, random = 100, hot = 90, sizes = ["8 KiB"], outstanding = 64 }]
+"#;
+
+/// Hot places are those of the run: a tenth of 40 GiB has nine tenths of the reads, and memory a fortieth of all.
+#[test]
+fn caches_begin_with_what_is_hot_in_the_run() {
+    let site = TINY
+        .replace("profile = \"rand-8k-67\"", "profile = \"skewed\"")
+        .replace("outstanding = 8", "")
+        + SKEWED;
+    let cache = Setting::parse("controller.ctl1.cache=\"1 GiB\"").unwrap();
+    let plan = parse("skewed.toml", &site, &[cache]).unwrap().base;
+    let outcome = run(&plan, 7).unwrap();
+    let of_reads = share(&outcome, Part::Drives, "data, SAS 10k").per_s / iops(&outcome);
+    assert!(of_reads < 0.5, "{of_reads}");
+}
+
+/// A controller without a write cache copies what it logs for drives, and that takes its processor.
+#[test]
+fn the_log_on_drives_takes_the_processor() {
+    let write_ms = |per_log_kib_us: &str| {
+        let cost = format!("controller.ctl1.per_log_kib_us={per_log_kib_us}");
+        let cache = "controller.ctl1.write_cache=\"none\"";
+        let writes = "vm_group.vm.profile=\"rand-8k-write\"";
+        let plan = plan(&[writes, cache, &cost, "vm_group.vm.outstanding=1"]);
+        run(&plan, 7).unwrap().load.total.write.response.mean_ms
+    };
+    // Two copies of 8 KiB, or three, at 0.5 ms for each KiB.
+    let more_ms = write_ms("500") - write_ms("0");
+    assert!((7.0..16.0).contains(&more_ms), "{more_ms}");
 }
 
 /// An interval holds the mean of many runs 19 times of 20: of five intervals, one may miss it.

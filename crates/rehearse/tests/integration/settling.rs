@@ -64,7 +64,23 @@ fn writes_that_drives_take_are_settled_at_once() {
 
 #[test]
 fn what_is_accepted_goes_to_drives_or_is_owed() {
-    let outcome = lasting(&with(&[]));
+    accepts_what_hosts_write(&with(&[]));
+}
+
+/// Maps are written besides, and no host wrote them. Nor does a log fill so far that they wait for ever.
+#[test]
+fn maps_of_a_file_system_are_no_writes_of_hosts() {
+    let mapped = r#"controller.ctl1.file_system="mapped""#;
+    accepts_what_hosts_write(&with(&[mapped]));
+    let small = [
+        r#"controller.ctl1.write_cache="8 MiB""#,
+        r#"controller.ctl2.write_cache="8 MiB""#,
+    ];
+    accepts_what_hosts_write(&with(&[mapped, small[0], small[1]]));
+}
+
+fn accepts_what_hosts_write(settings: &[&str]) {
+    let outcome = lasting(settings);
     let pool = &outcome.settling.pools[0];
     let by_hosts = outcome.load.total.writes_per_s * 8192.0;
     assert!(

@@ -300,6 +300,8 @@ pub enum Initiator {
     FibreChannel,
     /// NFS by the host's processor.
     Nfs,
+    /// None, as if VMs ran in the array.
+    None,
 }
 
 /// How a host chooses among its links.

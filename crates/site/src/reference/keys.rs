@@ -318,7 +318,7 @@ const HOST: &[Key] = &[
     ),
     key(
         "initiator",
-        "How it reaches the storage, in a rehearsal.",
+        "How it reaches the storage, in a rehearsal. `none` takes no time, as if its VMs ran in the array.",
         "iscsi",
     ),
     key(

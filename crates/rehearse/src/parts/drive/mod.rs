@@ -6,7 +6,8 @@
 //!
 //! What is at its **front**, labels, metadata and logs, lies in the controller's write cache
 //! where that has one: a write there goes into the cache, mirrored or not, once for all
-//! drives that get it, and no drive is asked.
+//! drives that get it, and no drive is asked. Where it has none, the processor copies it once for each of these,
+//! and they are asked.
 //!
 //! Drives of 520-byte sectors take the **sums** of blocks along with their data: where a
 //! controller's are such, what the engine reads and writes of sums apart costs nothing.
@@ -39,7 +40,7 @@ use std::rc::Rc;
 use world_sim::Blocks;
 use world_sim::SimWorld;
 
-/// The front of a drive that lies in a write cache.
+/// The front of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Front {
     /// The first byte behind the front, which begins at byte 0.
@@ -49,6 +50,17 @@ pub struct Front {
     /// The lanes whose copy here is the one that counts, a bit each: the others are the same bytes in the
     /// same cache.
     pub counted_lanes: u16,
+    /// Who keeps what is written there.
+    pub kept: Kept,
+}
+
+/// Where the front of drives is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In the write cache, and in a partner's.
+    InCache,
+    /// On so many drives.
+    OnDrives(u64),
 }
 
 impl Front {
@@ -161,7 +173,7 @@ impl DriveRig {
         })
     }
 
-    /// Puts its front into the controller's write cache.
+    /// Says where its front is.
     pub fn set_front(&self, front: Front) {
         self.front.set(Some(front));
     }
@@ -235,9 +247,11 @@ impl DriveRig {
         let front = self.front(request.at, request.len_bytes);
         if let Some(front) = front.filter(|_| request.kind != RequestKind::Flush) {
             if front.counts(request.at) && writes {
-                self.controller.log(request.len_bytes).await;
+                self.controller.log(request.len_bytes, front.kept).await;
             }
-            return Ok(());
+            if front.kept == Kept::InCache {
+                return Ok(());
+            }
         }
         let sums = self.sums_along.get();
         if request.len_bytes > 0 && sums.is_some_and(|sums| sums.holds(request.at)) {

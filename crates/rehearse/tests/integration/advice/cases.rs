@@ -590,6 +590,15 @@ pub const CASES: &[Case] = &[
         what: "59 s are measured",
     },
     Case {
+        check: "cold-start",
+        edits: &[(
+            "partner = \"b\"\nports = [{ network = \"san-a\", count = 2 }, { network = \"san-b\", count = 2 }]",
+            "cache = \"8 GiB\"\npartner = \"b\"\nports = [{ network = \"san-a\", count = 2 }, { network = \"san-b\", count = 2 }]",
+        )],
+        about: "[[controller]]\nname = \"a\"",
+        what: "the cache of \"a\" is full after 2809 s, the warm-up takes 60 s",
+    },
+    Case {
         check: "event-before-measure",
         edits: &[("at = \"100 s\"", "at = \"59 s\"")],
         about: "[[event]]",
