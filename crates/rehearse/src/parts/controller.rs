@@ -6,7 +6,6 @@
 //! partner that is alone mirrors no more. Without a partner everything that it had in hand
 //! ends somewhere where nobody sees it, and whoever asks is told that it is lost.
 
-use super::drive::Kept;
 use super::halt::Halt;
 use base::Time;
 use engine::World;
@@ -16,6 +15,15 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use world_sim::SimWorld;
+
+/// Where a part of the write log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In the write cache, and in a partner's.
+    InCache,
+    /// On so many drives.
+    OnDrives(u64),
+}
 
 /// A controller at work.
 pub struct ControllerRig {

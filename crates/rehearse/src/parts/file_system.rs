@@ -19,10 +19,9 @@
 //! Invariants: the maps of a volume's data lie in its own lane, so what a lane owes is all of what its writes
 //! asked for. Maps are as large as what volumes hold.
 
-use super::pool::PoolRig;
 use super::world::RigWorld;
 use base::{BLOCK_BYTES, Prng, VolumeOffset};
-use engine::{IoError, Lane, Volume, VolumeInfo, World};
+use engine::{IoError, Lane, Provisioning, Volume, VolumeInfo, VolumeSpec, World};
 use futures_util::future::join;
 use model::controller::FileSystem;
 use site::human;
@@ -86,13 +85,13 @@ impl FileSystemRig {
     /// # Errors
     /// A sentence that names the pool, also where it has too little room.
     pub async fn make(
-        pool: &PoolRig,
+        lanes_of_pool: &[Lane<RigWorld>],
         model: FileSystem,
         prng: Prng,
     ) -> Result<FileSystemRig, String> {
         let mut lanes = Vec::new();
-        for lane in &pool.lanes {
-            lanes.push(Maps::make(pool, lane, model).await?);
+        for lane in lanes_of_pool {
+            lanes.push(Maps::make(lane, model).await?);
         }
         Ok(FileSystemRig {
             model,
@@ -108,11 +107,11 @@ impl FileSystemRig {
     /// What the engine says.
     pub async fn look_up(
         &self,
-        pool: &PoolRig,
+        lanes: &[Lane<RigWorld>],
         volume: &Volume<RigWorld>,
         bytes: Range<u64>,
     ) -> Result<(), IoError> {
-        let (maps, blocks) = self.blocks(pool, volume, &bytes);
+        let (maps, blocks) = self.blocks(lanes, volume, &bytes);
         let is_last = |block: &u64| self.is_last(volume, *block);
         for block in blocks.filter(|block| !is_last(block)) {
             if self.prng.borrow_mut().unit() < maps.missing {
@@ -147,11 +146,11 @@ impl FileSystemRig {
     /// What the engine says.
     pub async fn change(
         &self,
-        pool: &PoolRig,
+        lanes: &[Lane<RigWorld>],
         volume: &Volume<RigWorld>,
         bytes: Range<u64>,
     ) -> Result<(), IoError> {
-        let (maps, blocks) = self.blocks(pool, volume, &bytes);
+        let (maps, blocks) = self.blocks(lanes, volume, &bytes);
         for block in blocks {
             maps.write(block).await?;
         }
@@ -161,11 +160,11 @@ impl FileSystemRig {
     /// The blocks of the map that bytes of a volume have.
     fn blocks(
         &self,
-        pool: &PoolRig,
+        lanes: &[Lane<RigWorld>],
         volume: &Volume<RigWorld>,
         bytes: &Range<u64>,
     ) -> (&Maps, Range<u64>) {
-        let place = self.place(pool, volume);
+        let place = self.place(lanes, volume);
         let mapped_bytes = self.model.mapped_bytes;
         let blocks = bytes.start / mapped_bytes..bytes.end.div_ceil(mapped_bytes);
         let first = place.first;
@@ -176,11 +175,11 @@ impl FileSystemRig {
     }
 
     /// Where the map of a volume begins. One that came later gets the next blocks.
-    fn place(&self, pool: &PoolRig, volume: &Volume<RigWorld>) -> Place {
+    fn place(&self, lanes: &[Lane<RigWorld>], volume: &Volume<RigWorld>) -> Place {
         let info = volume.info();
         let mut places = self.places.borrow_mut();
         *places.entry(info.uuid).or_insert_with(|| {
-            let mut lanes = pool.lanes.iter();
+            let mut lanes = lanes.iter();
             let lane = lanes.position(|lane| lane.volume(&info.name).is_some());
             // A snapshot is nowhere by name.
             let lane = lane.unwrap_or(0);
@@ -197,18 +196,14 @@ impl FileSystemRig {
 }
 
 impl Maps {
-    async fn make(
-        pool: &PoolRig,
-        lane: &Lane<RigWorld>,
-        model: FileSystem,
-    ) -> Result<Maps, String> {
+    async fn make(lane: &Lane<RigWorld>, model: FileSystem) -> Result<Maps, String> {
         let volumes = lane.volumes().into_iter();
         let blocks = volumes.map(|volume| held_bytes(&volume).div_ceil(model.mapped_bytes));
         let blocks = blocks.sum::<u64>().max(1);
         let map_bytes = blocks * BLOCK;
         let copies = [
-            Maps::copy(pool, (lane, 1), map_bytes).await?,
-            Maps::copy(pool, (lane, 2), map_bytes).await?,
+            Maps::copy(lane, 1, map_bytes).await?,
+            Maps::copy(lane, 2, map_bytes).await?,
         ];
         let cache = &lane.store().cache;
         let memory_bytes = cache.capacity_bytes();
@@ -224,8 +219,8 @@ impl Maps {
 
     /// A volume that has been written all over.
     async fn copy(
-        pool: &PoolRig,
-        (lane, number): (&Lane<RigWorld>, u16),
+        lane: &Lane<RigWorld>,
+        number: u16,
         map_bytes: u64,
     ) -> Result<Volume<RigWorld>, String> {
         let size_bytes = map_bytes.next_multiple_of(1 << 20);
@@ -233,14 +228,17 @@ impl Maps {
             format!(
                 "map {number} of the file system of pool {:?}, {}: {error}; set file_system = \"none\" of \
                  its controller, or plan more drives",
-                pool.name,
+                lane.info().name,
                 human(size_bytes)
             )
         };
-        let name = format!("map-{}-{number}", lane.lane());
-        let thick = site::Provisioning::Thick;
-        let made = pool.make_volume_in(lane, thick, (&name, size_bytes)).await;
-        let volume = made.map_err(refused)?;
+        let spec = VolumeSpec {
+            name: format!("map-{}-{number}", lane.lane()),
+            size_bytes,
+            provisioning: Provisioning::Thick,
+        };
+        let made = lane.create_volume(spec).await;
+        let volume = made.map_err(|error| refused(error.to_string()))?;
         let laid_out = volume.lay_out(0..size_bytes).await;
         laid_out.map_err(|error| refused(error.to_string()))?;
         Ok(volume)

@@ -188,7 +188,7 @@ impl PoolRig {
     ) -> Result<(), IoError> {
         if let Some(file_system) = self.file_system.get() {
             let bytes = at.0..at.0 + len_bytes as u64;
-            file_system.look_up(self, volume, bytes).await?;
+            file_system.look_up(&self.lanes, volume, bytes).await?;
         }
         volume.read(at, len_bytes).await.map(drop)
     }
@@ -213,7 +213,7 @@ impl PoolRig {
         let Some(file_system) = self.file_system.get() else {
             return written.await;
         };
-        let (written, mapped) = join(written, file_system.change(self, volume, bytes)).await;
+        let (written, mapped) = join(written, file_system.change(&self.lanes, volume, bytes)).await;
         written.and(mapped)
     }
 }

@@ -104,7 +104,7 @@ impl Rig {
                 continue;
             };
             let prng = self.world.prng(&format!("file system of {}", pool.name));
-            let made = self.finish(FileSystemRig::make(pool, model, prng))?;
+            let made = self.finish(FileSystemRig::make(&pool.lanes, model, prng))?;
             let made = made.map_err(|error| RehearseError::site(said.line, error))?;
             let _ = pool.file_system.set(made);
         }

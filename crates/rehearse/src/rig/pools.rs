@@ -3,8 +3,8 @@
 use super::finish;
 use crate::error::RehearseError;
 use crate::parts::bus::BusRig;
-use crate::parts::controller::ControllerRig;
-use crate::parts::drive::{DriveRig, Front, Kept, RigDrive, Spread, SumsAlong};
+use crate::parts::controller::{ControllerRig, Kept};
+use crate::parts::drive::{DriveRig, Front, RigDrive, Spread, SumsAlong};
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
 use crate::plan::catalog;

@@ -29,7 +29,7 @@ pub use model::{Busy, DriveKind};
 pub use placement::Spread;
 
 use crate::parts::bus::BusRig;
-use crate::parts::controller::ControllerRig;
+use crate::parts::controller::{ControllerRig, Kept};
 use ::model::bus::Direction;
 use ::model::hdd::STROKE_PARTS;
 use ::model::{Request, RequestKind};
@@ -50,17 +50,8 @@ pub struct Front {
     /// The lanes whose copy here is the one that counts, a bit each: the others are the same bytes in the
     /// same cache.
     pub counted_lanes: u16,
-    /// Who keeps what is written there.
+    /// Where it is kept.
     pub kept: Kept,
-}
-
-/// Where the front of drives is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// In the write cache, and in a partner's.
-    InCache,
-    /// On so many drives.
-    OnDrives(u64),
 }
 
 impl Front {
@@ -243,15 +234,8 @@ impl DriveRig {
             return Ok(());
         }
         let writes = request.kind.writes();
-        // A flush is for what lies behind the front.
-        let front = self.front(request.at, request.len_bytes);
-        if let Some(front) = front.filter(|_| request.kind != RequestKind::Flush) {
-            if front.counts(request.at) && writes {
-                self.controller.log(request.len_bytes, front.kept).await;
-            }
-            if front.kept == Kept::InCache {
-                return Ok(());
-            }
+        if self.log(request).await == Some(Kept::InCache) {
+            return Ok(());
         }
         let sums = self.sums_along.get();
         if request.len_bytes > 0 && sums.is_some_and(|sums| sums.holds(request.at)) {
@@ -275,6 +259,17 @@ impl DriveRig {
             Ok(()) if !self.dead.get() => Ok(()),
             _ => Err(self.error(request, DriveErrorKind::Gone)),
         }
+    }
+
+    /// Has the controller do what a command to the front takes; where that is kept.
+    async fn log(&self, request: Request) -> Option<Kept> {
+        // A flush is for what lies behind the front.
+        let front = self.front(request.at, request.len_bytes);
+        let front = front.filter(|_| request.kind != RequestKind::Flush)?;
+        if front.counts(request.at) && request.kind.writes() {
+            self.controller.log(request.len_bytes, front.kept).await;
+        }
+        Some(front.kept)
     }
 
     async fn write(
