@@ -35,6 +35,15 @@ const LARGE: Run = lab("", 1).with(&[
     ("pool.spindles.groups.0.drives", "16"),
 ]);
 const FIXED: Run = lab("a fixed disk is written", 60);
+/// The array is not described, nor is what else it held.
+const FIXED_FEW: Run = FIXED.with(&[
+    ("controller.ctl1.placement", "spread"),
+    ("pool.spindles.groups.0.drives", "2"),
+]);
+const FIXED_MANY: Run = FIXED.with(&[
+    ("drives.nl.count", "9"),
+    ("pool.spindles.groups.0.drives", "8"),
+]);
 
 /// The longest ones first: they are begun in this order.
 const RUNS: &[Run] = &[
@@ -55,6 +64,8 @@ const RUNS: &[Run] = &[
     RDMA_56_TWO,
     TCP_35,
     FIXED,
+    FIXED_FEW,
+    FIXED_MANY,
 ];
 
 fn drained(outcomes: &Outcomes, run: Run) -> Option<f64> {
@@ -82,7 +93,8 @@ const CORE: &str = "one connection gets what a core does for TCP, 4 Gb/s in the 
     (Models), which does not state its clock; 35 GB in 68 s are 4.6 Gb/s";
 
 const ARRAY: &str = "the published array is not described; here are the lab's four drives of \
-    7,200 rpm, which are assumed, and the host writes zeros in order, 16 MiB under way";
+    7,200 rpm, which are assumed, and the host writes zeros in order, 16 MiB under way; the range is from two \
+    drives, with data over the whole stroke, to eight";
 
 const ZEROS: &str = "a thick volume that was written before; Ashlar answers once it has noted that \
     all of it reads as zeros, where the published array was busy writing them";
@@ -169,6 +181,10 @@ fn disks() -> Vec<Row> {
             390.0,
             |o| o.megabytes(FIXED).map(written_s),
             ARRAY,
+        )
+        .over(
+            |o| o.megabytes(FIXED_FEW).map(written_s),
+            |o| o.megabytes(FIXED_MANY).map(written_s),
         ),
         given(
             "fixed disk of 50 GB with offload",
