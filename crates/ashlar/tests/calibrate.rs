@@ -75,7 +75,9 @@ fn the_disk_below_a_directory_is_measured_and_rehearsed() {
     assert!(is_empty(&disk), "a file was left behind");
     let text = fs::read_to_string(&model).unwrap();
     assert!(
-        text.contains("name = \"here\"") && text.contains("shared = true"),
+        ["name = \"here\"", "shared = true", "durable_write_share = "]
+            .iter()
+            .all(|key| text.contains(key)),
         "{text}"
     );
 

@@ -9,6 +9,11 @@
 //! the times that single commands took, shortest to longest, as shares of their mean. A closed loop of `n` of
 //! one kind thus does `x(n)` again.
 //!
+//! A durable write may get another share beside commands of other kinds: to many drives it is a write and
+//! a flush, one after the other, each of which waits for the others. That is discriminatory processor sharing (Kleinrock,
+//! *Time-shared Systems: A Theoretical Treatment*, JACM 14, 1967): with weights `w`, a command has `w` of their sum in place of one
+//! of `n`.
+//!
 //! Between two measured numbers or two sizes, `t` is a straight line. Above the largest size it grows with
 //! the size. No more commands are under way than were measured at most: others wait in the order
 //! of arrival. A flush is a command like others, whose times are those of flushes after a write each. A
@@ -45,6 +50,21 @@ pub struct Measured {
     pub durable_writes: Curves,
     /// Flushes, each after a write; their size does not count.
     pub flushes: Curves,
+    /// What a durable write has of the drive beside commands of other kinds, against what each of these has;
+    /// above zero.
+    pub durable_write_share: f64,
+}
+
+impl Measured {
+    /// What a command of a kind has of the drive beside others, against a read.
+    fn share(&self, kind: RequestKind) -> f64 {
+        match kind {
+            RequestKind::DurableWrite => self.durable_write_share,
+            RequestKind::Read | RequestKind::Write | RequestKind::Flush | RequestKind::Discard => {
+                1.0
+            }
+        }
+    }
 }
 
 /// What was measured of one kind of commands.
@@ -331,9 +351,18 @@ impl State {
             });
         }
         let outstanding = self.under_way.len();
+        let shares = self.under_way.iter();
+        let shares: f64 = shares
+            .map(|command| self.drive.share(command.request.kind))
+            .sum();
         for command in &mut self.under_way {
-            let curves = self.drive.curves(command.request.kind);
-            command.mean_ns = curves.mean_ns(command.request.len_bytes, outstanding);
+            let kind = command.request.kind;
+            let mean_ns = self
+                .drive
+                .curves(kind)
+                .mean_ns(command.request.len_bytes, outstanding);
+            let of_all = outstanding as f64 * self.drive.share(kind);
+            command.mean_ns = mean_ns * (shares / of_all);
         }
     }
 }
@@ -366,7 +395,23 @@ mod tests {
             writes: curves(&[(4096, &[5e6, 1e7])]),
             durable_writes: curves(&[(4096, &[1e6])]),
             flushes: curves(&[(4096, &[1e9 / 70.0])]),
+            durable_write_share: 1.0,
         })
+    }
+
+    /// Beside a read a durable write of this drive has a third of it, so the read gets on by 4/3 of what it
+    /// would: in 120 ns. Alone, or beside its like, a durable write takes what it takes.
+    #[test]
+    fn a_durable_write_has_its_share_beside_others_only() {
+        let mut drive = (*drive()).clone();
+        drive.durable_write_share = 0.5;
+        let drive = Arc::new(drive);
+        let beside = [(0, Read, 4096), (0, DurableWrite, 4096)];
+        // In 120 ns it gets on by a twenty-fifth: two of equal shares take 2 µs each, and it has two thirds of that.
+        assert_eq!(ends(&drive, &beside), [120, 1080]);
+        let alike = [(0, DurableWrite, 4096), (0, DurableWrite, 4096)];
+        assert_eq!(ends(&drive, &alike), [2000, 2000]);
+        assert_eq!(ends(&drive, &[(0, DurableWrite, 4096)]), [1000]);
     }
 
     fn request(kind: RequestKind, len_bytes: u64) -> Request {

@@ -24,6 +24,10 @@ const SPREAD_MAX: usize = 100;
 const PER_S_MIN: f64 = 1e-3;
 const PER_S_MAX: f64 = 1e9;
 
+/// What a durable write may have of a drive, against another command.
+const SHARE_MIN: f64 = 0.01;
+const SHARE_MAX: f64 = 100.0;
+
 /// The most that a single command takes of the mean one.
 const SPREAD_VALUE_MAX: f64 = 1e6;
 
@@ -49,6 +53,7 @@ fn drive_model(mut reader: TableReader<'_, '_>) -> Row<DriveModel> {
         writes: commands("writes", "write_spread"),
         durable_writes: commands("durable_writes", "durable_write_spread"),
         flushes: flushes(&mut reader),
+        durable_write_share: share(&mut reader),
         name,
         line,
         capacity_bytes,
@@ -118,6 +123,15 @@ fn flushes(reader: &mut TableReader<'_, '_>) -> MeasuredCommands {
             .collect(),
         spread: spread(reader, "flush_spread"),
     }
+}
+
+/// What a durable write has beside others; as much, where the file says nothing.
+fn share(reader: &mut TableReader<'_, '_>) -> f64 {
+    let rule = format!("a number from {SHARE_MIN} to {SHARE_MAX}");
+    let share = reader.optional("durable_write_share", &rule, |value| {
+        within(value, SHARE_MIN, SHARE_MAX)
+    });
+    share.unwrap_or(1.0)
 }
 
 /// Commands a second, by the number outstanding.

@@ -35,6 +35,7 @@ read_spread = [0.5, 1, 1.5]
 writes = [[500], [50]]
 durable_writes = [[250, 300], [25]]
 flushes = [900, 1000]
+durable_write_share = 0.4
 "#;
 
 /// What is wrong with the whole file when this is replaced: the line, the key and what was found.
@@ -68,6 +69,7 @@ fn a_drive_gets_the_model_of_its_file() {
     assert_eq!(model.reads.spread, [0.5, 1.0, 1.5]);
     assert_eq!(model.durable_writes.curves[0], curve(4096, &[250.0, 300.0]));
     assert_eq!(model.writes.spread, [1.0], "not said: all alike");
+    assert_eq!(model.durable_write_share, 0.4);
 }
 
 #[test]
@@ -126,6 +128,12 @@ fn what_is_wrong_is_told_with_its_line() {
             28,
             "drive_model.durable_writes",
         ),
+        (
+            "durable_write_share = 0.4",
+            "durable_write_share = 0",
+            30,
+            "drive_model.durable_write_share",
+        ),
         ("shared", "common", 23, "drive_model.common"),
     ] {
         let found = wrong(from, to);
@@ -140,7 +148,7 @@ fn what_is_wrong_is_told_with_its_line() {
 fn two_models_of_a_name_are_refused() {
     let found = wrong(MODEL, &format!("{MODEL}{MODEL}"));
     let expected = (
-        30,
+        31,
         "drive_model.name".to_owned(),
         "\"here\", as on line 19".to_owned(),
     );

@@ -19,6 +19,9 @@ pub const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// How many commands a loop keeps outstanding.
 pub const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
+/// Which of these is half reads and half durable writes, where both are measured together.
+const MIXED: usize = 3;
+
 /// Parts that times of single commands are told in.
 const SPREAD_PARTS: usize = 20;
 
@@ -65,6 +68,8 @@ pub struct Figures {
     pub durable_writes: Commands,
     /// Flushes, each after a write of the smallest size: one list.
     pub flushes: Commands,
+    /// What a durable write got of the drive beside as many reads, against what a read got.
+    pub durable_write_share: f64,
 }
 
 struct Bench {
@@ -98,11 +103,15 @@ pub async fn all(
         content: content.freeze(),
     });
     bench.fill().await.map_err(|error| error.to_string())?;
+    let reads = bench.commands(Kind::Read).await?;
+    let writes = bench.commands(Kind::Write).await?;
+    let durable_writes = bench.commands(Kind::DurableWrite).await?;
     Ok(Figures {
-        reads: bench.commands(Kind::Read).await?,
-        writes: bench.commands(Kind::Write).await?,
-        durable_writes: bench.commands(Kind::DurableWrite).await?,
         flushes: bench.flushes().await?,
+        durable_write_share: bench.durable_write_share(&reads, &durable_writes).await?,
+        reads,
+        writes,
+        durable_writes,
     })
 }
 
@@ -231,9 +240,15 @@ impl Bench {
         len_bytes: u64,
         depth: usize,
     ) -> Result<Rc<Running>, String> {
-        let began_ns = self.now_ns();
-        let end_ns = began_ns + self.each.as_nanos() as u64;
-        let running = Rc::new(Running::until(end_ns, kind, len_bytes, depth));
+        let running = self.begin(kind, len_bytes, depth);
+        self.finish(&running).await?;
+        Ok(running)
+    }
+
+    /// Begins a closed loop.
+    fn begin(self: &Rc<Self>, kind: Kind, len_bytes: u64, depth: usize) -> Rc<Running> {
+        let until_ns = self.now_ns() + self.each.as_nanos() as u64;
+        let running = Rc::new(Running::until(until_ns, kind, len_bytes, depth));
         for number in 0..depth {
             let (bench, running) = (Rc::clone(self), Rc::clone(&running));
             self.world.spawn(async move {
@@ -243,20 +258,26 @@ impl Bench {
                 running.under_way.set(running.under_way.get() - 1);
             });
         }
+        running
+    }
+
+    /// Waits until nothing of a loop is under way, and all of it is durable.
+    async fn finish(&self, running: &Running) -> Result<(), String> {
         while running.under_way.get() > 0 {
             self.world.sleep(Duration::from_millis(1)).await;
         }
         // Volatile writes are paid for by the loop that made them.
+        let began_ns = running.end_ns - self.each.as_nanos() as u64;
         let wrote_ns = self.now_ns() - began_ns;
         let flushed = self.drive.flush().await;
         let all_ns = self.now_ns() - began_ns;
-        if kind == Kind::Write {
+        if running.kind == Kind::Write {
             let part = wrote_ns as f64 / all_ns.max(1) as f64;
             running.sustained.set(part);
         }
         match flushed.err().or(running.failure.take()) {
             Some(error) => Err(error.to_string()),
-            None => Ok(running),
+            None => Ok(()),
         }
     }
 
@@ -315,6 +336,30 @@ impl Bench {
             per_s: vec![rates],
             spread,
         })
+    }
+}
+
+impl Bench {
+    /// What a durable write gets of the drive beside as many reads, against what a read gets: of each, the rate
+    /// here against its rate with as many of its own kind outstanding as are here of both.
+    async fn durable_write_share(
+        self: &Rc<Self>,
+        reads: &Commands,
+        durable_writes: &Commands,
+    ) -> Result<f64, String> {
+        let (len_bytes, side) = (SIZES[0], DEPTHS[MIXED] / 2);
+        let reading = self.begin(Kind::Read, len_bytes, side);
+        let writing = self.begin(Kind::DurableWrite, len_bytes, side);
+        self.finish(&reading).await?;
+        self.finish(&writing).await?;
+        let part = |running: Rc<Running>, alone: &Commands| -> Result<f64, String> {
+            Ok(running.per_s()? / alone.per_s[0][MIXED])
+        };
+        let share = part(writing, durable_writes)? / part(reading, reads)?;
+        tell(&format!(
+            "a durable write gets {share:.2} of what a read gets beside it"
+        ));
+        Ok(share)
     }
 }
 

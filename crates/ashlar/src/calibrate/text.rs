@@ -13,6 +13,10 @@ const HEAD: &str = "\
 /// The highest rate of a site file.
 const NUMBER_MAX: f64 = 1e9;
 
+/// The shares that a site file takes.
+const SHARE_MIN: f64 = 0.01;
+const SHARE_MAX: f64 = 100.0;
+
 const SPREADS: &str =
     "# Times of single commands, from the shortest twentieth to the longest, against the mean.\n";
 
@@ -49,7 +53,10 @@ pub(super) fn text(name: &str, measured: &Measurement) -> String {
     for (_, spread, commands) in kinds {
         text += &entry(spread, numbers(&commands.spread, 4));
     }
-    text + &entry("flush_spread", numbers(&flushes.spread, 4))
+    text += &entry("flush_spread", numbers(&flushes.spread, 4));
+    text += "# What a durable write gets of the drive beside a read, against what the read gets.\n";
+    let share = figures.durable_write_share.clamp(SHARE_MIN, SHARE_MAX);
+    text + &entry("durable_write_share", format!("{share:.2}"))
 }
 
 fn rates_of(commands: &Commands) -> String {

@@ -88,6 +88,7 @@ fn measured(own: &DriveModel, capacity_bytes: u64) -> Measured {
         writes: curves(&own.writes),
         durable_writes: curves(&own.durable_writes),
         flushes: curves(&own.flushes),
+        durable_write_share: own.durable_write_share,
     }
 }
 

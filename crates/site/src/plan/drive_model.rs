@@ -23,6 +23,8 @@ pub struct DriveModel {
     pub durable_writes: MeasuredCommands,
     /// Flushes, each after a write: one curve, whose size does not count.
     pub flushes: MeasuredCommands,
+    /// What a durable write has of the drive beside commands of other kinds, against each of these.
+    pub durable_write_share: f64,
 }
 
 impl DriveModel {

@@ -165,6 +165,11 @@ const DRIVE_MODEL: &[Key] = &[
         ALL_ALIKE,
     ),
     key("flush_spread", "How long single flushes took.", ALL_ALIKE),
+    key(
+        "durable_write_share",
+        "What a durable write gets of the drive beside commands of other kinds, against each of these.",
+        "1",
+    ),
 ];
 
 /// Commands whose times do not differ.
