@@ -49,6 +49,8 @@ pub struct Counts {
     pub whole_stripes: Cell<u64>,
     /// Bytes that went in place without passing the log.
     pub bypassed_bytes: Cell<u64>,
+    /// The same with those that are on their way.
+    pub bypasses_begun_bytes: Cell<u64>,
 }
 
 /// Operations of drives, and their bytes.

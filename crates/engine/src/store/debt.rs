@@ -1,5 +1,6 @@
 //! The debt of a pool to its drives: what it has accepted and not put where it is to stay.
 
+use super::index::Flow;
 use super::{BLOCK, Store};
 use crate::world::World;
 
@@ -15,6 +16,16 @@ pub struct Debt {
 }
 
 impl<W: World> Store<W> {
+    /// Blocks of data that the log has taken since the opening, and where they are.
+    pub fn flow(&self) -> Flow {
+        let bypassed_bytes = self.counts.bypassed_bytes.get();
+        Flow {
+            bypassed_bytes,
+            bypassing_bytes: self.counts.bypasses_begun_bytes.get() - bypassed_bytes,
+            ..self.index.borrow().flow()
+        }
+    }
+
     /// What the pool owes its drives now.
     pub fn debt(&self) -> Debt {
         Debt {

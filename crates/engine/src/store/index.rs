@@ -61,6 +61,25 @@ struct Stripe {
     queued: bool,
 }
 
+/// Blocks of data that came to go in place, since the opening. What came is what was replaced, what went in
+/// place, what was forgotten, and what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Those that the log has taken, each as often as it was written.
+    pub came_blocks: u64,
+    /// Those that never went in place: later ones came for their blocks while they waited.
+    pub replaced_blocks: u64,
+    /// Those that went in place.
+    pub placed_blocks: u64,
+    /// Those that were older than what is in place already.
+    pub forgotten_blocks: u64,
+    /// Those that wait, some of them on their way.
+    pub waiting_blocks: u64,
+    /// Bytes beside these that went in place without passing the log, and that are on their way so.
+    pub bypassed_bytes: u64,
+    pub bypassing_bytes: u64,
+}
+
 /// The entries of all stripes.
 #[derive(Default)]
 pub struct Index {
@@ -68,15 +87,34 @@ pub struct Index {
     /// In order of their oldest entry, about.
     queue: VecDeque<(StripeRef, Time)>,
     blocks: usize,
+    flow: Flow,
     versions: u64,
     /// There may be entries from before the opening.
     may_have_replayed: bool,
+}
+
+impl Content {
+    fn is_data(&self) -> bool {
+        matches!(self, Content::Data(_))
+    }
 }
 
 impl Index {
     /// Blocks that have an entry.
     pub fn blocks(&self) -> usize {
         self.blocks
+    }
+
+    /// Blocks of data that came, and where they are; counts those that wait one by one.
+    pub fn flow(&self) -> Flow {
+        let entries = self
+            .stripes
+            .values()
+            .flat_map(|stripe| stripe.entries.values());
+        Flow {
+            waiting_blocks: entries.filter(|entry| entry.content.is_data()).count() as u64,
+            ..self.flow
+        }
     }
 
     /// The entry of a block.
@@ -123,8 +161,10 @@ impl Index {
             replayed: replayed || unknown,
             hold: Rc::clone(hold),
         };
-        if stripe.entries.insert(at.index, logged).is_none() {
-            self.blocks += 1;
+        self.flow.came_blocks += u64::from(logged.content.is_data());
+        match stripe.entries.insert(at.index, logged) {
+            None => self.blocks += 1,
+            Some(old) => self.flow.replaced_blocks += u64::from(old.content.is_data()),
         }
     }
 
@@ -133,8 +173,9 @@ impl Index {
         let Some(stripe) = self.stripes.get_mut(&at.stripe) else {
             return;
         };
-        if stripe.entries.remove(&at.index).is_some() {
+        if let Some(old) = stripe.entries.remove(&at.index) {
             self.blocks -= 1;
+            self.flow.forgotten_blocks += u64::from(old.content.is_data());
         }
         if stripe.entries.is_empty() {
             self.stripes.remove(&at.stripe);
@@ -210,15 +251,20 @@ impl Index {
             return holds;
         };
         for (index, settled) in done {
+            let is_data = u64::from(settled.content.is_data());
+            self.flow.placed_blocks += is_data;
             let newest = entries.entries.get_mut(&index);
             match newest {
                 Some(newest) if newest.version == settled.version => {
                     entries.entries.remove(&index);
                     self.blocks -= 1;
                 }
-                // What lies in place is known again.
-                Some(newest) => newest.replayed = false,
-                None => {}
+                // What lies in place is known again. What was replaced was on its way already.
+                Some(newest) => {
+                    newest.replayed = false;
+                    self.flow.replaced_blocks -= is_data;
+                }
+                None => self.flow.forgotten_blocks -= is_data,
             }
             holds.push(settled.hold);
         }
@@ -234,6 +280,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::BufPool;
     use std::time::Duration;
 
     fn at(number: u32) -> InStripe {
@@ -270,5 +317,44 @@ mod tests {
         index.begin(at(9).stripe);
         insert(&mut index, 9, 70);
         assert_eq!(numbers(index.take_oldest(9, |_| true)), [9]);
+    }
+
+    /// A block that is written over on its way goes in place twice, and one that waits does so once.
+    #[test]
+    fn what_came_is_replaced_in_place_or_waits() {
+        let (mut index, hold) = (Index::default(), Rc::new(Hold::of_no_ring()));
+        let buffers = BufPool::length_only();
+        let data = || Content::Data(Block::new(buffers.zeros(4096), None));
+        let insert =
+            |index: &mut Index, content| index.insert(at(3), content, &hold, Time(0), false);
+        insert(&mut index, data());
+        insert(&mut index, data());
+        let on_its_way = index.snapshot(at(3).stripe);
+        insert(&mut index, data());
+        insert(&mut index, Content::Zero);
+        let flow = |index: &Index| {
+            let Flow {
+                came_blocks,
+                replaced_blocks,
+                placed_blocks,
+                forgotten_blocks,
+                waiting_blocks,
+                ..
+            } = index.flow();
+            [
+                came_blocks,
+                replaced_blocks,
+                placed_blocks,
+                forgotten_blocks,
+                waiting_blocks,
+            ]
+        };
+        assert_eq!(flow(&index), [3, 3, 0, 0, 0]);
+        index.settle(at(3).stripe, on_its_way, Time(0));
+        assert_eq!(flow(&index), [3, 2, 1, 0, 0]);
+        insert(&mut index, data());
+        assert_eq!(flow(&index), [4, 2, 1, 0, 1]);
+        index.forget(at(3));
+        assert_eq!(flow(&index), [4, 2, 1, 1, 0]);
     }
 }

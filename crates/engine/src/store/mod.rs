@@ -45,6 +45,7 @@ mod write;
 pub use address::StripeRef;
 pub use debt::Debt;
 pub use heal::Healed;
+pub use index::Flow;
 pub use locks::StripeGuard;
 pub use read::Unreadable;
 pub use write::Write;

@@ -245,6 +245,9 @@ impl<W: World> Store<W> {
             .iter()
             .map(|(stripe, data)| self.whole_stripe(zone, *stripe, data));
         let changes = join_all(changes).await;
+        let bytes = stripes.iter().map(|(_, data)| data.len() as u64).sum();
+        self.counts
+            .add(|counts| &counts.bypasses_begun_bytes, bytes);
         self.write_in_place(&changes).await?;
         for (_, data) in &stripes {
             self.counts

@@ -197,6 +197,11 @@ impl DriveRig {
         }
     }
 
+    /// Whether it has failed.
+    pub fn is_dead(&self) -> bool {
+        self.dead.get()
+    }
+
     /// Bytes that it offers.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
@@ -234,7 +239,8 @@ impl DriveRig {
             return Ok(());
         }
         let writes = request.kind.writes();
-        if self.log(request).await == Some(Kept::InCache) {
+        let log = self.log(request).await;
+        if log == Some(Kept::InCache) {
             return Ok(());
         }
         let sums = self.sums_along.get();
@@ -242,7 +248,8 @@ impl DriveRig {
             return Ok(());
         }
         let (direction, parity_bytes) = match writes {
-            true if self.parity => (Direction::ToDrives, request.len_bytes),
+            // Logs and metadata have copies, and no parity.
+            true if self.parity && log.is_none() => (Direction::ToDrives, request.len_bytes),
             true => (Direction::ToDrives, 0),
             false => (Direction::FromDrives, 0),
         };
