@@ -51,6 +51,19 @@ enum Kind {
     DurableWrite,
     /// A write and a flush, of which the flush counts.
     Flush,
+    /// Reads of every other loop, and durable writes of the others.
+    Mixed,
+}
+
+impl Kind {
+    /// What a loop of this number does.
+    fn of(self, number: usize) -> Kind {
+        match self {
+            Kind::Mixed if number.is_multiple_of(2) => Kind::Read,
+            Kind::Mixed => Kind::DurableWrite,
+            kind => kind,
+        }
+    }
 }
 
 /// What was measured of a kind of commands.
@@ -128,6 +141,8 @@ struct Running {
     depth: usize,
     /// Of commands that ended: when, and how long they took, nanoseconds.
     ended: RefCell<Vec<(u64, u64)>>,
+    /// How many of them were durable writes, after each of them.
+    durable: RefCell<Vec<usize>>,
     under_way: Cell<usize>,
     failure: RefCell<Option<DriveError>>,
     /// It ends then, unless too little was counted.
@@ -145,6 +160,7 @@ impl Running {
             len_bytes,
             depth,
             ended: RefCell::default(),
+            durable: RefCell::default(),
             under_way: Cell::new(depth),
             failure: RefCell::default(),
             end_ns,
@@ -154,7 +170,14 @@ impl Running {
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
-        let counted = self.ended.borrow().len() >= self.depth + COUNTED_MIN;
+        let ended = self.ended.borrow().len();
+        let durable = self.durable.borrow().last().copied().unwrap_or(0);
+        // Of a mix, each half for itself.
+        let fewest = match self.kind {
+            Kind::Mixed => durable.min(ended - durable),
+            _ => ended,
+        };
+        let counted = fewest >= self.depth + COUNTED_MIN;
         let longest_ns = self.end_ns + POINT_MAX.as_nanos() as u64;
         let is_late = now_ns >= self.end_ns && counted || now_ns >= longest_ns;
         is_late || self.failure.borrow().is_some()
@@ -187,6 +210,14 @@ impl Running {
         let ended = self.ended.borrow();
         let took_ns = ended[counted.end - 1].0 - ended[counted.start - 1].0;
         Ok(counted.len() as f64 * 1e9 / took_ns.max(1) as f64)
+    }
+
+    /// How many of those that count are reads, and how many durable writes.
+    fn halves(&self) -> Result<(usize, usize), String> {
+        let counted = self.counted()?;
+        let durable = self.durable.borrow();
+        let durable = durable[counted.end - 1] - durable[counted.start - 1];
+        Ok((counted.len() - durable, durable))
     }
 
     /// The mean time of a command while all loops ran.
@@ -240,15 +271,9 @@ impl Bench {
         len_bytes: u64,
         depth: usize,
     ) -> Result<Rc<Running>, String> {
-        let running = self.begin(kind, len_bytes, depth);
-        self.finish(&running).await?;
-        Ok(running)
-    }
-
-    /// Begins a closed loop.
-    fn begin(self: &Rc<Self>, kind: Kind, len_bytes: u64, depth: usize) -> Rc<Running> {
-        let until_ns = self.now_ns() + self.each.as_nanos() as u64;
-        let running = Rc::new(Running::until(until_ns, kind, len_bytes, depth));
+        let began_ns = self.now_ns();
+        let end_ns = began_ns + self.each.as_nanos() as u64;
+        let running = Rc::new(Running::until(end_ns, kind, len_bytes, depth));
         for number in 0..depth {
             let (bench, running) = (Rc::clone(self), Rc::clone(&running));
             self.world.spawn(async move {
@@ -258,26 +283,20 @@ impl Bench {
                 running.under_way.set(running.under_way.get() - 1);
             });
         }
-        running
-    }
-
-    /// Waits until nothing of a loop is under way, and all of it is durable.
-    async fn finish(&self, running: &Running) -> Result<(), String> {
         while running.under_way.get() > 0 {
             self.world.sleep(Duration::from_millis(1)).await;
         }
         // Volatile writes are paid for by the loop that made them.
-        let began_ns = running.end_ns - self.each.as_nanos() as u64;
         let wrote_ns = self.now_ns() - began_ns;
         let flushed = self.drive.flush().await;
         let all_ns = self.now_ns() - began_ns;
-        if running.kind == Kind::Write {
+        if kind == Kind::Write {
             let part = wrote_ns as f64 / all_ns.max(1) as f64;
             running.sustained.set(part);
         }
         match flushed.err().or(running.failure.take()) {
             Some(error) => Err(error.to_string()),
-            None => Ok(()),
+            None => Ok(running),
         }
     }
 
@@ -293,14 +312,15 @@ impl Bench {
             let place = self.places.start_bytes + place;
             let within = prng.below(self.places.bytes / running.len_bytes) * running.len_bytes;
             let (at, mut began) = (DriveOffset(place + within), self.now_ns());
-            match running.kind {
+            let kind = running.kind.of(number);
+            match kind {
                 Kind::Read => {
                     let (back, read) = self.drive.read(at, buf).await;
                     buf = back;
                     read?;
                 }
                 Kind::Write => self.drive.write(at, self.content.slice(0, len)).await?,
-                Kind::DurableWrite => {
+                Kind::DurableWrite | Kind::Mixed => {
                     self.drive
                         .write_durable(at, self.content.slice(0, len))
                         .await?
@@ -313,6 +333,9 @@ impl Bench {
             }
             let end = self.now_ns();
             running.ended.borrow_mut().push((end, end - began));
+            let before = running.durable.borrow().last().copied().unwrap_or(0);
+            let durable = before + usize::from(kind == Kind::DurableWrite);
+            running.durable.borrow_mut().push(durable);
         }
         if running.thinned_ns.get().is_none() {
             running.thinned_ns.set(Some(self.now_ns()));
@@ -347,15 +370,10 @@ impl Bench {
         reads: &Commands,
         durable_writes: &Commands,
     ) -> Result<f64, String> {
-        let (len_bytes, side) = (SIZES[0], DEPTHS[MIXED] / 2);
-        let reading = self.begin(Kind::Read, len_bytes, side);
-        let writing = self.begin(Kind::DurableWrite, len_bytes, side);
-        self.finish(&reading).await?;
-        self.finish(&writing).await?;
-        let part = |running: Rc<Running>, alone: &Commands| -> Result<f64, String> {
-            Ok(running.per_s()? / alone.per_s[0][MIXED])
-        };
-        let share = part(writing, durable_writes)? / part(reading, reads)?;
+        let running = self.point(Kind::Mixed, SIZES[0], DEPTHS[MIXED]).await?;
+        let (read, written) = running.halves()?;
+        let part = |count: usize, alone: &Commands| count as f64 / alone.per_s[0][MIXED];
+        let share = part(written, durable_writes) / part(read.max(1), reads);
         tell(&format!(
             "a durable write gets {share:.2} of what a read gets beside it"
         ));
@@ -399,8 +417,10 @@ mod tests {
     /// Two outstanding, of which one ends every 100 ns, up to so many. One ends alone, much later.
     fn running(ended: u64) -> Running {
         let end = |number| (number * 100, 1);
+        let durable = (1..=ended as usize + 1).map(|number| number / 4).collect();
         Running {
             ended: RefCell::new((1..=ended).map(end).chain([(1_000_000, 1)]).collect()),
+            durable: RefCell::new(durable),
             thinned_ns: Cell::new(Some(ended * 100)),
             ..Running::until(0, Kind::Read, 4096, 2)
         }
@@ -415,5 +435,7 @@ mod tests {
         };
         assert!(what.contains("too slow"), "{what}");
         assert!((running(18).mean_s().expect("sixteen") / 1e-9 - 1.0).abs() < 1e-9);
+        // The third to the eighteenth: each fourth is a durable write.
+        assert_eq!(running(18).halves(), Ok((12, 4)));
     }
 }

@@ -38,7 +38,7 @@ pub struct Args {
     /// Bytes to measure on: of a device they are spread over all of it
     #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = size)]
     size: u64,
-    /// How long to measure each of the 96 points
+    /// How long to measure each of the 97 points
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = point)]
     each: Duration,
     /// Name of the model

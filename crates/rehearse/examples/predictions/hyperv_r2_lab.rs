@@ -35,15 +35,18 @@ const LARGE: Run = lab("", 1).with(&[
     ("pool.spindles.groups.0.drives", "16"),
 ]);
 const FIXED: Run = lab("a fixed disk is written", 60);
-/// The array is not described, nor is what else it held.
-const FIXED_FEW: Run = FIXED.with(&[
+/// The spindles are not published, nor where on them the disks lie: as few as make a mirror, with data
+/// over the whole stroke, and as many as a shelf may have, with data on the outermost tracks.
+pub const FEW_SPINDLES: &[(&str, &str)] = &[
     ("controller.ctl1.placement", "spread"),
     ("pool.spindles.groups.0.drives", "2"),
-]);
-const FIXED_MANY: Run = FIXED.with(&[
+];
+pub const MANY_SPINDLES: &[(&str, &str)] = &[
     ("drives.nl.count", "9"),
     ("pool.spindles.groups.0.drives", "8"),
-]);
+];
+const FIXED_FEW: Run = FIXED.with(FEW_SPINDLES);
+const FIXED_MANY: Run = FIXED.with(MANY_SPINDLES);
 
 /// The longest ones first: they are begun in this order.
 const RUNS: &[Run] = &[

@@ -1,21 +1,14 @@
 //! A limit of one of two virtual disks that share spindles, in the Hyper-V 2012 R2 lab.
 
+use crate::hyperv_r2_lab::{FEW_SPINDLES, MANY_SPINDLES};
 use crate::row::{Row, Section, asked, given};
 use crate::run::{Outcomes, Run};
 use std::ops::Range;
 
 const CAPPED: Run = Run::of("hyperv-r2-lab", "one disk capped at 50 IOPS", (60, 60));
 
-/// The spindles are not published, nor where on them the two disks of 10 GB lie: as few as make a mirror,
-/// with data over the whole stroke, and as many as a shelf may have, with data on the outermost tracks.
-const FEW: Run = CAPPED.with(&[
-    ("controller.ctl1.placement", "spread"),
-    ("pool.spindles.groups.0.drives", "2"),
-]);
-const MANY: Run = CAPPED.with(&[
-    ("drives.nl.count", "9"),
-    ("pool.spindles.groups.0.drives", "8"),
-]);
+const FEW: Run = CAPPED.with(FEW_SPINDLES);
+const MANY: Run = CAPPED.with(MANY_SPINDLES);
 
 /// The event of the site's file is at 90 s.
 const BEFORE: Range<usize> = 60..90;

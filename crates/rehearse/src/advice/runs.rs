@@ -98,30 +98,23 @@ fn short_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {
     }
 }
 
-/// A run begins with what [`READS_MAX`] reads of a pool bring into the caches; the VMs read the rest. Of closed
-/// loops no rate is known, and any warm-up is believed.
+/// A run begins with what [`READS_MAX`] random reads of a pool bring into its part of the cache; its VMs read the
+/// rest. Of closed loops no rate is known, and any warm-up is believed.
 fn cold_start(scene: &Scene<'_>, seen: &mut CheckFindings) {
+    let warmup_s = scene.plan.run.warmup.as_secs_f64();
     for controller in &scene.plan.controllers {
         let Ok(model) = catalog::controller(controller) else {
             continue;
         };
         let pools = scene.plan.pools.iter().enumerate();
         let pools = pools.filter(|(_, pool)| pool.controller == controller.name);
-        let flows = pools
-            .flat_map(|(place, _)| scene.demand.disks_in(place))
-            .flat_map(|(_, disk)| &disk.flows);
-        let (mut bytes_per_s, mut reads_per_s) = (0.0, 0.0);
-        let mut closed = false;
-        for flow in flows {
-            reads_per_s += flow.per_s * flow.reads;
-            bytes_per_s += flow.per_s * flow.reads * flow.bytes();
-            closed |= flow.outstanding.is_some();
-        }
-        // What the beginning has saved of that time.
-        let read_s = READS_MAX as f64 / reads_per_s;
-        let seconds = model.cache_bytes as f64 / bytes_per_s - read_s;
-        let warmup_s = scene.plan.run.warmup.as_secs_f64();
-        if !closed && bytes_per_s > 0.0 && warmup_s < seconds {
+        let pools: Vec<usize> = pools.map(|(place, _)| place).collect();
+        let cache_bytes = model.cache_bytes as f64 / pools.len().max(1) as f64;
+        let seconds = pools
+            .iter()
+            .filter_map(|place| full_after_s(scene, *place, cache_bytes))
+            .fold(0.0, f64::max);
+        if warmup_s < seconds {
             let name = &controller.name;
             let what = format!(
                 "the cache of {name:?} is full after {seconds:.0} s, the warm-up takes {warmup_s} s"
@@ -129,6 +122,30 @@ fn cold_start(scene: &Scene<'_>, seen: &mut CheckFindings) {
             seen.add(controller.line, what);
         }
     }
+}
+
+/// When a pool has read its part of the cache full, or all of its data.
+fn full_after_s(scene: &Scene<'_>, pool: usize, cache_bytes: f64) -> Option<f64> {
+    let (mut data_bytes, mut bytes_per_s) = (0.0, 0.0);
+    let (mut random_bytes_per_s, mut random_per_s) = (0.0, 0.0);
+    for (_, disk) in scene.demand.disks_in(pool) {
+        data_bytes += disk.taken_bytes as f64;
+        for flow in &disk.flows {
+            if flow.outstanding.is_some() {
+                return None;
+            }
+            let reads_per_s = flow.per_s * flow.reads;
+            bytes_per_s += reads_per_s * flow.bytes();
+            random_per_s += reads_per_s * flow.random;
+            random_bytes_per_s += reads_per_s * flow.random * flow.bytes();
+        }
+    }
+    let saved_bytes = match random_per_s > 0.0 {
+        true => READS_MAX as f64 * random_bytes_per_s / random_per_s,
+        false => 0.0,
+    };
+    let left_bytes = cache_bytes.min(data_bytes) - saved_bytes;
+    (bytes_per_s > 0.0).then_some(left_bytes / bytes_per_s)
 }
 
 fn event_before_measure(scene: &Scene<'_>, seen: &mut CheckFindings) {

@@ -6,6 +6,7 @@
 
 use super::Rig;
 use super::draws::Draws;
+use super::warmed;
 use crate::error::RehearseError;
 use crate::parts::pool::PoolRig;
 use base::VolumeOffset;
@@ -48,6 +49,8 @@ async fn age_pool(rig: &Rig, pool: &PoolRig, seed: u64) -> Result<(), RehearseEr
         return Ok(());
     };
     change_checksums(rig, pool, &mut writes).await?;
+    // What was written went out of the caches. After this nothing may go in place any more.
+    warmed::warm_pool(rig, pool, (seed, AGED)).await?;
     let set_windows = |stripes| {
         let stores = pool.lanes.iter().map(|lane| lane.store());
         stores.for_each(|store| store.set_window_stripes(stripes));
@@ -103,10 +106,11 @@ async fn write(
         let volume = vm.disks[operation.disk].volume.borrow().clone();
         let lane = pool.lane_of_writes(&volume);
         let debt = lane.map_err(RehearseError::engine)?.store().debt();
-        // Maps come after the data, and nothing would make room for them here.
+        // The end of a write, and its maps, come after its beginning: nothing would make room for them here.
         let bytes = operation.offset_bytes..operation.offset_bytes + u64::from(operation.bytes);
         let maps = pool.file_system.get();
-        if !has_room(debt, maps.map_or(0, |maps| maps.written_bytes(&bytes))) {
+        let of_maps = maps.map_or(0, |maps| maps.written_bytes(&bytes));
+        if !has_room(debt, u64::from(operation.bytes) + of_maps) {
             continue;
         }
         let data = rig.world.buffers().data(operation.bytes as usize).freeze();

@@ -16,6 +16,9 @@ use workload::source::Source;
 /// Draws from a stream, at most, until one of them is for a pool.
 const DRAWS_MAX: usize = 256;
 
+/// Streams that are picked, at most, until one has such an operation among its next.
+const PICKS_MAX: usize = 64;
+
 /// Operations that a closed loop is taken to do for each that it has under way, per second. It says
 /// only what part of the operations is whose.
 const OF_CLOSED_PER_S: f64 = 100.0;
@@ -80,14 +83,17 @@ impl Draws {
 
     /// The next one; `None` when none comes.
     pub(super) fn next(&mut self, pool: &PoolRig) -> Option<(Rc<VmRig>, Operation)> {
-        let at = self.prng.unit() * *self.shares.last()?;
-        let stream = self.shares.partition_point(|share| *share <= at);
-        let (vm, source) = self.streams.get_mut(stream)?;
-        for _ in 0..DRAWS_MAX {
-            let operation = source.draw().ok().flatten()?;
-            let is_here = vm.disks[operation.disk].pool.borrow().name == pool.name;
-            if operation.kind == self.kind && is_here {
-                return Some((Rc::clone(vm), operation));
+        let sum = *self.shares.last()?;
+        for _ in 0..PICKS_MAX {
+            let at = self.prng.unit() * sum;
+            let stream = self.shares.partition_point(|share| *share <= at);
+            let (vm, source) = self.streams.get_mut(stream)?;
+            for _ in 0..DRAWS_MAX {
+                let operation = source.draw().ok().flatten()?;
+                let is_here = vm.disks[operation.disk].pool.borrow().name == pool.name;
+                if operation.kind == self.kind && is_here {
+                    return Some((Rc::clone(vm), operation));
+                }
             }
         }
         None

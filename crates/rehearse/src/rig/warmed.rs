@@ -40,18 +40,23 @@ const WARMED: &str = "warmed";
 pub async fn warm(rig: &Rig, seed: u64) -> Result<(), RehearseError> {
     let warmed = async {
         for pool in &rig.pools {
-            warm_pool(rig, pool, seed).await?;
+            warm_pool(rig, pool, (seed, WARMED)).await?;
         }
         Ok(())
     };
     rig.in_no_time(warmed).await
 }
 
-async fn warm_pool(rig: &Rig, pool: &PoolRig, seed: u64) -> Result<(), RehearseError> {
+/// The same of one pool, by reads that `name` keeps apart from others. Drives take no time.
+pub(super) async fn warm_pool(
+    rig: &Rig,
+    pool: &PoolRig,
+    (seed, name): (u64, &str),
+) -> Result<(), RehearseError> {
     let stores = || pool.lanes.iter().map(|lane| lane.store());
     let caches = stores().filter(|store| store.cache.is_on());
     let capacity_bytes: u64 = caches.map(|store| store.cache.capacity_bytes()).sum();
-    let Some(mut reads) = Draws::of(Kind::Read, (pool, rig), (seed, WARMED))? else {
+    let Some(mut reads) = Draws::of(Kind::Read, (pool, rig), (seed, name))? else {
         return Ok(());
     };
     let (mut left, mut before) = (READS_MAX, Seen::of(pool));

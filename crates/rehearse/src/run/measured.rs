@@ -6,7 +6,7 @@ use super::{Going, IsWorthIt, Watch, report, settle};
 use crate::error::RehearseError;
 use crate::parts::world::RigWorld;
 use crate::rig::vm::StreamRun;
-use crate::rig::{Rig, aged, warmed};
+use crate::rig::{Rig, aged};
 use base::Time;
 use engine::World;
 use site::plan::Plan;
@@ -101,8 +101,6 @@ async fn measure_sustained(
     let (load, _) = report(plan, rig, (first.window, seed), &going.streams);
     let burst = first.settling.burst(&load);
     aged::age(rig, seed).await?;
-    // What was written went out of them.
-    warmed::warm(rig, seed).await?;
     rig.world.sleep(plan.run.warmup).await;
     let mut measured = first;
     for _ in 0..settled::WINDOWS_MAX {
