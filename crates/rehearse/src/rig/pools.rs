@@ -3,7 +3,7 @@
 use super::finish;
 use crate::error::RehearseError;
 use crate::parts::bus::BusRig;
-use crate::parts::controller::{ControllerRig, Kept};
+use crate::parts::controller::ControllerRig;
 use crate::parts::drive::{DriveRig, Front, RigDrive, Spread, SumsAlong};
 use crate::parts::pool::PoolRig;
 use crate::parts::world::RigWorld;
@@ -246,25 +246,20 @@ fn give_memory(pool: &Lane<RigWorld>, model: &Controller, parts: u64) {
 
 /// Labels, metadata and logs of all drives lie in the write cache, or on the drives themselves.
 fn tell_front(lanes: &[Lane<RigWorld>], drives: &[Rc<DriveRig>], is_in_cache: bool) {
-    let info = lanes[0].info();
-    let end = DriveOffset(info.data_start);
-    let kept = match is_in_cache {
-        true => Kept::InCache,
-        false => Kept::OnDrives(info.log_drives.len() as u64),
+    let end = DriveOffset(lanes[0].info().data_start);
+    let named = |name: &String| drives.iter().find(|drive| drive.name == *name);
+    let log_drives = |lane: &Lane<RigWorld>| {
+        let names = lane.info().log_drives;
+        names.iter().filter_map(named).map(Rc::downgrade).collect()
     };
-    let counting = |lane: &Lane<RigWorld>| lane.info().log_drives.into_iter().next();
-    let counting: Vec<Option<String>> = lanes.iter().map(counting).collect();
+    let front = Rc::new(Front {
+        end,
+        lane_bytes: end.0 / lanes.len() as u64,
+        log_drives: lanes.iter().map(log_drives).collect(),
+        is_in_cache,
+    });
     for drive in drives {
-        let bit = |(lane, on): (usize, &Option<String>)| {
-            let counts = on.as_ref() == Some(&drive.name);
-            u16::from(counts) << lane
-        };
-        drive.set_front(Front {
-            end,
-            lane_bytes: end.0 / lanes.len() as u64,
-            counted_lanes: counting.iter().enumerate().map(bit).sum(),
-            kept,
-        });
+        drive.set_front(Rc::clone(&front));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whole runs of a small site: repeated runs, other seeds, other hardware, failures.
 
-use crate::common::run;
-use crate::common::{TINY, plan};
+use crate::common::{TINY, plan, profile, run};
+use rehearse::rig::Rig;
 use rehearse::run::confidence::estimate;
 use rehearse::run::share::{Part, Share};
 use rehearse::{Outcome, RehearseErrorKind};
@@ -125,19 +125,34 @@ fn caches_begin_with_what_is_hot_in_the_run() {
     assert!(of_reads < 0.5, "{of_reads}");
 }
 
-/// A controller without a write cache copies what it logs for drives, and that takes its processor.
+/// A controller without a write cache copies what it logs for drives, and that takes its processor; also when
+/// the first of these drives has failed.
 #[test]
 fn the_log_on_drives_takes_the_processor() {
-    let write_ms = |per_log_kib_us: &str| {
+    let settings = [
+        "vm_group.vm.profile=\"rand-8k-write\"",
+        "vm_group.vm.outstanding=1",
+        "controller.ctl1.write_cache=\"none\"",
+    ];
+    let rig = Rig::build(&plan(&settings), 7, &profile).unwrap();
+    let first = rig.pools[0].lanes[0].info().log_drives[0].clone();
+    let fails = format!("event=[{{ at = \"100 ms\", what = \"drive-fails\", drive = {first:?} }}]");
+    let write_ms = |per_log_kib_us: &str, more: &[&str]| {
         let cost = format!("controller.ctl1.per_log_kib_us={per_log_kib_us}");
-        let cache = "controller.ctl1.write_cache=\"none\"";
-        let writes = "vm_group.vm.profile=\"rand-8k-write\"";
-        let plan = plan(&[writes, cache, &cost, "vm_group.vm.outstanding=1"]);
-        run(&plan, 7).unwrap().load.total.write.response.mean_ms
+        let settings: Vec<&str> = settings
+            .iter()
+            .chain(more)
+            .copied()
+            .chain([&*cost])
+            .collect();
+        let outcome = run(&plan(&settings), 7).unwrap();
+        outcome.load.total.write.response.mean_ms
     };
-    // Two copies of 8 KiB, or three, at 0.5 ms for each KiB.
-    let more_ms = write_ms("500") - write_ms("0");
+    // Two copies of 8 KiB, or one, at 0.5 ms for each KiB.
+    let more_ms = write_ms("500", &[]) - write_ms("0", &[]);
     assert!((7.0..16.0).contains(&more_ms), "{more_ms}");
+    let more_ms = write_ms("500", &[&fails]) - write_ms("0", &[&fails]);
+    assert!((2.0..16.0).contains(&more_ms), "{more_ms}");
 }
 
 /// An interval holds the mean of many runs 19 times of 20: of five intervals, one may miss it.

@@ -35,28 +35,32 @@ use ::model::hdd::STROKE_PARTS;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cell::{Cell, OnceCell};
+use std::ptr;
+use std::rc::{Rc, Weak};
 use world_sim::Blocks;
 use world_sim::SimWorld;
 
-/// The front of a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The front of the drives of a pool.
 pub struct Front {
     /// The first byte behind the front, which begins at byte 0.
     pub end: DriveOffset,
     /// What of it each lane has, one after the other, bytes.
     pub lane_bytes: u64,
-    /// The lanes whose copy here is the one that counts, a bit each: the others are the same bytes in the
-    /// same cache.
-    pub counted_lanes: u16,
-    /// Where it is kept.
-    pub kept: Kept,
+    /// The drives that carry the log of each lane.
+    pub log_drives: Vec<Vec<Weak<DriveRig>>>,
+    /// Whether it lies in the write cache.
+    pub is_in_cache: bool,
 }
 
 impl Front {
-    fn counts(&self, at: DriveOffset) -> bool {
-        self.counted_lanes >> (at.0 / self.lane_bytes) & 1 == 1
+    /// The drives of `lane` that carry its log, and are there still. The copy on the first one is what counts: the
+    /// others are the same bytes.
+    fn left(&self, at: DriveOffset) -> impl Iterator<Item = Rc<DriveRig>> {
+        let lane = (at.0 / self.lane_bytes) as usize;
+        let drives = self.log_drives.get(lane).into_iter().flatten();
+        let drives = drives.filter_map(Weak::upgrade);
+        drives.filter(|drive| !drive.is_dead())
     }
 }
 
@@ -91,7 +95,7 @@ pub struct DriveRig {
     controller: Rc<ControllerRig>,
     /// Whether its pool's groups have parity, which the processor makes.
     parity: bool,
-    front: Cell<Option<Front>>,
+    front: OnceCell<Rc<Front>>,
     sums_along: Cell<Option<SumsAlong>>,
     spread: Cell<Option<Spread>>,
     dead: Cell<bool>,
@@ -155,7 +159,7 @@ impl DriveRig {
             bus: Rc::clone(bus),
             controller: Rc::clone(controller),
             parity,
-            front: Cell::new(None),
+            front: OnceCell::new(),
             sums_along: Cell::new(None),
             spread: Cell::new(None),
             dead: Cell::new(false),
@@ -165,8 +169,8 @@ impl DriveRig {
     }
 
     /// Says where its front is.
-    pub fn set_front(&self, front: Front) {
-        self.front.set(Some(front));
+    pub fn set_front(&self, front: Rc<Front>) {
+        let _ = self.front.set(front);
     }
 
     /// Sums go along with the data.
@@ -223,7 +227,7 @@ impl DriveRig {
     }
 
     /// The front, if a run lies in it.
-    fn front(&self, at: DriveOffset, len_bytes: u64) -> Option<Front> {
+    fn front(&self, at: DriveOffset, len_bytes: u64) -> Option<&Rc<Front>> {
         let front = self.front.get()?;
         (at.0 + len_bytes <= front.end.0).then_some(front)
     }
@@ -273,10 +277,16 @@ impl DriveRig {
         // A flush is for what lies behind the front.
         let front = self.front(request.at, request.len_bytes);
         let front = front.filter(|_| request.kind != RequestKind::Flush)?;
-        if front.counts(request.at) && request.kind.writes() {
-            self.controller.log(request.len_bytes, front.kept).await;
+        let mut left = front.left(request.at);
+        let counts = left.next().is_some_and(|first| ptr::eq(&*first, self));
+        let kept = match front.is_in_cache {
+            true => Kept::InCache,
+            false => Kept::OnDrives(1 + left.count() as u64),
+        };
+        if counts && request.kind.writes() {
+            self.controller.log(request.len_bytes, kept).await;
         }
-        Some(front.kept)
+        Some(kept)
     }
 
     async fn write(
