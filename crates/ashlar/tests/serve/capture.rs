@@ -116,11 +116,13 @@ fn an_array_under_load_is_captured_and_rehearsed() {
         "iqn.",
         "d0.img\"\nd",
         "not shown",
-        "initiator = ",
+        "initiators = ",
     ] {
         assert!(!text.contains(hidden), "{hidden}: {text}");
     }
     assert!(text.contains("left out: idle"), "{text}");
+    // It stands for no host: what was measured is the array's own time.
+    assert!(text.contains("initiator = \"none\""), "{text}");
 
     let page = file.with_extension("html");
     let output = rehearse(&file, &["--json", "-", "--html", page.to_str().unwrap()]);
