@@ -363,8 +363,8 @@ impl Bench {
 }
 
 impl Bench {
-    /// What a durable write gets of the drive beside as many reads, against what a read gets: of each, the rate
-    /// here against its rate with as many of its own kind outstanding as are here of both.
+    /// What a durable write gets of the drive beside as many reads, against what a read gets. Of each counts the
+    /// rate here against that with as many of its own kind outstanding as are here of both.
     async fn durable_write_share(
         self: &Rc<Self>,
         reads: &Commands,

@@ -44,6 +44,12 @@ pub enum Content {
     Zero,
 }
 
+impl Content {
+    fn is_data(&self) -> bool {
+        matches!(self, Content::Data(_))
+    }
+}
+
 /// The newest entry of a block.
 #[derive(Clone)]
 pub struct Logged {
@@ -91,12 +97,6 @@ pub struct Index {
     versions: u64,
     /// There may be entries from before the opening.
     may_have_replayed: bool,
-}
-
-impl Content {
-    fn is_data(&self) -> bool {
-        matches!(self, Content::Data(_))
-    }
 }
 
 impl Index {
@@ -252,7 +252,8 @@ impl Index {
         };
         for (index, settled) in done {
             let is_data = u64::from(settled.content.is_data());
-            self.flow.placed_blocks += is_data;
+            let flow = &mut self.flow;
+            flow.placed_blocks += is_data;
             let newest = entries.entries.get_mut(&index);
             match newest {
                 Some(newest) if newest.version == settled.version => {
@@ -262,9 +263,9 @@ impl Index {
                 // What lies in place is known again. What was replaced was on its way already.
                 Some(newest) => {
                     newest.replayed = false;
-                    self.flow.replaced_blocks -= is_data;
+                    flow.replaced_blocks = flow.replaced_blocks.saturating_sub(is_data);
                 }
-                None => self.flow.forgotten_blocks -= is_data,
+                None => flow.forgotten_blocks = flow.forgotten_blocks.saturating_sub(is_data),
             }
             holds.push(settled.hold);
         }

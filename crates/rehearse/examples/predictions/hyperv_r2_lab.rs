@@ -35,12 +35,13 @@ const LARGE: Run = lab("", 1).with(&[
     ("pool.spindles.groups.0.drives", "16"),
 ]);
 const FIXED: Run = lab("a fixed disk is written", 60);
-/// The spindles are not published, nor where on them the disks lie: as few as make a mirror, with data
-/// over the whole stroke, and as many as a shelf may have, with data on the outermost tracks.
+/// The spindles are not published, nor where on them the disks lie. As few as make a mirror, with data over
+/// the whole stroke.
 pub const FEW_SPINDLES: &[(&str, &str)] = &[
     ("controller.ctl1.placement", "spread"),
     ("pool.spindles.groups.0.drives", "2"),
 ];
+/// As many as a shelf may have, with data on the outermost tracks.
 pub const MANY_SPINDLES: &[(&str, &str)] = &[
     ("drives.nl.count", "9"),
     ("pool.spindles.groups.0.drives", "8"),

@@ -7,13 +7,13 @@
 //! gathers those to one block of the map, as the engine gathers what is written over.
 //!
 //! The map takes of the controller's memory what it needs, and data have the rest. If it needs more than there
-//! is, reads of the map miss memory at random, in the ratio of what is not there: who reads at random finds
+//! is, reads of the map miss memory at random, in the ratio of what is not there. Who reads at random finds
 //! no block of the map more often than another.
 //!
 //! Who reads in order finds the block of the map that the read before brought.
 //!
-//! Left out: inodes and directories, which are few; a journal on drives, as the write cache survives a power cut;
-//! and maps of what the array copies by itself, as it moves a volume. Writers that change one block of the map do so one
+//! Left out: inodes and directories, which are few, and a journal on drives, as the write cache survives a power cut.
+//! What the array copies by itself, as it moves a volume, changes no map. Writers that change one block of the map do so one
 //! after the other.
 //!
 //! Invariants: the maps of a volume's data lie in its own lane, so what a lane owes is all of what its writes

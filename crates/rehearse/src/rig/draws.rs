@@ -1,5 +1,5 @@
-//! What VMs do to a pool, drawn apart from the operations of a run: in no time, and as many as it takes to
-//! bring the pool where a long time under this load does.
+//! What VMs do to a pool, drawn apart from the operations of a run. They bring the pool where a long time
+//! under this load does, while no time goes by.
 
 use super::Rig;
 use super::vm::VmRig;

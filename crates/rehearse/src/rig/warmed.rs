@@ -53,9 +53,9 @@ pub(super) async fn warm_pool(
     pool: &PoolRig,
     (seed, name): (u64, &str),
 ) -> Result<(), RehearseError> {
-    let stores = || pool.lanes.iter().map(|lane| lane.store());
-    let caches = stores().filter(|store| store.cache.is_on());
-    let capacity_bytes: u64 = caches.map(|store| store.cache.capacity_bytes()).sum();
+    let caches = pool.lanes.iter().map(|lane| &lane.store().cache);
+    let caches = caches.filter(|cache| cache.is_on());
+    let capacity_bytes: u64 = caches.map(|cache| cache.capacity_bytes()).sum();
     let Some(mut reads) = Draws::of(Kind::Read, (pool, rig), (seed, name))? else {
         return Ok(());
     };

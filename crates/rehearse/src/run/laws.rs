@@ -6,8 +6,8 @@
 //! - **Little's law**, exact: operations under way, added up over time, are the response
 //!   times, added up over operations. It holds to the nanosecond for what begins and ends in
 //!   a run; a lost or doubled operation or a clock that jumps breaks it.
-//! - **Conservation of writes**: of the blocks that came to go in place, each was replaced before it did, went
-//!   there, or waits; and drives got each that went there, on all its copies, and no others but those on their way.
+//! - **Conservation of writes**: each block that came to go in place was replaced before it did, went there, or waits.
+//!   Drives got each that went there, on all its copies, and no others but those on their way.
 //! - **Utilisation law**: nothing is busy for more than all of the time, and a station's busy
 //!   time is what its jobs took.
 
