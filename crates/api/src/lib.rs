@@ -17,6 +17,7 @@ mod groups;
 mod jobs;
 mod pools;
 mod problem;
+mod qos;
 mod sessions;
 mod settings;
 mod site;
@@ -50,6 +51,7 @@ pub use pools::{
     ThresholdsChange,
 };
 pub use problem::{Problem, ProblemKind};
+pub use qos::{Limits, VolumeLimits};
 pub use sessions::Session;
 pub use settings::{Portal, PortalAdd, PortalChange, Settings, SettingsChange};
 pub use site::{SiteAction, SiteDifference, SiteText};

@@ -30,6 +30,7 @@ mod overcommitment;
 mod pool;
 mod pool_create;
 mod portal;
+mod qos;
 mod raid_group;
 mod rehearse;
 mod salvage;
@@ -95,6 +96,9 @@ enum Command {
     /// Show, create, clone, name, tag, grow, import, export and delete volumes
     #[command(subcommand)]
     Volume(volume::Command),
+    /// Show, set and remove limits of volumes: I/Os and bytes a second, with bursts
+    #[command(subcommand)]
+    Qos(qos::Command),
     /// Show, take and delete snapshots of volumes
     #[command(subcommand)]
     Snapshot(snapshot::Command),
@@ -279,6 +283,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Drive(command) => drive::run(client, command),
         Command::Pool(command) => pool::run(client, command),
         Command::Volume(command) => volume::run(client, command),
+        Command::Qos(command) => qos::run(client, command),
         Command::Snapshot(command) => snapshot::run(client, command),
         Command::Group(command) => group::run(client, command),
         Command::Trash(command) => trash::run(client, command),

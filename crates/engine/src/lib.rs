@@ -27,6 +27,7 @@ pub mod layout;
 pub mod meta;
 pub mod pages;
 pub mod pool;
+pub mod qos;
 pub mod raid;
 pub mod range_lock;
 pub mod rare;

@@ -14,6 +14,7 @@ pub const MARKS: &[&str] = &[
     "blocks read ahead",
     "bytes copied by reading",
     "checkpoint copied at an opening",
+    "command held by the limit of its volume",
     "command tried again for want of room",
     "copied drive lost",
     "copy made on another shard",
@@ -165,6 +166,8 @@ pub const MARKS: &[&str] = &[
 /// Bugs that the simulated world can plant; each breaks a rule that the
 /// simulator checks.
 pub const BUGS: &[&str] = &[
+    "export forgets the limits of its volumes",
+    "limit not asked",
     "new pages without room in the metadata",
     "place on its way gets no writes",
     "parity on its way left as it was",

@@ -7,6 +7,7 @@
 //! - [`cdb`]: what a CDB asks for, and whether it may.
 //! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
 //!   commands.
+//! - `limits`: commands that wait for the limit of their volume.
 //! - `retries`: commands that are tried again, where a pool was full.
 //! - [`offload`]: copies that initiators have the target make.
 
@@ -14,6 +15,7 @@ pub mod cdb;
 mod commands;
 mod dispatch;
 mod erasure;
+mod limits;
 pub mod lun;
 pub mod management;
 pub mod nexus;

@@ -112,6 +112,11 @@ impl Response {
         Response::plain(status::TASK_ABORTED)
     }
 
+    /// TASK SET FULL: it was not begun, and the initiator tries it again later.
+    pub(crate) fn task_set_full() -> Self {
+        Response::plain(status::TASK_SET_FULL)
+    }
+
     fn plain(status: u8) -> Self {
         Response {
             status,

@@ -12,6 +12,7 @@
 //! - Nothing is held while a command waits.
 
 use crate::cdb::{Cdb, Command, Extent};
+use crate::limits::admitted;
 use crate::lun;
 use crate::nexus::{Nexus, Response};
 use crate::offload::{CancelToken, Copier};
@@ -138,9 +139,9 @@ pub(crate) async fn made<W: World>(
 }
 
 impl<W: World> Nexus<W> {
-    /// As [`Nexus::execute_until`]; and again, while the command finds no room and somebody
-    /// makes some. Trying again does no harm: nobody knows yet what came of it. One whose
-    /// `cancel` is stopped before it begins is not begun.
+    /// As [`Nexus::execute_until`], when the limits of the volume let it go; and again, while the
+    /// command finds no room and somebody makes some. Trying again does no harm: nobody knows yet
+    /// what came of it. One whose `cancel` is stopped before it begins is not begun.
     pub async fn execute_making_room(
         &self,
         lun: [u8; 8],
@@ -151,9 +152,14 @@ impl<W: World> Nexus<W> {
         if !cancel.goes_on() {
             return Response::task_aborted();
         }
+        let unit = lun::decode(lun).and_then(|number| self.target().unit(number));
+        if let Some(unit) = &unit
+            && let Err(response) = admitted(unit, self, &cdb, &cancel).await
+        {
+            return response.in_format(unit.sense_format());
+        }
         let command = cdb.command().ok();
         let changed = command.and_then(|one| Some((one, changed(&one)?)));
-        let unit = lun::decode(lun).and_then(|number| self.target().unit(number));
         let (Some((command, blocks)), Some(unit)) = (changed, unit) else {
             let cancel = Some(cancel);
             return self.execute_until(lun, cdb, data_out, cancel).await;

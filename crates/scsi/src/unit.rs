@@ -5,10 +5,12 @@ use crate::reservation::{NexusId, Reservations, Unreadable};
 use crate::retries::Queue;
 use crate::sense::{Format, Sense};
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
+use engine::qos::Account;
 use engine::{Disk, IoError, Provisioning, World};
 use futures_channel::oneshot;
 use futures_util::lock::{Mutex, MutexGuard};
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
+use std::sync::Arc;
 
 /// Company part of the NAA designator. The locally administered bit is set: it
 /// is nobody's registered identifier, and the hundred bits behind it come from
@@ -85,6 +87,8 @@ pub struct LogicalUnit<W: World> {
     may_affect_others: Cell<bool>,
     blocks_per_physical: Cell<u32>,
     out_of_room: Queue,
+    /// Of the limits of the volume; none where nobody can set one.
+    account: OnceCell<Arc<Account>>,
 }
 
 /// Mode parameters that initiators can change (SPC-4 clause 7.5.8), where they may affect
@@ -148,6 +152,7 @@ impl<W: World> LogicalUnit<W> {
             may_affect_others: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
             out_of_room: Queue::default(),
+            account: OnceCell::new(),
         })
     }
 
@@ -162,6 +167,15 @@ impl<W: World> LogicalUnit<W> {
             "physical blocks of {bytes} bytes"
         );
         self.blocks_per_physical.set(blocks);
+    }
+
+    /// Its commands keep to the limits of `account` from now on; for good.
+    pub fn set_account(&self, account: Arc<Account>) {
+        self.account.get_or_init(|| account);
+    }
+
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.account.get().map(Arc::as_ref)
     }
 
     /// Whether initiators may erase all of it with SANITIZE, if it is thin. They may not unless

@@ -32,6 +32,7 @@ mod span;
 mod spread;
 mod table;
 mod types;
+mod volume_limits;
 mod volumes;
 mod write;
 

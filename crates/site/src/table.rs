@@ -329,6 +329,22 @@ impl<'a, 'd> TableReader<'a, 'd> {
         self.table_told(key, describe)
     }
 
+    /// The same, of a table that stands in one line, such as `example`.
+    pub(crate) fn table_in_line(
+        &mut self,
+        key: &'static str,
+        example: &str,
+    ) -> Option<(usize, &'a DeTable<'d>)> {
+        if self.value(key).is_some_and(|(_, value)| value.is_table()) {
+            return self.table(key);
+        }
+        self.known.push(key);
+        let (line, value) = self.value(key)?;
+        let rule = format!("a table, such as {example}");
+        self.report(line, key, describe(value), &rule);
+        None
+    }
+
     /// The same, where a secret may stand in its place: it is never part of a message.
     pub(crate) fn table_of_secrets(
         &mut self,
@@ -391,6 +407,12 @@ impl<'a, 'd> TableReader<'a, 'd> {
     /// The text of `key`, if it is there and is text.
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(|(_, value)| value.as_str())
+    }
+
+    /// What messages say of the value of `key`.
+    pub(crate) fn said(&self, key: &str) -> String {
+        let value = self.value(key);
+        value.map_or_else(|| "nothing".to_owned(), |(_, value)| describe(value))
     }
 
     /// Whether `key` is a list of tables, and not of values.

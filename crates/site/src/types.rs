@@ -3,6 +3,7 @@
 use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
+use engine::qos;
 use engine::raid::{Protection, Spread};
 use engine::{GroupRole, Level};
 use std::collections::BTreeMap;
@@ -356,6 +357,8 @@ pub struct Volume {
     pub tags: BTreeMap<String, String>,
     /// Whether pages that are written as zeroes take no space; as it is, when `None`.
     pub detect_zeroes: Option<bool>,
+    /// What hosts get of it, at most; as it is, when `None`.
+    pub limits: Option<qos::Limits>,
     /// Schedules that it has at least.
     pub schedules: Vec<Schedule>,
 }

@@ -10,6 +10,7 @@ use crate::size::{self, VOLUME_GRAIN_BYTES, VOLUME_SIZES};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{ConsistencyGroup, Provisioning, Volume};
+use crate::volume_limits::limits;
 use std::collections::BTreeMap;
 use toml::de::DeValue;
 
@@ -40,6 +41,7 @@ pub(crate) fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
     });
     let tags = reader.words("tags", TAG_RULE, is_tag);
     let detect_zeroes = reader.optional("detect_zeroes", "true or false", DeValue::as_bool);
+    let limits = limits(&mut reader);
     let schedules = schedules(&mut reader, "volume.snapshots");
     reader.finish(Volume {
         name,
@@ -49,6 +51,7 @@ pub(crate) fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
         description,
         tags,
         detect_zeroes,
+        limits,
         schedules,
     })
 }

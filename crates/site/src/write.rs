@@ -12,6 +12,7 @@ use crate::types::{
     Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group, Host,
     HostGroup, Initiators, Limits, Pool, Portal, RateLimit, Site, TimeLimit, Vm, Volume,
 };
+use crate::volume_limits::parts;
 use engine::GroupRole;
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -197,6 +198,7 @@ fn volume(volume: &Volume, file: &mut Writer) {
         description,
         tags,
         detect_zeroes,
+        limits,
         schedules,
     } = volume;
     file.header("[[volume]]");
@@ -213,6 +215,10 @@ fn volume(volume: &Volume, file: &mut Writer) {
     }
     let detects = detect_zeroes.iter();
     detects.for_each(|detects| file.literal("detect_zeroes", &detects.to_string()));
+    if let Some(limits) = limits {
+        let parts = parts(limits, |bytes| quoted(&exact(bytes))).into_iter();
+        file.literal("limits", &format!("{{ {} }}", joined(parts)));
+    }
     file.schedules(schedules);
 }
 

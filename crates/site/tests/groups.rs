@@ -225,3 +225,64 @@ fn snapshots_by_schedule_have_room_for_their_names() {
     let name = format!("{long:?}");
     assert!(messages(&without.replace("\"b\"", &name)).is_empty());
 }
+
+/// What is said of the first volume with these limits, without its file and line.
+fn said_of_limits(limits: &str) -> Vec<String> {
+    let zeroes = "detect_zeroes = true";
+    let text = GOOD.replacen(zeroes, &format!("{zeroes}\nlimits = {limits}"), 1);
+    let line = "t.toml:20: volume.limits";
+    let stripped = messages(&text).into_iter();
+    stripped
+        .map(|said| said.strip_prefix(line).unwrap_or(&said).to_owned())
+        .collect()
+}
+
+#[test]
+fn limits_are_read_and_what_is_wrong_of_them_is_named() {
+    for right in [
+        "{ }",
+        "{ iops = 1 }",
+        "{ iops = 500, burst_iops = 501, burst = \"1 h\", io_size = \"8 KiB\" }",
+        "{ bandwidth = \"128 KiB\" }",
+    ] {
+        assert!(said_of_limits(right).is_empty(), "{right}");
+    }
+    let iops = "a whole number from 1 to 100000000";
+    for (wrong, said) in [
+        (
+            "3",
+            ": found the number 3; allowed: a table, such as { iops = 500 }".to_owned(),
+        ),
+        (
+            "{ iops = 0, burst_iops = 14, burst = \"9 s\" }",
+            format!(".iops: found the number 0; allowed: {iops}"),
+        ),
+        (
+            "{ bandwidth = \"1 KiB\" }",
+            ".bandwidth: found \"1 KiB\"; allowed: a size from 128 KiB to 100 GB, such as \"100 MB\""
+                .to_owned(),
+        ),
+        (
+            "{ iops = 9, burst_iops = 9, burst = \"9 s\" }",
+            ".burst_iops: found the number 9; allowed: more than `iops`, which has to be there".to_owned(),
+        ),
+        (
+            "{ iops = 9, burst_iops = 14 }",
+            ".burst is missing: give 1 to 3600 seconds".to_owned(),
+        ),
+        (
+            "{ burst_iops = 14 }",
+            ".burst_iops: found the number 14; allowed: more than `iops`, which has to be there".to_owned(),
+        ),
+        (
+            "{ io_size = \"8 KiB\" }",
+            ".io_size: found \"8 KiB\"; allowed: only together with iops".to_owned(),
+        ),
+        (
+            "{ iops = 15, io_size = \"8 KiB\" }",
+            ".io_size: found \"8 KiB\"; allowed: 131072 or more bytes in all I/Os of a second".to_owned(),
+        ),
+    ] {
+        assert_eq!(said_of_limits(wrong), [said], "{wrong}");
+    }
+}

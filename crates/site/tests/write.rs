@@ -103,12 +103,14 @@ provisioning = "thin"
 description = "says \"so\" – ö"
 tags = { "a/b" = "1", vm = "x y" }
 detect_zeroes = true
+limits = { iops = 500, burst_iops = 2000, bandwidth = "100 MB", burst_bandwidth = "100000001 B", burst = "60 s", io_size = "8 KiB" }
 snapshots = [{ every = "1h", keep = 3 }, { every = "1 d", keep = 7 }]
 [[volume]]
 name = "w"
 pool = "q"
 size = "512 B"
 provisioning = "thin"
+limits = { }
 [[group]]
 name = "g"
 volumes = ["v", "w"]

@@ -21,6 +21,8 @@ pub const FLOORS: [(&str, &[&str]); 5] = [
             "range_lock",
             "rare",
             "error",
+            // Limits of volumes, which ask the clock only.
+            "qos",
             // RAID's arithmetic, and where things lie on a drive.
             "raid",
             "layout",

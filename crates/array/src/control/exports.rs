@@ -4,7 +4,7 @@
 
 use super::adoption::check_admits;
 use super::portals::{check_portals, missing_portal};
-use super::{ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
+use super::{Accounts, ArrayError, ArrayErrorKind, ControlPlane, PlacedVolume};
 use crate::directory::{Access, TargetEntry};
 use crate::shard::remote_volume::RemoteVolume;
 use crate::shard::{ShardHandle, ShardState, UnitTraits};
@@ -422,8 +422,9 @@ impl<W: World> ControlPlane<W> {
         let target = export.target.clone();
         let traits = export.traits;
         let volumes: Vec<_> = export.luns.iter().copied().zip(volumes).collect();
+        let accounts = Arc::clone(&self.accounts);
         let visit = move |state: Rc<ShardState<W>>| async move {
-            let shown = show_on(&state, &target, volumes, traits);
+            let shown = show_on(&state, &target, volumes, (traits, &accounts));
             if shown.is_err() {
                 // What was shown goes again; a target that isn't there is fine.
                 let _ = state.remove_target(&target).await;
@@ -442,10 +443,11 @@ pub(super) fn show_on<W: World>(
     state: &ShardState<W>,
     target: &str,
     volumes: Vec<(u16, FoundVolume<W>)>,
-    traits: UnitTraits,
+    (traits, accounts): (UnitTraits, &Accounts),
 ) -> Result<(), ArrayError> {
     state.add_target(target);
     for (lun, (home, placed)) in volumes {
+        let account = accounts.open(&placed, state.world());
         let volume: Disk<W> = if home.index() == state.index() {
             let pool = state.lane(&placed.pool, placed.lane);
             let volume = pool.and_then(|pool| pool.volume(&placed.info.name));
@@ -459,6 +461,7 @@ pub(super) fn show_on<W: World>(
             ))
         };
         state.export_with(target, lun, volume, traits)?;
+        state.limit(target, lun, account);
     }
     Ok(())
 }

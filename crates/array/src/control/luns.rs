@@ -6,7 +6,7 @@
 //!   taken away: after a crash a target shows what is on record.
 
 use super::exports::{FoundVolume, show_on};
-use super::{ArrayError, ArrayErrorKind, ControlPlane, Export};
+use super::{Accounts, ArrayError, ArrayErrorKind, ControlPlane, Export};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::World;
@@ -54,7 +54,7 @@ impl<W: World> ControlPlane<W> {
             }
             let export = export.clone();
             let added: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
-            show(shard, &export, new).await?;
+            show(shard, &export, new, Arc::clone(&array.accounts)).await?;
             let planted = "LUN that was removed stays on record";
             let kept = match gone.is_empty() || !array.runtime.planted(planted) {
                 true => array.keep(configuration).await,
@@ -162,11 +162,12 @@ async fn show<W: World>(
     shard: &ShardHandle<W>,
     export: &Export,
     new: Vec<(u16, FoundVolume<W>)>,
+    accounts: Arc<Accounts>,
 ) -> Result<(), ArrayError> {
     let (target, traits) = (export.target.clone(), export.traits);
     let visit = move |state: Rc<ShardState<W>>| async move {
         let luns: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
-        let shown = show_on(&state, &target, new, traits);
+        let shown = show_on(&state, &target, new, (traits, &accounts));
         if shown.is_err() {
             // Those that were free before, and were shown just now.
             for lun in luns {

@@ -31,6 +31,7 @@ mod groups;
 mod hearsay;
 pub mod hosts;
 pub mod jobs;
+mod limits;
 pub(crate) mod line;
 pub mod luns;
 mod machine;
@@ -77,6 +78,7 @@ pub use exports::Export;
 pub use groups::NewGroup;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
+pub use limits::{Accounts, LIMITS, limits};
 pub use luns::NewLun;
 pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};
@@ -154,12 +156,15 @@ pub struct ArrayState<W: World> {
     hearsay: hearsay::Hearsay,
     /// What is counted for a capture.
     watching: watching::Place,
+    /// Of the limits of volumes.
+    accounts: Arc<Accounts>,
 }
 
 /// That lanes of pools are on shards that are there.
-fn check_homes(homes: &BTreeMap<String, Vec<usize>>, shards: usize) {
+fn checked(homes: BTreeMap<String, Vec<usize>>, shards: usize) -> BTreeMap<String, Vec<usize>> {
     let mut on = homes.values().flatten();
     assert!(on.all(|shard| *shard < shards), "no such shard");
+    homes
 }
 
 impl<W: World> Deref for ControlPlane<W> {
@@ -187,11 +192,10 @@ impl<W: World> ControlPlane<W> {
         (drives, roster, machine): (DrivePlaces, Roster, Arc<dyn Machine>),
         site: &Site,
     ) -> Arc<Self> {
-        check_homes(&homes, shards.len());
         let turns = turns::Turns::new(Arc::clone(&runtime));
         let shared = Arc::new(ArrayState {
+            homes: Mutex::new(checked(homes, shards.len())),
             shards,
-            homes: Mutex::new(homes),
             absent: Mutex::default(),
             directory,
             offload,
@@ -216,6 +220,7 @@ impl<W: World> ControlPlane<W> {
             began: runtime.now(),
             hearsay: hearsay::Hearsay::default(),
             watching: watching::Place::default(),
+            accounts: Arc::default(),
             runtime,
         });
         Arc::new(ControlPlane { shared, turns })

@@ -9,6 +9,7 @@ use super::{ShardGone, ShardHandle};
 use crate::directory::{Directory, canonical};
 use crate::wake::{Wake, in_time};
 use engine::World;
+use engine::qos::Account;
 use engine::volume::Stage;
 use engine::{Disk, Lane, PoolError, PoolErrorKind, Provisioning, Volume, VolumeInfo};
 use scsi::offload::Holder;
@@ -293,6 +294,14 @@ impl<W: World> ShardState<W> {
         }
         self.watch_again(target);
         Ok(())
+    }
+
+    /// Has commands to `lun` of `target` keep to the limits of `account`.
+    pub fn limit(&self, target: &str, lun: u16, account: Arc<Account>) {
+        let unit = self.target(target).and_then(|found| found.unit(lun));
+        if let Some(unit) = unit {
+            unit.set_account(account);
+        }
     }
 
     /// Has the units of `target` permit what `traits` permit, from the next command on.

@@ -1,4 +1,4 @@
-//! Applies what a site file says of volumes: descriptions, tags, schedules, groups.
+//! Applies what a site file says of volumes: descriptions, limits, tags, schedules, groups.
 //!
 //! Zero detection belongs here, too; places and sizes do not.
 //!
@@ -9,7 +9,7 @@ use super::volumes::unseen;
 use super::{Action, Difference};
 use crate::control::consistency::group_of;
 use crate::control::{ArrayError, ConsistencyGroup, ControlPlane, NewAttributes, PlacedVolume};
-use crate::control::{Schedule, attributes, schedule};
+use crate::control::{Schedule, attributes, limits, schedule};
 use engine::World;
 use engine::pool::VolumeChange;
 use site::Site;
@@ -119,12 +119,15 @@ async fn other_groups<W: World>(
 }
 
 /// Which words of a volume differ.
-fn words(wanted: &site::Volume, there: &PlacedVolume) -> [(bool, &'static str); 3] {
+fn words(wanted: &site::Volume, there: &PlacedVolume) -> [(bool, &'static str); 4] {
     let said = new_attributes(wanted, there) != NewAttributes::default();
     let zeroes = wanted.detect_zeroes;
     let zeroes = zeroes.is_some_and(|detects| detects != there.info.detects_zeroes);
     let schedules = missing(&wanted.schedules, &schedule::of(there));
+    let limited = wanted.limits;
+    let limited = limited.is_some_and(|wanted| wanted != limits(&there.properties));
     [
+        (limited, "limits"),
         (said, "description or tags"),
         (zeroes, "detect_zeroes"),
         (!schedules.is_empty(), "schedules"),
@@ -193,7 +196,7 @@ fn told<T>(
     outcome.ok()
 }
 
-/// Description, tags and zeroes of a volume.
+/// Description, tags, zeroes and limits of a volume.
 async fn say<W: World>(
     array: &Arc<ControlPlane<W>>,
     wanted: &site::Volume,
@@ -226,6 +229,13 @@ async fn say<W: World>(
         };
         let changed = array.convert_volume(name.clone(), change).await;
         told(failed, what, "detect_zeroes", changed);
+    }
+    if let Some(wanted) = wanted.limits
+        && wanted != limits(&there.properties)
+    {
+        tracing::info!("volume {name} has the limits of the site file");
+        let changed = array.limit_volume(name.clone(), wanted).await;
+        told(failed, what, "limits", changed);
     }
 }
 

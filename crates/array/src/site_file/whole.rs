@@ -2,6 +2,7 @@
 
 use crate::control::consistency::group_of;
 use crate::control::hosts::said_of;
+use crate::control::limits;
 use crate::control::{
     ArrayError, ClosedPool, ControlPlane, Export, PlacedVolume, Schedule, attributes, schedule,
 };
@@ -92,6 +93,7 @@ fn volume(there: &PlacedVolume) -> site::Volume {
         description: Some(description).filter(|text| !text.is_empty()),
         tags: tags.collect(),
         detect_zeroes: Some(there.info.detects_zeroes).filter(|detects| *detects),
+        limits: Some(limits(&there.properties)).filter(|limits| !limits.is_none()),
         schedules: schedule::of(there).iter().map(schedule_of).collect(),
     }
 }

@@ -406,6 +406,7 @@ pages! {
     hosts: "docs/guide/hosts.md",
     images: "docs/guide/images.md",
     install: "docs/guide/install.md",
+    limits: "docs/guide/limits.md",
     load_testing: "docs/guide/load-testing.md",
     monitoring: "docs/guide/monitoring.md",
     rehearsing: "docs/guide/rehearsing.md",

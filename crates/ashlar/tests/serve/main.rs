@@ -41,6 +41,7 @@ mod openapi;
 mod panics;
 mod pools;
 mod provisioning;
+mod qos;
 mod refusals;
 mod restore;
 mod salvage;

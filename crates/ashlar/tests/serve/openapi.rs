@@ -156,6 +156,9 @@ parameters = { "path.name" = ["p0", "p1"], "path.index" = [0, 1] }
 include-path-regex = "/(volumes|trash)/"
 parameters = { "path.name" = ["v0", "v1"], "path.number" = [1, 2] }
 [[operations]]
+include-path-regex = "/qos/"
+parameters = { "path.volume" = ["v0", "v1"] }
+[[operations]]
 include-path-regex = "/drives/"
 parameters = { "path.name" = ["d0", "e0"] }
 [[operations]]

@@ -15,6 +15,7 @@ fn site(of_v0: &str, more: &str) -> String {
 const OF_V0: &str = r#"description = "system disk"
 tags = { vm = "web01" }
 detect_zeroes = true
+limits = { iops = 5000, burst_iops = 9000, burst = "30 s", bandwidth = "100 MB", io_size = "8 KiB" }
 snapshots = [{ every = "1h", keep = 24 }, { every = "2 h", keep = 3 }]
 "#;
 const GROUP: &str = r#"[[group]]
@@ -38,6 +39,11 @@ fn check(serving: &Serving, name: &str, tags: Value) {
         (&v0["description"], &v0["detect_zeroes"], &v0["tags"]),
         (&json!("system disk"), &json!(true), &tags)
     );
+    let limits = &serving.json(&["qos", "show", name])["limits"];
+    let wanted = json!({
+        "iops": 5000, "burst_iops": 9000, "burst_s": 30, "bytes_per_s": 100_000_000, "io_bytes": 8192
+    });
+    assert_eq!(*limits, wanted);
     let own = schedules(serving, &["snapshot", "schedule", name]);
     assert_eq!(own, [(1, 3600, 24), (2, 7200, 3)]);
     let shown = serving.json(&["group", "show", "erp"]);

@@ -11,6 +11,7 @@
 mod alterations;
 mod bench;
 mod inventory;
+mod limits;
 mod offload;
 mod provisioning;
 mod reservations;

@@ -25,6 +25,7 @@ mod pool_changes;
 mod pool_view;
 mod pools;
 mod problem;
+mod qos;
 mod query;
 mod restore;
 mod schedules;
@@ -90,6 +91,8 @@ fn described() -> (Router<Served>, OpenApi) {
             volumes::change_volume,
             volumes::delete_volume
         ))
+        .routes(routes!(qos::list_limits))
+        .routes(routes!(qos::get_limits, qos::set_limits))
         .routes(routes!(snapshots::create_snapshot))
         .routes(routes!(snapshots::clone_volume))
         .routes(routes!(

@@ -15,7 +15,7 @@ pub(crate) use ::array::control::{
     AddedDrive, AttributeChange, ClosedPool, ConsistencyGroup, Deleted, Deletion, DrivePlaces,
     Export, Glance, Host, HostChange, HostGroup, KnownDrive, Loss, NewAttributes, NewDrive,
     NewGroup, NewLun, NewPlace, PlacedVolume, PoolEvent, Present, ROUTINE, Restoring, Roster,
-    Schedule, TakeBack, WaitingReplacement, in_brief,
+    Schedule, TakeBack, WaitingReplacement, in_brief, limits,
 };
 pub use ::array::control::{ArrayError, ArrayErrorKind};
 pub(crate) use ::array::control::{attributes, consistency, hosts, schedule};

@@ -187,7 +187,7 @@ impl Array {
     }
 
     /// The control plane has found on record what it has to find.
-    pub(super) fn check_start(&self) {
+    pub(super) async fn check_start(&self) {
         let books = &self.books;
         let found = books.said_by(&self.control);
         let as_expected = found.and_then(|found| books.access.borrow_mut().begin_with(found));
@@ -195,6 +195,7 @@ impl Array {
             return books.fail(&self.world, what);
         }
         self.check_access();
+        self.check_limits().await;
     }
 
     /// Whoever may log in by the usual rules may do so again.
@@ -306,10 +307,15 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let (control, name) = (&self.control, target_name(target));
         match rules {
-            None => control.delete_export(&name).await,
+            None => {
+                self.books.count_anew(target, None);
+                control.delete_export(&name).await
+            }
             Some(rules) if control.export(&name).is_err() => {
                 let export = self.books.export_of(target, rules);
-                control.create_export(export).await
+                let created = control.create_export(export).await;
+                self.books.count_anew(target, Some(self.world.now()));
+                created
             }
             Some(rules) => {
                 let access = self.books.access_of(rules);

@@ -313,7 +313,7 @@ impl Host {
         for _ in 0..ATTEMPTS_MAX {
             let path = self.any_path(target).await?;
             let begun = self.books.begin(unit, &run, &deeds)?;
-            let Some(outcome) = self.run_on(&path, command.clone()).await else {
+            let Some(outcome) = self.run_counted(unit, &path, &command).await else {
                 // It was not sent.
                 self.books.refuse(unit, &begun);
                 continue;
@@ -363,6 +363,22 @@ impl Host {
             let (host, cdb) = (self.number, command.cdb);
             self.fail(format!("host {host}: {cdb:02x?} says {answer:02x?}"));
         }
+    }
+
+    /// As [`Host::run_on`]; it counts by the limits of the unit's volume.
+    async fn run_counted(
+        &self,
+        unit: usize,
+        path: &Rc<Path>,
+        command: &Command,
+    ) -> Option<Outcome> {
+        let sent = self.array.world.now();
+        let outcome = self.run_on(path, command.clone()).await?;
+        if matches!(&outcome, Outcome::Said(answer) if answer.status == GOOD) {
+            let went = (sent, &command.cdb);
+            self.books.went(&self.array.world, unit, went);
+        }
+        Some(outcome)
     }
 
     /// Runs a command, and sometimes aborts it. Nothing, where it was not sent.

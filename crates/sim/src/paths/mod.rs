@@ -7,7 +7,7 @@
 //! - [`crate::wire`]: the network, logins and sessions.
 //! - `slot`: one way of a host to a target, with one session after the other. `host`: what hosts do.
 //! - `array`: control plane, front and shards of one boot. `admin`: who has the control plane change
-//!   who may log in. `access`: what the books know of that.
+//!   who may log in. `access`: what the books know of that. `limits`: limits of volumes.
 //!
 //! What is checked:
 //! - Each sector has an order of all that was done to it that explains every answer
@@ -25,6 +25,7 @@ mod access;
 mod admin;
 mod array;
 mod host;
+mod limits;
 mod slot;
 
 use crate::config::{Theme, themes};
@@ -40,6 +41,7 @@ use base::{Prng, SECTOR_BYTES};
 use engine::{Lane, PoolSpec, Provisioning, VolumeSpec, World};
 use host::Host;
 use iscsi::chap::{Credential, Secret};
+use limits::Limited;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -68,6 +70,7 @@ struct Unit {
     histories: RefCell<Vec<History>>,
     /// What was last written to each sector, as far as its writers know.
     last: RefCell<Vec<u64>>,
+    limited: Limited,
 }
 
 impl Unit {
@@ -171,6 +174,7 @@ impl Books {
             lun: number as u16,
             histories: RefCell::new(vec![History::new(); SECTORS as usize]),
             last: RefCell::new(vec![0; SECTORS as usize]),
+            limited: Limited::default(),
         };
         let hosts = prng.between(1, 3);
         let hosts: Vec<Described> = (0..hosts).map(|number| describe(prng, number)).collect();
@@ -369,7 +373,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         // This boot is never cut short.
         return array.describe().await;
     }
-    array.check_start();
+    array.check_start().await;
     if !last {
         let going = Rc::clone(&books);
         let goes_on = move || going.failure.borrow().is_none();
@@ -481,6 +485,7 @@ async fn round(array: &Rc<Array>, hosts: &[Rc<Host>], prng: &mut Prng) {
     if prng.chance(1, 3) {
         array.administer(prng).await;
     }
+    array.limit_now_and_then().await;
     for end in ends {
         // Dropped with the boot only.
         let _ = end.await;

@@ -7,6 +7,7 @@ use crate::control::{PORTAL, settings};
 use crate::pools::shelf::{Bay, Shelf};
 use base::Prng;
 use engine::Level;
+use engine::qos::{Limits, Rate};
 use site::{
     Background, ChapAccount, ConsistencyGroup, Credential, Export, Group, Host, HostGroup,
     Initiators, Pool, Portal, Provisioning, Schedule, Secret, Site, Volume,
@@ -165,6 +166,7 @@ impl Author<'_> {
             description: None,
             tags: BTreeMap::new(),
             detect_zeroes: None,
+            limits: None,
             schedules: Vec::new(),
         };
         if self.prng.chance(1, 2) {
@@ -197,7 +199,13 @@ impl Author<'_> {
     fn describe(&mut self, volume: &mut Volume) {
         let number = self.prng.below(3);
         match self.prng.below(4) {
-            0 => volume.description = Some(format!("for {number}")),
+            0 => {
+                volume.description = Some(format!("for {number}"));
+                volume.limits = Some(Limits {
+                    ios: Some(Rate::even(1000 + number)),
+                    ..Limits::default()
+                });
+            }
             1 => {
                 let key = format!("key{}", self.prng.below(2));
                 volume.tags.insert(key, format!("value{number}"));

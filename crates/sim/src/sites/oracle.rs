@@ -218,6 +218,9 @@ fn volume_is_as_said(said: &site::Volume, there: &SeenVolume) -> Result<(), Stri
     if zeroes.is_some_and(|detects| detects != there.detects_zeroes) {
         return differs("detect_zeroes");
     }
+    if said.limits.is_some_and(|limits| limits != there.limits) {
+        return differs("limits");
+    }
     match said.schedules.iter().all(has) {
         true => Ok(()),
         false => differs("a schedule"),

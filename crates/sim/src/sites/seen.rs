@@ -3,10 +3,11 @@
 use array::control::attributes::{SITE_NAME, description, tags};
 use array::control::consistency::group_of;
 use array::control::hosts::{KnownHosts, of_site};
-use array::control::{ArrayError, ControlPlane, Export, PlacedVolume, schedule};
+use array::control::{ArrayError, ControlPlane, Export, PlacedVolume, limits, schedule};
 use array::directory::Access;
 use base::Uuid;
 use engine::Provisioning;
+use engine::qos::Limits;
 use iscsi::chap::Account;
 use site::Site;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub(super) struct SeenVolume {
     pub(super) size_bytes: u64,
     pub(super) is_thick: bool,
     pub(super) detects_zeroes: bool,
+    pub(super) limits: Limits,
     pub(super) is_snapshot: bool,
     pub(super) is_trashed: bool,
     pub(super) description: String,
@@ -161,6 +163,7 @@ impl SeenVolume {
             size_bytes: info.size_bytes,
             is_thick: info.provisioning == Provisioning::Thick,
             detects_zeroes: info.detects_zeroes,
+            limits: limits(said),
             is_snapshot: volume.is_snapshot(),
             is_trashed,
             description: description(said),

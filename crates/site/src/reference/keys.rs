@@ -261,9 +261,39 @@ const VOLUME: &[Key] = &[
         "unchanged; false for a new volume",
     ),
     key(
+        "limits",
+        "What hosts get of it, at most. See the next table.",
+        "unchanged; none for a new volume",
+    ),
+    key(
         "snapshots",
         "Schedules of snapshots.",
         "unchanged; none for a new volume",
+    ),
+];
+
+const VOLUME_LIMITS: &[Key] = &[
+    key("iops", "I/Os a second.", "no limit"),
+    key(
+        "burst_iops",
+        "I/Os a second in a burst, above `iops`.",
+        "no burst",
+    ),
+    key("bandwidth", "Bytes a second.", "no limit"),
+    key(
+        "burst_bandwidth",
+        "Bytes a second in a burst, above `bandwidth`.",
+        "no burst",
+    ),
+    key(
+        "burst",
+        "For so long a volume that was idle may run at its burst rates, up to an hour.",
+        "required for a burst",
+    ),
+    key(
+        "io_size",
+        "Bytes that count as one I/O; a longer command counts as several: \"8 KiB\" as Hyper-V, \"32 KiB\" as ESXi.",
+        "each command counts as one",
     ),
 ];
 
@@ -504,6 +534,13 @@ pub(super) const SERVED: &[Section] = &[
         keys: POOL_GROUP,
     },
     table("volume", "[[volume]]", "A volume.", VOLUME),
+    Section {
+        name: "volume.limits",
+        heading: "limits = { … }",
+        inside: Some(("[[volume]]", "limits", false)),
+        about: "Limits of a volume. `limits = { }` removes them.",
+        keys: VOLUME_LIMITS,
+    },
     table(
         "group",
         "[[group]]",
