@@ -216,6 +216,9 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
     let placement = choice(&mut reader, "placement", PLACEMENTS);
     let writes_anywhere = choice(&mut reader, "writes", WRITES);
     let file_system = choice(&mut reader, "file_system", FILE_SYSTEMS);
+    let drive_queue = reader.optional("drive_queue", "a whole number from 1 to 1024", |value| {
+        between(value, 1, 1024)
+    });
     let costs = costs(&mut reader);
     let ports = ports(&mut reader, "controller.ports");
     if ports.is_empty() && reader.line_of("ports").is_none() {
@@ -233,6 +236,7 @@ fn controller(mut reader: TableReader<'_, '_>) -> Row<Controller> {
         placement,
         writes_anywhere,
         file_system,
+        drive_queue,
         costs,
         ports,
     })

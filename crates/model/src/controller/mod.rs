@@ -147,6 +147,9 @@ pub struct Controller {
     pub writes_anywhere: bool,
     /// The file system between hosts and pools, if it is a NAS head: one that writes in place.
     pub file_system: Option<FileSystem>,
+    /// Commands that it lets a drive have at once, where that is fewer than the drive's queue takes;
+    /// the others wait in it, in their order.
+    pub drive_queue: Option<u16>,
 }
 
 /// A controller at work: its cores, its non-volatile memory and the way to its partner.

@@ -74,6 +74,7 @@ pub const ASHLAR: Controller = Controller {
     },
     writes_anywhere: false,
     file_system: None,
+    drive_queue: None,
 };
 
 /// Operations a second of two FAS3160 (SPECsfs2008_nfs.v3, July 2009: 60,409 with Fibre
@@ -117,6 +118,7 @@ const FAS3160: Controller = Controller {
     // Lau and Malcolm, "File System Design for an NFS File Server Appliance", USENIX 1994).
     writes_anywhere: true,
     file_system: None,
+    drive_queue: None,
 };
 
 /// Derived: two interrupts of some microseconds each, one there and one back.
@@ -150,6 +152,7 @@ const VNX5700: Controller = Controller {
     interconnect: PCIE_2_X4,
     writes_anywhere: false,
     file_system: None,
+    drive_queue: None,
 };
 
 /// A Dell EqualLogic PS6100 controller with four 1 GbE ports; one of two is active, and the
@@ -169,6 +172,7 @@ const PS6100: Controller = Controller {
     interconnect: PCIE_2_X4,
     writes_anywhere: false,
     file_system: None,
+    drive_queue: None,
 };
 
 /// A PS6110 controller: the same with one 10 GbE port.
@@ -198,6 +202,7 @@ const FS7500: Controller = Controller {
     writes_anywhere: false,
     // Its administrators' guides have metadata on two volumes; how a file is mapped is not published.
     file_system: Some(FileSystem::POINTERS),
+    drive_queue: None,
 };
 
 /// All that a site can name.

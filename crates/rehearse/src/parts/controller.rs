@@ -69,6 +69,11 @@ impl ControllerRig {
         self.model.file_system
     }
 
+    /// Commands that a drive has of it at once, if it bounds them.
+    pub fn drive_queue(&self) -> Option<u16> {
+        self.model.drive_queue
+    }
+
     /// It has lost its power: what is asked of it waits for [`ControllerRig::taken_by`].
     pub fn stop(&self) {
         self.halt.hold();

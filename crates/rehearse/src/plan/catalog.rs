@@ -186,6 +186,7 @@ pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> 
     };
     model.writes_anywhere = said.writes_anywhere.unwrap_or(model.writes_anywhere);
     model.file_system = file_system(said, &model)?;
+    model.drive_queue = said.drive_queue.or(model.drive_queue);
     model.cores = said.cores.unwrap_or(model.cores);
     model.cache_bytes = said.cache_bytes.unwrap_or(model.cache_bytes);
     model.checksum_bytes = said.checksum_bytes.unwrap_or(model.checksum_bytes);

@@ -12,6 +12,7 @@ mod captured;
 mod check_model;
 mod closed;
 mod common;
+mod drive_queue;
 mod file_system;
 mod fit;
 mod lanes;

@@ -100,6 +100,7 @@ pub(super) fn controllers(
         placement: None,
         writes_anywhere: None,
         file_system: None,
+        drive_queue: None,
         costs: Costs::default(),
         ports: vec![Ports {
             network: network.to_owned(),

@@ -95,6 +95,8 @@ pub struct Controller {
     pub writes_anywhere: Option<bool>,
     /// Whether it is a NAS head, with a file system before its pools, where other than the model's.
     pub file_system: Option<bool>,
+    /// Commands that it lets a drive have at once, where it bounds them.
+    pub drive_queue: Option<u16>,
     /// Processor time, where other than the model's.
     pub costs: Costs,
     /// Where it is reached.

@@ -67,6 +67,11 @@ const CONTROLLER: &[Key] = &[
         "`\"mapped\"` for model `fs7500`, `\"none\"` for others",
     ),
     key(
+        "drive_queue",
+        "Commands that it lets a drive have at once. The others wait in it, in their order.",
+        "what the drive's queue takes",
+    ),
+    key(
         "per_command_us",
         "Processor time of a command.",
         "the model's",

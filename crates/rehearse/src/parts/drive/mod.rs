@@ -1,8 +1,10 @@
 //! A modelled drive as the engine sees it: behind its controller's processor and its bus.
 //!
 //! ```text
-//! command   processor ─► bus ─► drive ─► bus ─► done
+//! command   processor ─► queue ─► bus ─► drive ─► bus ─► done
 //! ```
+//!
+//! The **queue** is the controller's, for each drive, where it bounds what a drive has at once.
 //!
 //! What is at its **front**, labels, metadata and logs, lies in the controller's write cache
 //! where that has one: a write there goes into the cache, mirrored or not, once for all
@@ -30,6 +32,7 @@ pub use placement::Spread;
 
 use crate::parts::bus::BusRig;
 use crate::parts::controller::{ControllerRig, Kept};
+use crate::parts::gate::{Gate, GatePass};
 use ::model::bus::Direction;
 use ::model::hdd::STROKE_PARTS;
 use ::model::{Request, RequestKind};
@@ -93,6 +96,8 @@ pub struct DriveRig {
     tally: Rc<Tally>,
     bus: Rc<BusRig>,
     controller: Rc<ControllerRig>,
+    /// Where the controller bounds what the drive has at once.
+    queue: Option<Gate>,
     /// Whether its pool's groups have parity, which the processor makes.
     parity: bool,
     front: OnceCell<Rc<Front>>,
@@ -158,6 +163,9 @@ impl DriveRig {
             tally: Tally::begun(world.now()),
             bus: Rc::clone(bus),
             controller: Rc::clone(controller),
+            queue: controller
+                .drive_queue()
+                .map(|depth| Gate::new(usize::from(depth))),
             parity,
             front: OnceCell::new(),
             sums_along: Cell::new(None),
@@ -259,6 +267,7 @@ impl DriveRig {
         };
         let (world, bus, len_bytes) = (&self.world, &self.bus, request.len_bytes);
         self.controller.drive_command(parity_bytes).await;
+        let _place = self.place().await;
         if direction == Direction::ToDrives {
             bus.transfer(world, direction, len_bytes).await;
         }
@@ -270,6 +279,11 @@ impl DriveRig {
             Ok(()) if !self.dead.get() => Ok(()),
             _ => Err(self.error(request, DriveErrorKind::Gone)),
         }
+    }
+
+    /// A place among the commands that the controller lets the drive have, where it bounds them.
+    async fn place(&self) -> Option<GatePass<'_>> {
+        Some(self.queue.as_ref()?.pass().await)
     }
 
     /// Has the controller do what a command to the front takes; where that is kept.
