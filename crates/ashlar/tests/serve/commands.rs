@@ -584,6 +584,8 @@ fn the_description_names_every_resource() {
             "/api/v1/pools/{name}/thresholds",
             "/api/v1/portals",
             "/api/v1/portals/{address}",
+            "/api/v1/qos",
+            "/api/v1/qos/{volume}",
             "/api/v1/sessions",
             "/api/v1/sessions/{id}",
             "/api/v1/settings",
