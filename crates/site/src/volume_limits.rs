@@ -100,13 +100,10 @@ fn burst(value: &DeValue<'_>) -> Option<u32> {
 pub(crate) fn parts(limits: &Limits, size: fn(u64) -> String) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rate = |rate: Option<Rate>, (key, peak): (&str, &str), text: fn(u64) -> String| {
-        let Some(Rate { per_s, peak_per_s }) = rate else {
-            return;
-        };
-        parts.push(format!("{key} = {}", text(per_s)));
-        if peak_per_s > per_s {
-            parts.push(format!("{peak} = {}", text(peak_per_s)));
-        }
+        let long = rate.map(|rate| (key, rate.per_s));
+        let peak = rate.and_then(|rate| Some((peak, rate.peak()?)));
+        let both = long.into_iter().chain(peak);
+        parts.extend(both.map(|(key, value)| format!("{key} = {}", text(value))));
     };
     rate(limits.ios, ("iops", "burst_iops"), |number| {
         number.to_string()

@@ -78,7 +78,7 @@ pub use exports::Export;
 pub use groups::NewGroup;
 pub use hearsay::{Glance, lanes_on, merged};
 pub use hosts::{Host, HostChange, HostGroup};
-pub use limits::{Accounts, LIMITS, limits};
+pub use limits::{Accounts, limits};
 pub use luns::NewLun;
 pub use machine::{Machine, NoMachine};
 pub use moves::{CopyPlace, NewPlace, Unsettled};

@@ -160,6 +160,22 @@ impl State {
     fn first_waker(&mut self) -> Option<Waker> {
         self.queue.front_mut()?.waker.take()
     }
+
+    /// What waits counts by the new limits. Wakes those that would wait too long.
+    fn count_anew(&mut self, now: Time) -> Vec<Waker> {
+        let mut queue = std::mem::take(&mut self.queue);
+        (self.queued_ios, self.queued_bytes) = (0, 0);
+        let mut refused = Vec::new();
+        for one in &mut queue {
+            one.is_refused = self.wait(now) > HOLD_MAX;
+            one.ios = self.limits.ios_of(one.bytes);
+            self.queued_ios += one.ios;
+            self.queued_bytes += one.bytes;
+            refused.extend(one.waker.take_if(|_| one.is_refused));
+        }
+        self.queue = queue;
+        refused
+    }
 }
 
 impl Account {
@@ -193,11 +209,6 @@ impl Account {
             wakers
         };
         wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// The limits that count now.
-    pub fn limits(&self) -> Limits {
-        self.state().limits
     }
 
     /// What the limits did so far.
@@ -313,23 +324,5 @@ impl Account {
         }
         own.waker = Some(waker.clone());
         is_first.then_some(Look::Due(due))
-    }
-}
-
-impl State {
-    /// What waits counts by the new limits. Wakes those that would wait too long.
-    fn count_anew(&mut self, now: Time) -> Vec<Waker> {
-        let mut queue = std::mem::take(&mut self.queue);
-        (self.queued_ios, self.queued_bytes) = (0, 0);
-        let mut refused = Vec::new();
-        for one in &mut queue {
-            one.is_refused = self.wait(now) > HOLD_MAX;
-            one.ios = self.limits.ios_of(one.bytes);
-            self.queued_ios += one.ios;
-            self.queued_bytes += one.bytes;
-            refused.extend(one.waker.take_if(|_| one.is_refused));
-        }
-        self.queue = queue;
-        refused
     }
 }

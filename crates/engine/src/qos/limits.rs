@@ -33,6 +33,11 @@ impl Rate {
             peak_per_s: per_s,
         }
     }
+
+    /// Units a second while credits last, where that is more than in the long run.
+    pub fn peak(self) -> Option<u64> {
+        Some(self.peak_per_s).filter(|peak| *peak > self.per_s)
+    }
 }
 
 /// What hosts get of a volume, at most. Everything absent: no limit.
@@ -88,8 +93,8 @@ impl Limits {
             }
             _ => {}
         }
-        let has_peak = [self.ios, self.bytes].into_iter().flatten();
-        let has_peak = has_peak.filter(|rate| rate.peak_per_s > rate.per_s).count() > 0;
+        let mut rates = [self.ios, self.bytes].into_iter().flatten();
+        let has_peak = rates.any(|rate| rate.peak().is_some());
         match (has_peak, self.burst_s) {
             (true, 1..=BURST_S_MAX) | (false, 0) => Ok(()),
             (true, _) => Err(("burst_s", format!("1 to {BURST_S_MAX} seconds"))),
@@ -142,10 +147,11 @@ impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rates = [("i", self.ios), ("b", self.bytes)];
         let rates = rates.into_iter().filter_map(|(key, rate)| {
-            let Rate { per_s, peak_per_s } = rate?;
-            Some(match peak_per_s > per_s {
-                true => format!("{key}{per_s}/{peak_per_s}"),
-                false => format!("{key}{per_s}"),
+            let rate = rate?;
+            let per_s = rate.per_s;
+            Some(match rate.peak() {
+                Some(peak) => format!("{key}{per_s}/{peak}"),
+                None => format!("{key}{per_s}"),
             })
         });
         let unit = self.io_bytes.map(|unit| format!("u{unit}"));

@@ -1,7 +1,7 @@
 //! The pace of a rate: when the next one may go.
 //!
-//! It is the virtual scheduling of the generic cell rate algorithm (ITU-T I.371, annex A): each one
-//! moves a point in time on by what it takes, and the next goes when that point is not ahead of the
+//! It is the virtual scheduling of the generic cell rate algorithm (ITU-T I.371, annex A). Each one
+//! moves a point in time on by what it takes. The next one goes when that point is not ahead of the
 //! clock. An idle time counts up to an allowance. The limit tag of mClock (Gulati et al., OSDI 2010)
 //! is the same without an allowance.
 

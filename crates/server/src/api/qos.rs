@@ -97,15 +97,14 @@ fn asked(wanted: &Limits) -> Result<qos::Limits, Refusal> {
 fn shown(array: &Array, volume: &PlacedVolume) -> VolumeLimits {
     let counts = array.limit_counts(volume.info.uuid);
     let limits = limits(&volume.properties);
-    let peak = |rate: Rate| Some(rate.peak_per_s).filter(|peak| *peak > rate.per_s);
     VolumeLimits {
         volume: volume.info.name.clone(),
         pool: volume.pool.clone(),
         limits: Limits {
             iops: limits.ios.map(|rate| rate.per_s),
-            burst_iops: limits.ios.and_then(peak),
+            burst_iops: limits.ios.and_then(Rate::peak),
             bytes_per_s: limits.bytes.map(|rate| rate.per_s),
-            burst_bytes_per_s: limits.bytes.and_then(peak),
+            burst_bytes_per_s: limits.bytes.and_then(Rate::peak),
             burst_s: Some(limits.burst_s).filter(|seconds| *seconds > 0),
             io_bytes: limits.io_bytes,
         },
